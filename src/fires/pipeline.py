@@ -33,12 +33,12 @@ from fires.core.types import (
 )
 from fires.core.version import __version__
 from fires.core.weighting import WeightSums, effective_weights
-from fires.kernels.scaled import keep_columns
+from fires.kernels.select import keep_columns
+from fires.models.scale import SCALES, Scaler
 from fires.predictors import LinearRegressor, Perceptron, Predictor, as_predictor
 from fires.predictors.scikit_learn import SklearnPredictor
 from fires.predictors.slots import Slots, usual_slots
 from fires.predictors.state import predictor_from_state, predictor_state
-from fires.scaling import SCALES, Scaler
 from fires.selectors.base import OnlineSelector
 from fires.selectors.changing import ChangingColumns
 from fires.selectors.input_validator import InputValidator
@@ -171,7 +171,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         self
         """
         if self._teaches(X, sample_weight):
-            self._all_or_nothing(self._learn, X, y, classes, sample_weight)
+            self.all_or_nothing(self._learn, X, y, classes, sample_weight)
         return self
 
     def fit(

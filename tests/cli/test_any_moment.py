@@ -52,13 +52,13 @@ FAST = ["sklearn.base", "fires.cli.reading:Reading.open", "fires.cli.durable:_pi
 SLOW = [
     *("polars", "numba", "fires.selectors.fires", "fires.streams.table_stream"),
     "fires.cli.select:settings_facts",
-    "fires.evaluation.run_folder:RunFolder.begin",
-    "fires.evaluation.run_folder:RunFolder._set_aside",
-    "fires.evaluation.run_folder:RunFolder.start",
-    "fires.evaluation.run_folder:RunFolder.checkpoint",
-    "fires.evaluation.run_folder:RunFolder.finish",
-    "fires.evaluation.run_folder:RunFolder.__exit__",
-    "fires.evaluation.run:prequential",
+    "fires.run.folder:RunFolder.begin",
+    "fires.run.folder:RunFolder._set_aside",
+    "fires.run.folder:RunFolder.start",
+    "fires.run.folder:RunFolder.checkpoint",
+    "fires.run.folder:RunFolder.finish",
+    "fires.run.folder:RunFolder.__exit__",
+    "fires.run.run:prequential",
     "fires.cli.select:_service",
     "fires.cli.select:as_shape",
     "fires.cli.select:_print",
@@ -127,8 +127,8 @@ def test_it_is_no_error_at(moment, number, file, tmp_path):
 WAITS = [
     (signal.SIGTERM, True, 0),
     pytest.param(signal.SIGHUP, True, 0, marks=pytest.mark.slow),
-    (signal.SIGINT, True, 130),
-    (signal.SIGTERM, False, -signal.SIGTERM),
+    pytest.param(signal.SIGINT, True, 130, marks=pytest.mark.slow),
+    pytest.param(signal.SIGTERM, False, -signal.SIGTERM, marks=pytest.mark.slow),
 ]
 
 

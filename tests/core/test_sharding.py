@@ -29,6 +29,22 @@ def test_parts_are_combined_by_the_first_word_of_their_name():
     assert one["sum"].tolist() == [1.0, 2.0]
 
 
+def test_sums_of_sums_are_the_sums_and_moments_those_of_all_rows():
+    rows = np.random.default_rng(0).normal(3.0, 2.0, size=(4, 5, 2))
+    parts = [
+        {
+            "moments x": np.stack([np.full(2, 5.0), one.mean(0), 5.0 * one.var(0)]),
+            "list first": one[0, :1],
+        }
+        for one in rows
+    ]
+    total = add_up([add_up(parts[:3]), add_up(parts[3:])])
+    whole = rows.reshape(20, 2)
+    expected = [np.full(2, 20.0), whole.mean(0), 20.0 * whole.var(0)]
+    np.testing.assert_allclose(total["moments x"], expected)
+    assert total["list first"].tolist() == rows[:, 0, 0].tolist()
+
+
 def test_labels_that_have_no_order_are_refused():
     with pytest.raises(TargetError, match="cannot be put in order"):
         add_up([{"set labels": np.array(["a"])}, {"set labels": np.array([1])}])

@@ -17,8 +17,6 @@ from tests.report import runs
 
 from fires.core.errors import InputError
 from fires.core.state import read_state, write_state
-from fires.evaluation.locking import FolderLock
-from fires.evaluation.recording import read_snapshot, snapshots
 from fires.metrics import stability_interval
 from fires.report.features import Features
 from fires.report.folder import Result, Snapshot, Snapshots, read_result
@@ -27,6 +25,8 @@ from fires.report.reading import Follower
 from fires.report.records import Records
 from fires.report.summary import Summary, summarise
 from fires.report.wording import rounded
+from fires.run.locking import FolderLock
+from fires.run.records import read_snapshot, snapshots
 
 
 def lines_of(path):

@@ -1,5 +1,7 @@
 """A selector that learns from shards is the selector that learns from all rows."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -217,6 +219,23 @@ def test_columns_are_those_learnt_from():
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match=r"contains NaN \(1 entries\)"):
         learn(gradient(missing="error"), X, X[:, 0] > 0)
+
+
+@pytest.mark.parametrize("update", ["gradient", "bayes"])
+def test_what_comes_back_in_a_round_is_64_bytes_a_feature_whatever_the_cut(update):
+    rng, n_features, sizes = np.random.default_rng(13), 20_000, []
+    selector = FIRES(2, update=update)
+    for _ in range(2):
+        X = rng.normal(size=(24, n_features))
+        shards = Shards.cut(CheckedBatch(X, X[:, 0] > 0), 12)
+
+        def evaluate(task, shards=shards):
+            sums = shards.evaluate(task)
+            sizes.append(len(pickle.dumps(sums, 5)))
+            return sums
+
+        partial_fit_sharded(selector, evaluate, n_features=n_features)
+    assert max(sizes) < 64 * n_features
 
 
 def test_models_that_cannot_say_so():

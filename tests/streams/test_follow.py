@@ -12,9 +12,9 @@ import pytest
 
 from fires.checks import check_stream
 from fires.core.errors import InputError
+from fires.streams import following, text_blocks
 from fires.streams.base import Position
-from fires.streams.files import following, from_file, text_blocks
-from fires.streams.files.opening import open_followed
+from fires.streams.files import from_file, open_followed
 
 SECONDS = 120  # until a test that waits in vain gives up
 HEADER = "number,seventh,label\n"

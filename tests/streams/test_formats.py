@@ -20,17 +20,14 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
 from fires.streams.base import InputError, Position
-from fires.streams.files import from_file
-from fires.streams.files.byte_sources import File
-from fires.streams.files.header import unique_names
-from fires.streams.files.opening import open_table
-from fires.streams.files.options import TextOptions
-from fires.streams.files.packing import Damaged, Unpacked
-from fires.streams.files.scanned_table import _without_panics
-from fires.streams.files.svmlight import SvmlightFile
-from fires.streams.files.text_source import TextSource
+from fires.streams.byte_sources import Damaged, File, Unpacked
+from fires.streams.columnar import _without_panics
+from fires.streams.files import from_file, open_table
 from fires.streams.sampling import read_sample
+from fires.streams.svmlight import SvmlightFile
 from fires.streams.table import Fault
+from fires.streams.text_source import TextSource
+from fires.streams.text_table import TextOptions, unique_names
 
 zstandard = pytest.importorskip("zstandard")
 
@@ -373,6 +370,7 @@ def test_damage_within_the_sample_still_gives_the_rows_before_it(tmp_path):
         list(batches)
 
 
+@pytest.mark.slow
 def test_unpacking_takes_little_memory_however_well_it_was_packed():
     for packing in STREAMED:
         data = packed(bytes(1 << 27), packing)

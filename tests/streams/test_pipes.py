@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fires.streams.files import from_file, text_blocks
-from fires.streams.files.header import read_header
-from fires.streams.files.packing import Damaged, Unpacked
-from fires.streams.files.text_blocks import cut_into_blocks
+from fires.streams import text_blocks
+from fires.streams.byte_sources import Damaged, Unpacked
+from fires.streams.files import from_file
 from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS
+from fires.streams.text_blocks import cut_into_blocks
+from fires.streams.text_table import read_header
 
 SECONDS = 120  # until a test that waits in vain gives up
 

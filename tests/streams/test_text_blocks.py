@@ -8,13 +8,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from fires.streams import text_blocks
 from fires.streams.base import InputError, Position
-from fires.streams.files import records
-from fires.streams.files.opening import open_table
-from fires.streams.files.options import TextOptions
-from fires.streams.files.records import UNCLOSED, walk
-from fires.streams.files.text_blocks import cut_into_blocks
+from fires.streams.files import open_table
 from fires.streams.table import Fault
+from fires.streams.text_blocks import UNCLOSED, cut_into_blocks, walk
+from fires.streams.text_table import TextOptions
 
 BIG = 1 << 20
 HEADER = "one,two,three"
@@ -118,7 +117,7 @@ def test_a_quoted_field_may_span_many_blocks():
 
 
 def test_a_quote_that_is_never_closed_costs_one_line(monkeypatch):
-    monkeypatch.setattr(records, "MAX_RECORD", 1000)
+    monkeypatch.setattr(text_blocks, "MAX_RECORD", 1000)
     good = [f"{i},a,b" for i in range(1000)]
     lines = [*good[:500], '7,"oops,9', *good[500:]]
     for block_size in (10, 5000, BIG):
@@ -141,7 +140,7 @@ def test_a_quote_within_a_field_is_a_character():
 
 
 def test_a_file_without_lines_is_refused_before_it_fills_the_memory(monkeypatch):
-    monkeypatch.setattr(records, "MAX_LINE", 5000)
+    monkeypatch.setattr(text_blocks, "MAX_LINE", 5000)
     with pytest.raises(InputError, match="the stream: line 2 is longer than"):
         read("x" * 100_000, 100)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from fires.cli.row_output import RowOutput
-    from fires.streams.files.rows import RowReader, Rows
+    from fires.streams.rows import RowReader, Rows
 
 _CELLS = 1_000_000  # of rows that are dealt with at once
 

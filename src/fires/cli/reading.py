@@ -20,7 +20,7 @@ from fires.core.errors import InputError, Question
 
 if TYPE_CHECKING:
     from fires.columns.schema import Kind
-    from fires.streams.files.rows import RowReader
+    from fires.streams.rows import RowReader
     from fires.streams.table_stream import Rejected, TableStream
 
 
@@ -140,7 +140,7 @@ class Reading:
         """Find out what the columns hold, from the first rows alone."""
         from fires.columns import Hints
         from fires.streams.files import look_at
-        from fires.streams.files.options import TextOptions
+        from fires.streams.text_table import TextOptions
 
         names = self._names_with_commas()
         exclude = named_columns(self.exclude, names)
@@ -158,8 +158,8 @@ class Reading:
         may_lack: bool = False,
     ) -> RowReader:
         """Make a reader of rows from which nothing is to be learnt."""
-        from fires.streams.files.options import TextOptions
-        from fires.streams.files.rows import open_rows
+        from fires.streams.rows import open_rows
+        from fires.streams.text_table import TextOptions
 
         keep = named_columns(keep, self._names_with_commas(*keep))
         text = TextOptions(**self._said_of_text())
@@ -201,8 +201,8 @@ class Reading:
         given = (*self.exclude, *self.categorical, *self.numeric, *more)
         if self.reads_once or _scheme(self.files[0]) or not any("," in value for value in given):
             return ()
-        from fires.streams.files.opening import open_table
-        from fires.streams.files.options import TextOptions
+        from fires.streams.files import open_table
+        from fires.streams.text_table import TextOptions
 
         table = open_table(self.files[0], TextOptions(**self._said_of_text()))
         return getattr(table, "column_names", ())  # svmlight has none

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from fires.columns import Column, Hints
-    from fires.streams.files.rows import Rows
+    from fires.streams.rows import Rows
 
 _EXAMPLES = """\b
 Examples:
@@ -48,7 +48,7 @@ def command(
     """
     reading = Reading(**how)
     with quick_imports():
-        from fires.evaluation.saved_run import SavedRun
+        from fires.run.saved import SavedRun
     saved = SavedRun(run)
     with open_output(out, overwrite=overwrite) as output:
         names = [column.name for column in saved.selected]

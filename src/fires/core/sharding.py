@@ -81,7 +81,10 @@ class ShardTarget:
 
 
 def add_up(parts: Iterable[Sums]) -> Sums:
-    """Combine what the shards returned, in shard order.
+    """Combine what the shards returned, in shard order; sums of sums combine in the same way.
+
+    Names that begin with "list", "set" or "max" are no sums, nor are "moments": weight, mean and
+    sum of squared deviations of each column.
 
     Examples
     --------
@@ -105,9 +108,23 @@ def add_up(parts: Iterable[Sums]) -> Sums:
                 total[name] = value
             elif name.startswith("max "):
                 total[name] = np.maximum(total[name], value)
+            elif name.startswith("moments "):
+                total[name] = _joint_moments(total[name], value)
             else:
                 total[name] = total[name] + value
     return total | {name: np.concatenate(values) for name, values in lists.items()}
+
+
+def _joint_moments(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Weight, mean and sum of squared deviations of the rows of both."""
+    (count, mean, square), (more, middle, spread) = one, other
+    with np.errstate(all="ignore"):  # overflow is found when sums are checked
+        both = count + more
+        share = np.divide(more, both, out=np.zeros_like(both), where=both > 0.0)
+        delta = middle - mean
+        return np.stack(
+            [both, mean + share * delta, square + spread + delta * delta * count * share]
+        )
 
 
 def go_through(rounds: Rounds, evaluate: Evaluate) -> None:

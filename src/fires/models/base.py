@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,10 @@ import numpy.typing as npt
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
 from fires.core.state import Arrays
-from fires.core.types import Floats, Labels, Matrix, Places
+from fires.core.types import Floats, Ints, Labels, Mask, Matrix, Places, RowIndex
+
+if TYPE_CHECKING:
+    from fires.models.scale import Scaler
 
 Rng = np.random.Generator
 Values = npt.NDArray[np.generic]
@@ -62,8 +65,18 @@ class Learner(Protocol):
     """A model that learns batch by batch: what FIRES runs.
 
     The model, its update rule and the storage of rows (dense or CSR) are independent choices. A
-    learner hides all three.
+    learner hides all three. It inherits from this class and declares here what it can do beyond
+    the defaults: nobody asks for its class.
     """
+
+    scaler: Scaler
+    takes_shards: ClassVar[bool] = False
+    """Whether it learns from sums over a batch that lies in shards: fires.models.sharded."""
+
+    @property
+    def joint_posterior(self) -> JointPosterior | None:
+        """The learner itself if it learns by Bayes' rule, and knows how sure it is of what."""
+        return None
 
     def step(self, batch: CheckedBatch, y: Labels, rates: Rates) -> None:
         """Learn from one batch. On an error, nothing changes."""
@@ -77,11 +90,94 @@ class Learner(Protocol):
     def restart_features(self, columns: Places) -> None:
         """Forget some features and their scale; everything else stays."""
 
+    def surprise(self, batch: CheckedBatch, y: Labels) -> tuple[float, float]:
+        """How much worse a batch is predicted than expected, and the variance of that."""
+        raise TypeError(f"{type(self).__name__} watches its rows itself.")
+
+    def forget(self, keep: float) -> None:
+        """Let the evidence so far count as a share of itself, as after a drift."""
+
+    def rearranged(self, source: Places) -> Self:
+        """A copy for other columns: see :func:`fires.core.declared.rearrange`."""
+        raise TypeError(f"{type(self).__name__} has fixed columns.")
+
     def features(self) -> Belief:
         """One mean and one standard deviation per feature."""
+
+    def by_class(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of every row of parameters."""
+        belief = self.features()
+        return belief.mu[None], belief.sigma[None]
 
     def state(self) -> Arrays:
         """Everything needed to go on, as arrays."""
 
     def restore(self, arrays: Arrays) -> None:
         """Go on from :meth:`state`; StateError if the arrays do not fit."""
+
+
+class LeadingRows(NamedTuple):
+    """The leading columns, what a batch holds of them, scaled, and the weights of its rows."""
+
+    columns: Ints
+    Z: Floats
+    weight: Floats
+
+
+class JointPosterior(Learner, Protocol):
+    """A learner that knows how sure it is of each coefficient, and of the leading ones together."""
+
+    prior: float  # the variance of a coefficient before any row
+    n_present: int  # columns that are there
+    evidence_rows: Floats  # rows since the start or an alarm, for each row of parameters
+    touched: Places | None  # the columns that the last batch has moved; None for all
+    strengths: list[float]  # of the alarms that the last batch has raised
+    keeps_rows: bool  # whether take_rows has something to hand over
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of parameters: one, or one per class."""
+
+    @property
+    def gamma(self) -> float:
+        """The share of its evidence that a belief keeps from row to row."""
+
+    @property
+    def losses(self) -> Floats:
+        """The log loss of each row of the last batch, before it was learnt from."""
+
+    @property
+    def sparse(self) -> object:
+        """Not None if it learns from sparse rows."""
+
+    def scores(self, columns: RowIndex = ..., near: Floats | None = None) -> Floats:
+        """How much features matter; greater for better."""
+
+    def variances(self, columns: RowIndex = ...) -> Floats:
+        """The variance of the coefficient that each feature is ranked by."""
+
+    def scores_together(self, columns: Ints) -> Floats:
+        """As :meth:`scores`; for those that lead, their correlation is taken into account."""
+
+    def scored(self) -> tuple[Floats, Floats]:
+        """Coefficients as :meth:`scores` looks at them, and how far chance may take them."""
+
+    def leading_posterior(
+        self, *, seen: bool = False, without: Places | None = None
+    ) -> tuple[Ints, Floats, Floats]:
+        """The leading columns, and the mean and covariance of their coefficients."""
+
+    def prior_deviations(self) -> Floats:
+        """The standard deviations of :meth:`by_class` before any row."""
+
+    def take_rows(self) -> LeadingRows:
+        """Hand over the leading columns of the last batch, and let go of them."""
+
+    def forget_most(self) -> None:
+        """Let all evidence so far count as that of a few rows, as after an alarm."""
+
+    def attend(self, resting: Mask, never: Mask, arrived: Places) -> None:
+        """Know which columns are there, before a step. Without this, all are."""
+
+    def count_columns(self, n_present: int) -> None:
+        """Know how many columns are there, if fewer than there is room for."""

@@ -10,7 +10,7 @@ import copy
 import math
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,14 +25,13 @@ from fires.core.types import Floats, Ints, Labels, Mask, Matrix, Places, RowInde
 from fires.drift.likelihood import LikelihoodAlarm
 from fires.kernels import read_only
 from fires.kernels.assimilate import N_FACTS, NOISE, NOISE_ROWS, assimilate_plain
-from fires.kernels.running import ORIGIN, SQUARES
-from fires.models.base import Rates
+from fires.kernels.moments import SQUARES
+from fires.models.base import LeadingRows, Learner, Rates
 from fires.models.covariance import MOST, PRIOR, CovarianceBlock
 from fires.models.families import FAMILIES
+from fires.models.mixed import Mixed, MixedRows
+from fires.models.scale import Scaler, Standard
 from fires.models.target import ClassTarget, bayes_target_of
-from fires.scaling import Scaler
-from fires.scaling.dense import Standard
-from fires.scaling.mixed import Mixed, MixedRows
 
 KEPT_ROWS = 50.0
 """After an alarm, all evidence counts as that of so many rows."""
@@ -45,14 +44,6 @@ _SPARSE = {
 }
 
 
-class LeadingRows(NamedTuple):
-    """The leading columns, what a batch holds of them, scaled, and the weights of its rows."""
-
-    columns: Ints
-    Z: Floats
-    weight: Floats
-
-
 _NO_ROWS = LeadingRows(np.empty(0, dtype=np.int64), np.empty((0, 0)), np.empty(0))
 
 _LoopFacts: TypeAlias = tuple[
@@ -63,7 +54,7 @@ _Kept: TypeAlias = tuple[
 ]
 
 
-class BayesLearner:
+class BayesLearner(Learner):
     r"""Beliefs of a linear model, moved by every row.
 
     **Prior.** Each coefficient starts at mean 0 and variance :math:`s_0 = c / \max(J, 10)`, so that
@@ -81,6 +72,7 @@ class BayesLearner:
     **Many classes** are learnt one against the rest, with one row of parameters per class.
     """
 
+    takes_shards = True
     learnt: ClassVar[Declared] = {
         "mu": Array("R", "J"),
         "var": Array("R", "J", low=0.0),
@@ -139,6 +131,11 @@ class BayesLearner:
         )  # the leading columns of a batch, if asked for
         # For sparse rows: the unit of mu, the rows so far, and at which of them a column was last.
         self.sparse: tuple[Floats, Floats, Floats] | None = None
+
+    @property
+    def joint_posterior(self) -> BayesLearner:
+        """See :class:`fires.models.base.Learner`."""
+        return self
 
     @property
     def n_rows(self) -> int:
@@ -240,14 +237,15 @@ class BayesLearner:
         if self._buffer.shape != (at_once, X.shape[1]):
             self._buffer = np.empty((at_once, X.shape[1]))
         (rows,), leading = read_only(X), np.empty((len(X), len(columns)))
-        *plan, shown = scale.look(rows, weight)
+        plan = scale.plan(rows, weight)
+        shown = plan.empty_shown()
         kept = self._belief()
         self.family.assimilations.unscaled(
-            *(rows, *plan, shown, self._buffer, *read_only(self._buffer), columns, leading),
+            *(rows, plan, shown, self._buffer, *read_only(self._buffer), columns, leading),
             *(target, weight, *self._facts(row_stats)),
         )
-        self._refuse_overflow(kept, row_stats, shown[[SQUARES, ORIGIN]])
-        scale.learn(shown, weight)
+        self._refuse_overflow(kept, row_stats, shown[SQUARES], plan.origin)
+        scale.learn(shown, plan, weight)
         return leading
 
     def _assimilate(

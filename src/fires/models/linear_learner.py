@@ -29,13 +29,13 @@ from fires.kernels import oriented, project, read_only
 from fires.kernels.features import fold
 from fires.kernels.features import move as move_in_place
 from fires.kernels.steps import TOO_LONG
-from fires.models.base import Rates
+from fires.models.base import Learner, Rates
 from fires.models.families import FAMILIES
 from fires.models.linear import over_classes
+from fires.models.scale import MinMax, Scaler, Standard
+from fires.models.sparse_scale import SparseScale, Touched
 from fires.models.surprise import surprise_of_classes, surprise_of_numbers
 from fires.models.target import ClassTarget, start, target_of
-from fires.scaling import Scaler
-from fires.scaling.sparse import SPARSE, SparseScale, SparseUnscaled, Touched
 
 # The share of itself that sigma may lose or gain in one step; usual steps change a thousandth.
 _CAPPED = (-0.5, 1.0)
@@ -76,7 +76,7 @@ class SparseTerms(NamedTuple):
 Gaps = tuple[Places, Floats]
 
 
-class LinearLearner:
+class LinearLearner(Learner):
     r"""Beliefs of a linear model, moved by one step per batch.
 
     **Dense.** The step is taken on the rows that the scaler returns, and then the scale is learnt.
@@ -105,6 +105,7 @@ class LinearLearner:
     destroy the belief, and sigma cannot be clipped to 0, which it would never leave.
     """
 
+    takes_shards = True
     learnt: ClassVar[Declared] = {
         "mu": Array("R", "J"),
         "sigma": Array("R", "J", low=0.0),
@@ -232,8 +233,7 @@ class LinearLearner:
         half = self.scaler.sparse
         first = not half.ready
         if first:
-            half = SPARSE[self.scale](self.n_features)
-            half.begin(touched)
+            half = SparseScale.begun(self.scale, self.n_features, touched)
         terms = self.sparse_terms(touched.columns, half, first)
         n_sums = self.n_rows + (half.kind == "standard" and not first)
         (c, d), sums, gaps = self.sparse_sums(touched, terms, rows, rates, n_sums)
@@ -386,9 +386,10 @@ class LinearLearner:
         other = copy.copy(self)
         other.target, other.intercept = copy.deepcopy((self.target, self.intercept))
         other.scaler, other.in_sparse_terms = self.scaler.in_sparse_terms(), True
-        if self.scaler.dense.ready:
+        dense = self.scaler.dense
+        if isinstance(dense, Standard | MinMax) and dense.ready:
             gain = other.scaler.sparse.gain(np.arange(self.n_features))
-            now = self.scaler.dense.gain
+            now = dense.gain
             unit = np.where(gain > 0.0, now / np.where(gain > 0.0, gain, 1.0), 1.0)
             other.mu, other.sigma = self.mu * unit, self.sigma * unit
             other.least_sigma = float(other.sigma.min())
@@ -438,7 +439,6 @@ class LinearLearner:
         self.least_sigma = float(self.sigma.min())
 
     def _pulls(self) -> Floats:
-        assert not isinstance(self.scaler.sparse, SparseUnscaled)  # in sparse terms, never
         return self.scaler.sparse.pulls
 
     def restart_features(self, columns: Places) -> None:

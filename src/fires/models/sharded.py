@@ -21,13 +21,13 @@ from collections.abc import Callable
 
 from fires.core.sharding import Rounds, ShardTarget
 from fires.models import sharded_bayes, sharded_gradient
-from fires.models.base import Rates
+from fires.models.base import Learner, Rates
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear_learner import LinearLearner
 
 
 def rounds(
-    learner: BayesLearner | LinearLearner,
+    learner: Learner,
     target: ShardTarget,
     rates: Rates,
     watch: Callable[[float, float], bool] | None = None,
@@ -37,4 +37,5 @@ def rounds(
     """The step on one batch."""
     if isinstance(learner, BayesLearner):
         return sharded_bayes.rounds(learner, target, sparse=sparse)
+    assert isinstance(learner, LinearLearner)
     return sharded_gradient.rounds(learner, target, rates, watch, sparse=sparse)

@@ -16,11 +16,11 @@ from fires.core.errors import InputError
 from fires.core.saved_files import damaged, open_saved
 from fires.core.spreadsheets import frame_as_written
 from fires.core.types import Floats, Labels, Mask
-from fires.evaluation.locking import is_held
-from fires.evaluation.recording import STEPS, read_snapshot, snapshots
-from fires.evaluation.saved_run import SavedRun
 from fires.report.reading import well_formed
 from fires.report.wording import rounded
+from fires.run.locking import is_held
+from fires.run.records import STEPS, read_snapshot, snapshots
+from fires.run.saved import SavedRun
 
 if TYPE_CHECKING:
     import polars as pl

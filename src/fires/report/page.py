@@ -20,9 +20,9 @@ from fires.core.files import naming, replace_file
 from fires.core.types import Header
 from fires.core.version import __version__
 from fires.evaluation.comparison import Comparison
-from fires.evaluation.saved_run import SavedRun
 from fires.report.comparison import comparison_summary, holds_comparison, read_comparison
 from fires.report.summary import side_by_side
+from fires.run.saved import SavedRun
 
 _STYLES = ("uplot.css", "page.css", "panels.css", "panel-comparison.css")
 _SCRIPTS = (

@@ -19,13 +19,13 @@ import numpy as np
 from fires.core.errors import InputError
 from fires.core.saved_files import damaged
 from fires.core.types import Header, Ints, Mask
-from fires.evaluation.recording import QUARANTINE, STEPS
-from fires.evaluation.saved_run import read_names
 from fires.report.features import Features
 from fires.report.folder import Facts, Result, Snapshots, read_result
 from fires.report.reading import SELECTED, BadRows, Follower, read_block, well_formed
 from fires.report.records import Records
 from fires.report.wording import Change, rounded, sentence
+from fires.run.records import QUARANTINE, STEPS
+from fires.run.saved import read_names
 
 VERSION = 1
 _DOUBT = ("column", "kind", "why")

@@ -34,7 +34,7 @@ from fires.core.types import (
 )
 from fires.core.weighting import rank
 from fires.kernels import top_k
-from fires.kernels.scaled import keep_columns
+from fires.kernels.select import keep_columns
 from fires.selectors.selector import Selector
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         self
         """
         if self._teaches(X, sample_weight):
-            self._all_or_nothing(self._take_batch, X, y, classes, sample_weight)
+            self.all_or_nothing(self._take_batch, X, y, classes, sample_weight)
         return self
 
     def learn(self, batch: CheckedBatch) -> Self:
@@ -131,7 +131,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         -------
         self
         """
-        self._all_or_nothing(self._take_checked, batch)
+        self.all_or_nothing(lambda: self._take(self.known(batch)))
         return self
 
     def fit(
@@ -153,7 +153,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         -------
         self
         """
-        self._all_or_nothing(self._take_all, X, y, sample_weight)
+        self.all_or_nothing(self._take_all, X, y, sample_weight)
         return self
 
     def restart_features(self, columns: Sequence[int | str]) -> Self:
@@ -188,7 +188,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
             names, owner = getattr(self, "feature_names_in_", None), type(self).__name__
             found = validation.as_columns(columns, self.n_features_in_, names, owner)
             if len(found):
-                self._all_or_nothing(self._restart_features, found)
+                self.all_or_nothing(self._restart_features, found)
                 self._seen_.clear()
         return self
 
@@ -196,9 +196,10 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         """Forget some features: here, what is declared to have one number for each of them."""
         restart(self, self._learnt, columns, self.n_features_in_, "_{}_")
 
-    def _take_checked(
-        self, batch: CheckedBatch, take: Callable[[CheckedBatch], None] | None = None
-    ) -> None:
+    # --- what Sharded uses too: from what a caller passed to checked batches --------------------
+
+    def known(self, batch: CheckedBatch) -> CheckedBatch:
+        """A batch that was checked elsewhere, whose columns are known from here on."""
         if self._supervised and batch.y is None:
             validation.as_target(None, 0, type(self).__name__)
         if "n_features_in_" not in self.__dict__:
@@ -207,53 +208,43 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
             self.feature_names_in_, self._named_apart_ = batch.names, True
         if batch.columns is not None:
             self.columns_ = batch.columns
-        (self._take if take is None else take)(batch)
+        return batch
 
-    def _take_batch(
-        self,
-        X: RowsLike,
-        y: OptionalArray,
-        classes: OptionalClasses,
-        sample_weight: OptionalArray,
-    ) -> None:
-        self._take(self._admit_target(X, y, classes, sample_weight))
+    def _take_batch(self, *given: Any) -> None:
+        self._take(self.admitted(*given))
 
-    def _take_all(
-        self,
-        X: RowsLike,
-        y: OptionalArray,
-        sample_weight: OptionalArray,
-        take: Callable[[CheckedBatch], None] | None = None,
-    ) -> None:
+    def _take_all(self, *given: Any) -> None:
+        for batch in self.admitted_anew(*given):
+            self._take(batch)
+
+    def admitted_anew(
+        self, X: RowsLike, y: OptionalArray, sample_weight: OptionalArray
+    ) -> Iterator[CheckedBatch]:
+        """Forget everything; all rows in batches, each as :meth:`partial_fit` would admit it."""
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         check_count("batch_size", self.batch_size)
-        for batch in self._batches(X, y, sample_weight, int(self.batch_size)):
-            (take or self._take)(batch)
-
-    def _batches(
-        self, X: RowsLike, y: OptionalArray, sample_weight: OptionalArray, size: int
-    ) -> Iterator[CheckedBatch]:
-        """All rows in batches, each as :meth:`partial_fit` would admit it."""
+        size = int(self.batch_size)
         by_rows_before = self._open_vocabulary() is not None or validation.is_raw(X)
         if by_rows_before or not (sample_weight is None or np.asarray(sample_weight).all()):
             if self._supervised and y is not None:
                 self._foresee(validation.as_target(y, validation.as_rows(X, "")[1], ""))
             for part in self._cut(X, y, sample_weight, size):
-                yield self._admit_target(part[0], part[1], None, part[2])
+                yield self.admitted(part[0], part[1], None, part[2])
             return
-        batch = self._admit_target(X, y, None, sample_weight)  # numbers: quicker at once
+        batch = self.admitted(X, y, None, sample_weight)  # numbers: quicker at once
         if batch.y is not None:
             self._foresee(batch.y)
         yield from (batch.part(slice(i, i + size)) for i in range(0, batch.n_rows, size))
 
-    def _admit_target(
+    def admitted(
         self,
         X: RowsLike,
         y: OptionalArray,
         classes: OptionalClasses,
         sample_weight: OptionalArray,
     ) -> CheckedBatch:
+        """One batch, checked, with its target."""
         if y is None and self._supervised:
             # Check X first; then raise the message that scikit-learn's checks look for.
             self._admit(X)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from fires.core.named import NamedRows
 from fires.core.settings import check_choice, check_count
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Header, Mask, Matrix, Places, RowsLike
-from fires.kernels.scaled import keep_columns
+from fires.kernels.select import keep_columns
 from fires.selectors.base import OnlineSelector
 from fires.selectors.open_columns import OpenColumns
 from fires.selectors.presence import Presence
@@ -121,12 +121,11 @@ class ChangingColumns(OnlineSelector):
 
     # --- learning ---------------------------------------------------------------------------
 
-    def _take_checked(
-        self, batch: CheckedBatch, take: Callable[[CheckedBatch], None] | None = None
-    ) -> None:
+    def known(self, batch: CheckedBatch) -> CheckedBatch:
+        """See :meth:`OnlineSelector.known`."""
         if batch.vocabulary is not None:
             self.n_features_in_ = batch.vocabulary.n_known
-        super()._take_checked(batch, take)
+        return super().known(batch)
 
     def _take(self, batch: CheckedBatch) -> None:
         if batch.vocabulary is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
@@ -18,19 +19,19 @@ from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Estimator, Header, Places, Seed
 from fires.core.weighting import WeightSums, effective_weights
 from fires.drift.alarms import alarms_from_array, alarms_to_array
-from fires.models.base import BaseModel, Rates
+from fires.models.base import BaseModel, Learner, Rates
 from fires.models.bayes_learner import BayesLearner
 from fires.models.families import FAMILIES
 from fires.models.linear import Linear
 from fires.models.model_learner import ModelLearner
-from fires.scaling import SCALES
+from fires.models.scale import SCALES
 from fires.selectors.choosing import Choosing
 from fires.selectors.confident import ReviewSchedule
 from fires.selectors.membership import Membership
 
 if TYPE_CHECKING:
+    from fires.core.declared import HasLearnt
     from fires.drift.alarms import Detector
-    from fires.scaling.dense import HasLearnt
 
 
 class FIRES(Choosing):
@@ -123,7 +124,7 @@ class FIRES(Choosing):
     scale : {"standard", "minmax", None}, default="standard"
         How columns are scaled, from the batches seen before. Rows that a pipeline has brought to
         the same scale are not scaled again. "standard" forgets, and it is robust: see
-        :class:`fires.scaling.dense.Standard`. Unless it is None, a target of numbers is scaled
+        :class:`fires.models.scale.Standard`. Unless it is None, a target of numbers is scaled
         too: the Bayesian update turns it into normal scores, the gradient update standardises it.
         Sparse data is never filled. With the Bayesian update, "standard" scales a sparse column as
         a dense one if every fifth row or more has an entry; a rarer one is divided by its standard
@@ -297,8 +298,7 @@ class FIRES(Choosing):
         )
         if changes:
             self._attend(batch)
-        target = self._target(batch)
-        self._learner_ = self._learner_.ready_for(batch.X)
+        target = self.meet_target(batch)
         by_bayes = isinstance(self._learner_, BayesLearner)
         if by_bayes:  # the gradient update divides by the sum of the weights
             weight, self._weight_sums_ = effective_weights(
@@ -341,6 +341,81 @@ class FIRES(Choosing):
     def _rates(self) -> Rates:
         sigma_rate = self.learning_rate_sigma
         return Rates(self.learning_rate, self.learning_rate if sigma_rate is None else sigma_rate)
+
+    # --- a batch in shards: all that fires.selectors.sharded uses of FIRES, besides all_or_nothing,
+    # --- admitted, admitted_anew and known of OnlineSelector
+
+    @property
+    def learner(self) -> Learner | None:
+        """What learns; None before the first batch has shown its target."""
+        return self.__dict__.get("_learner_")
+
+    @property
+    def target_kind(self) -> str:
+        """What the target holds, once there is a learner: "classes", "numbers" or "counts"."""
+        return self._kind_
+
+    @property
+    def model_name(self) -> str:
+        """What errors call the model."""
+        return self._model_name()
+
+    @property
+    def rates(self) -> Rates:
+        """The learning rates of the gradient update."""
+        return self._rates()
+
+    @property
+    def weight_sums(self) -> WeightSums:
+        """The weights of the rows so far, for the Bayesian update."""
+        return self._weight_sums_
+
+    @property
+    def watches_loss(self) -> bool:
+        """Whether :meth:`check_loss_drift` is to be told the loss of a batch before its step."""
+        return self._watches_surprise()
+
+    def begin_shards(self, n_features: int) -> None:
+        """Check the settings before a batch; from here on, steps change copies only.
+
+        Steps change arrays in place. So what learns is a copy, which counts only once nothing can
+        fail any more: call this within :meth:`all_or_nothing`.
+        """
+        if "n_features_in_" not in self.__dict__:
+            self.n_features_in_ = n_features
+        self._resolve_k()
+        self._check_settings()
+        changed = ("_learner_", "_surprise_", "_detector_", "_feature_alarms_", "_members_")
+        for name in (*changed, "_looks_"):
+            if name in self.__dict__:
+                setattr(self, name, copy.deepcopy(getattr(self, name)))
+
+    def meet_target(self, batch: CheckedBatch) -> npt.NDArray[np.generic]:
+        """The target as the learner takes it. Starts the learner, or adds classes to it."""
+        target = self._target(batch)
+        self._learner_ = self._learner_.ready_for(batch.X)
+        return target
+
+    def check_loss_drift(self, surprise: float, variance: float, n_rows: int) -> bool:
+        """Before a step of the gradient update: forget if its batch is a surprise."""
+        if not self._is_counted_:
+            self._count_batch()
+            self._is_counted_ = True
+        return self._check_loss_drift(surprise, variance, n_rows)
+
+    def end_shards(self, n_rows: int, n_missing: int, weight: float, sums: WeightSums) -> None:
+        """After the step of the learner on rows of this total weight: choose, and count them."""
+        if not self._is_counted_:
+            self._count_batch()
+        self._is_counted_ = False
+        if self._learner_.joint_posterior is not None:
+            self._weight_sums_ = sums
+            self._renew(n_rows, weight)
+        self.n_samples_seen_ = getattr(self, "n_samples_seen_", 0) + n_rows
+        self.n_missing_ = getattr(self, "n_missing_", 0) + n_missing
+        self._seen_ = {}
+
+    _is_counted_ = False
 
     def _renew(self, n_rows: int, weight: float) -> None:
         """After a Bayesian step on so many rows: take note of alarms, and choose the members."""

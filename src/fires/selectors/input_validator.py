@@ -39,7 +39,7 @@ class InputValidator:
     feature_names_in_: npt.NDArray[np.object_]
     columns_: Columns
 
-    def _all_or_nothing(self, learn: Callable[..., None], *batch: Any) -> None:
+    def all_or_nothing(self, learn: Callable[..., None], *batch: Any) -> None:
         """Learn; on any error, put the attributes back to what they were before."""
         before = self.__dict__.copy()
         try:
@@ -128,7 +128,6 @@ class InputValidator:
             n_absent = matrix.size - given.told.size if isinstance(matrix, np.ndarray) else 0
             return CheckedBatch(matrix, n_missing=self._refuse_given(given) + n_absent)
         arranged = vocabulary.arrange(X, owner, y)
-        self._restart_changed(vocabulary.places_of(arranged.given.restarted))
         matrix, n_rows = arranged.matrix, arranged.matrix.shape[0]
         n_missing = self._refuse_given(arranged.given)
         target = None if y is None else validation.as_target(y, n_rows, owner)
@@ -177,18 +176,11 @@ class InputValidator:
         else:
             frame = known.completed(frame, absent=isinstance(X, (list, tuple)))
         if learn:
-            n_before = known.tallies.n_rows
             matrix, known = known.encode(frame)
-            matrix, known = known.by_target(matrix, y)
-            self._restart_changed(known.restarted(n_before, known.tallies.n_rows))
-            self.columns_ = known
+            matrix, self.columns_ = known.by_target(matrix, y)
         else:
             matrix = known.transform(frame)
         return matrix, np.array(known.names, dtype=object)
-
-    def _restart_changed(self, features: tuple[int, ...]) -> None:
-        if features:
-            self.restart_features(features)  # type: ignore[attr-defined]
 
     def _columns_state(self) -> Header | None:
         """What the columns hold, for a state file."""

@@ -23,8 +23,8 @@ from fires.models.learners import start_learner
 from fires.models.linear import Linear
 from fires.models.monte_carlo import MonteCarlo
 from fires.models.neural import NeuralNet
+from fires.models.scale import Scaler
 from fires.models.soft_tree import SoftTree
-from fires.scaling import Scaler
 from fires.selectors.changing import ChangingColumns
 from fires.selectors.selector import same_kind
 
@@ -135,7 +135,7 @@ class Modelled(ChangingColumns):
 
     def own_scale(self) -> Scaler | None:
         """The scale of dense rows that the selector has learnt for itself."""
-        scaler: Scaler = self._learner_.scaler  # type: ignore[attr-defined]
+        scaler: Scaler = self._learner_.scaler
         return scaler if self.scale is not None and scaler.dense.ready else None
 
     def _target(self, batch: CheckedBatch) -> npt.NDArray[np.generic]:

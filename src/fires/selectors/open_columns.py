@@ -40,7 +40,6 @@ class Given(NamedTuple):
     matrix: Matrix
     names: Sequence[str]
     told: Floats
-    restarted: tuple[str, ...] = ()
 
 
 class Arranged(NamedTuple):
@@ -86,11 +85,6 @@ class OpenColumns:
         """The names of some columns."""
         names = self._names
         return [names[place] for place in places]
-
-    def places_of(self, names: Sequence[str]) -> tuple[int, ...]:
-        """The places of those of some columns that are known."""
-        found = (self._names.place(name) for name in names)
-        return tuple(place for place in found if 0 <= place < self.n_known)
 
     def dropping(self, columns: Places) -> OpenColumns:
         """A book that forgets some columns with the next batch."""
@@ -250,15 +244,12 @@ class OpenColumns:
             for column in known.left_out:
                 if column.name in frame.columns:
                     raise InputError(f"Column {column.name!r} {column.why}; leave it out")
-            part = known.among(frame.columns)
-            n_before = part.tallies.n_rows
-            matrix, part = part.encode(frame)
-            matrix, part = part.by_target(matrix, target)
-            restarted = part.restarted(n_before, part.tallies.n_rows)
-            known = known.after(part)
+            matrix, known = known.encode(frame)
+            matrix, part = known.among(frame.columns).by_target(matrix, target)
+            known = known.knowing(part.statistics)
         else:
             part = known.among(frame.columns) if known is not None else Columns([])
-            matrix, restarted = np.empty((len(frame), 0)), ()
+            matrix = np.empty((len(frame), 0))
             if part.used:
                 matrix = part.transform(frame.select(_columns_of(part)))
         names = list(part.names)
@@ -266,7 +257,7 @@ class OpenColumns:
             matrix = np.hstack([matrix, validation.as_matrix(X[others], owner)])
             names += others
         told = matrix if raw is not None else matrix[~np.isnan(matrix)]
-        return Given(matrix, names, told, tuple(names[place] for place in restarted)), known
+        return Given(matrix, names, told), known
 
 
 def _columns_of(columns: Columns) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -31,8 +30,6 @@ from fires.core.sharding import (
 )
 from fires.core.types import Matrix, OptionalArray, OptionalClasses, RowsLike
 from fires.core.weighting import WeightSums
-from fires.models.bayes_learner import BayesLearner
-from fires.models.linear_learner import LinearLearner
 from fires.models.sharded import rounds
 from fires.models.sharded_gradient import weight_of
 from fires.selectors.fires import FIRES
@@ -70,7 +67,7 @@ def partial_fit_sharded(
     >>> selector.get_support(indices=True)
     array([1])
     """
-    selector._all_or_nothing(_take, selector, evaluate, n_features, names, classes, sparse)
+    selector.all_or_nothing(_take, selector, evaluate, n_features, names, classes, sparse)
     return selector
 
 
@@ -129,7 +126,7 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self
         """
         selector = self._checked_selector()
-        selector._all_or_nothing(self._take, X, y, classes, sample_weight)
+        selector.all_or_nothing(self._take, X, y, classes, sample_weight)
         return self
 
     def learn(self, batch: CheckedBatch) -> Self:
@@ -145,7 +142,7 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self
         """
         selector = self._checked_selector()
-        selector._all_or_nothing(selector._take_checked, batch, self._take_checked)
+        selector.all_or_nothing(lambda: self._take_checked(selector.known(batch)))
         return self
 
     def fit(
@@ -163,7 +160,7 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self
         """
         selector = self._checked_selector()
-        selector._all_or_nothing(selector._take_all, X, y, sample_weight, self._take_checked)
+        selector.all_or_nothing(self._take_all, X, y, sample_weight)
         return self
 
     def transform(self, X: RowsLike) -> Matrix:
@@ -214,14 +211,12 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"{kind} cannot learn from shards", hint="only FIRES can.")
         return self.selector
 
-    def _take(
-        self,
-        X: RowsLike,
-        y: OptionalArray,
-        classes: OptionalClasses,
-        sample_weight: OptionalArray,
-    ) -> None:
-        self._take_checked(self.selector._admit_target(X, y, classes, sample_weight))
+    def _take(self, *given: Any) -> None:
+        self._take_checked(self.selector.admitted(*given))
+
+    def _take_all(self, *given: Any) -> None:
+        for batch in self.selector.admitted_anew(*given):
+            self._take_checked(batch)
 
     def _take_checked(self, batch: CheckedBatch) -> None:
         n_features, sparse = batch.X.shape[1], sp.issparse(batch.X)
@@ -253,28 +248,20 @@ def _take(
     if selector.columns == "open":
         raise InputError("columns='open' cannot learn from shards", hint="use columns='fixed'.")
     batch = _Batch(selector, classes, sparse)
-    if "n_features_in_" not in selector.__dict__:
+    if names is not None and not (
+        hasattr(selector, "n_features_in_") or hasattr(selector, "feature_names_in_")
+    ):
         selector.n_features_in_ = n_features
-        if names is not None and not hasattr(selector, "feature_names_in_"):
-            selector.name_features(names)
+        selector.name_features(names)
+    selector.begin_shards(n_features)
     known = getattr(selector, "feature_names_in_", None) if names is not None else None
     own = np.asarray(names, dtype=object) if known is not None else None
     order = validation.match_columns(own, n_features, known, selector.n_features_in_, "FIRES")
     if order is not None:
         raise InputError("the columns of the shards are in another order than those learnt from")
-    selector._resolve_k()
-    selector._check_settings()
-    # Steps change arrays in place. So the learner that learns is a copy, which counts only once
-    # nothing can fail any more.
-    changed = ("_learner_", "_surprise_", "_detector_", "_feature_alarms_", "_members_", "_looks_")
-    for name in changed:
-        if name in selector.__dict__:
-            setattr(selector, name, copy.deepcopy(getattr(selector, name)))
     go_through(batch.rounds(), evaluate)
-    if batch.n_rows:
-        selector.n_samples_seen_ = getattr(selector, "n_samples_seen_", 0) + batch.n_rows
-        selector.n_missing_ = getattr(selector, "n_missing_", 0) + batch.n_missing
-        selector._seen_ = {}
+    if batch.n_rows and batch.weight > 0.0:
+        selector.end_shards(batch.n_rows, batch.n_missing, batch.weight, batch.units)
 
 
 class _Batch:
@@ -284,22 +271,21 @@ class _Batch:
         self.selector, self.classes, self.sparse = selector, classes, sparse
         self.n_rows, self.n_missing, self.weight, self.counted = 0, 0, 0.0, False
         # Weights in units, and what one unit counts in rows: 1 until this batch was counted.
-        self.units, self.ratio, self.weighed = selector._weight_sums_, 1.0, False
+        self.units, self.ratio, self.weighed = selector.weight_sums, 1.0, False
 
     def rounds(self) -> Rounds:
         selector = self.selector
-        if not hasattr(selector, "_learner_"):
+        if selector.learner is None:
             looked = yield _Counted(_Labels(), None, self.units.unit, 1.0)
             self._count(looked)
             if not self.weight > 0.0:
                 return
             self._meet(looked)
-        elif selector._kind_ == "classes":
+        elif selector.target_kind == "classes":
             self._meet({"set labels": selector.classes_})
         else:
             self._meet({"set labels": np.zeros(1)})
-        selector._learner_ = selector._learner_.ready_for(self._stand_in)
-        if not isinstance(selector._learner_, BayesLearner):  # it divides by the sum of the weights
+        if not self._by_bayes:  # it divides by the sum of the weights
             self.units, self.weighed = WeightSums(1.0), True
         while True:
             found = yield from self._step()
@@ -307,8 +293,11 @@ class _Batch:
                 self._meet(found)
             elif self.counted or not self.weight > 0.0:
                 break
-        if self.weight > 0.0 and isinstance(selector._learner_, BayesLearner):
-            selector._renew(self.n_rows, self.weight)
+
+    @property
+    def _by_bayes(self) -> bool:
+        learner = self.selector.learner
+        return learner is not None and learner.joint_posterior is not None
 
     def _step(self) -> Generator[Task, Sums, Sums]:
         """The rounds of the learner. If there are new labels, they end there and return these.
@@ -316,10 +305,10 @@ class _Batch:
         They also end there if the weights turn out not to be those of rows.
         """
         selector = self.selector
-        learner = selector._learner_
-        if not isinstance(learner, BayesLearner | LinearLearner):
+        learner = selector.learner
+        if learner is None or not learner.takes_shards:
             raise InputError(
-                f"the model {selector._model_name()} cannot learn from shards",
+                f"the model {selector.model_name} cannot learn from shards",
                 hint="use a linear one, such as 'probit' or 'gaussian'.",
             )
         if selector.redundancy == "drop":
@@ -328,15 +317,15 @@ class _Batch:
                 hint="use redundancy='ignore', or FIRES without shards.",
             )
         is_told = not (selector.drift is None or isinstance(selector.drift, str))
-        if is_told and isinstance(learner, BayesLearner):
+        if is_told and self._by_bayes:
             raise InputError(
                 "a detector of drift is told the loss of every row, and these stay in their shards",
                 hint="use drift='auto' or None.",
             )
-        labels = selector.classes_ if selector._kind_ == "classes" else None
-        target = ShardTarget(labels, selector._model_name())
-        watch = self._hear if selector._watches_surprise() else None
-        steps = rounds(learner, target, selector._rates(), watch, sparse=self.sparse)
+        labels = selector.classes_ if selector.target_kind == "classes" else None
+        target = ShardTarget(labels, selector.model_name)
+        watch = self._hear if selector.watches_loss else None
+        steps = rounds(learner, target, selector.rates, watch, sparse=self.sparse)
         sums: Sums | None = None
         while True:
             try:
@@ -349,12 +338,10 @@ class _Batch:
             found = {name: sums[name] for name in _FOUND if name in sums}
             if found or not self.weight > 0.0 or before != (self.units.unit, self.ratio):
                 return found
-            if not self.counted:
-                selector._count_batch()
-                self.counted = True
+            self.counted = True
 
     def _hear(self, surprise: float, variance: float) -> bool:
-        return self.selector._check_loss_drift(surprise, variance, self.n_rows)
+        return self.selector.check_loss_drift(surprise, variance, self.n_rows)
 
     def _count(self, sums: Sums) -> None:
         self.n_rows = int(sums["batch rows"])
@@ -365,8 +352,7 @@ class _Batch:
         elif not self.weighed and self.weight > 0.0:
             squares, memory = float(sums["batch squares"]), float(self.selector.memory)
             self.units = self.units.after(self.weight, squares, self.n_rows, memory)
-            self.selector._weight_sums_, self.ratio = self.units, self.units.ratio
-            self.weighed = True
+            self.ratio, self.weighed = self.units.ratio, True
         if self.n_missing and self.selector.missing == "error":
             raise ValueError(
                 f"Input X contains NaN ({self.n_missing} entries); FIRES refuses missing values "
@@ -382,7 +368,7 @@ class _Batch:
         y = np.concatenate(values) if len(values) > 1 else values[0]
         shown = CheckedBatch(self._stand_in, np.resize(y, max(self.n_rows, len(y))))
         shown.classes = self.classes
-        self.selector._target(shown)
+        self.selector.meet_target(shown)
 
     @property
     def _stand_in(self) -> Any:

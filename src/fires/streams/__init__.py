@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 from fires.core.named import NamedRows
 from fires.streams.arrays import from_arrays
 from fires.streams.base import Batch, InputError, Position, Schema, Stream
-from fires.streams.files import from_file
-from fires.streams.generated import RandomRBF, RandomTree
-from fires.streams.synthetic import DriftingFeatures, KnownTruth, SignProduct, SparseWide
+from fires.streams.generated import RandomRBF, RandomTree, SparseWide
+from fires.streams.synthetic import DriftingFeatures, KnownTruth, SignProduct
 
 if TYPE_CHECKING:
+    from fires.streams.files import from_file
     from fires.streams.kafka import from_kafka
     from fires.streams.redis import from_redis
     from fires.streams.sql import from_sql
@@ -40,6 +40,7 @@ __all__ = [
 
 _LATER = {
     "Words": "words",
+    "from_file": "files",
     "from_kafka": "kafka",
     "from_redis": "redis",
     "from_sql": "sql",

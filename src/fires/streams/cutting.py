@@ -1,11 +1,13 @@
-"""Rows that come in blocks of any length are cut into batches of one length."""
+"""Blocks of rows are read ahead, and cut into batches of one length."""
 
 from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -16,6 +18,29 @@ from fires.streams.table import Fault
 
 if TYPE_CHECKING:
     from fires.columns.columns import Columns
+
+
+Item = TypeVar("Item")
+
+
+def read_ahead(items: Generator[Item, None, None]) -> Generator[Item, None, None]:
+    """Let a thread make the next item while this one is used.
+
+    This pays because polars and NumPy work without the interpreter. Each stage of reading has a
+    thread of its own: a stage that waits for the interpreter, which a busy consumer holds, then
+    keeps no other one waiting.
+
+    Examples
+    --------
+    >>> list(read_ahead(letter for letter in "abc"))
+    ['a', 'b', 'c']
+    """
+    with closing(items), ThreadPoolExecutor(1, thread_name_prefix="fires-reader") as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item
+
 
 _MOST_FAULTS = 10_000
 """Faults that wait for the end of their batch; more are handed on before it."""

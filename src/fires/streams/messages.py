@@ -16,10 +16,10 @@ from fires.columns.schema import Hints, Kind
 from fires.core.errors import InputError
 from fires.core.types import Json
 from fires.streams.base import Position
-from fires.streams.files.json_rows import JsonRows, json_row
-from fires.streams.files.text_blocks import BLOCK, Block
+from fires.streams.json_table import JsonRows, json_row
 from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunk, Fault, unreadable
 from fires.streams.table_stream import TableStream, stream_of
+from fires.streams.text_blocks import BLOCK, Block
 
 if TYPE_CHECKING:
     from fires.streams.base import Bookmark

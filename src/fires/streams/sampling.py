@@ -9,10 +9,9 @@ import polars as pl
 from fires.columns.schema import Kind
 from fires.core.errors import InputError, closest
 from fires.streams.base import Position
-from fires.streams.files.header import not_text
-from fires.streams.files.records import NOT_UTF8
-from fires.streams.files.text_blocks import WIDE
 from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunk, Fault, Table, unreadable
+from fires.streams.text_blocks import NOT_UTF8, WIDE
+from fires.streams.text_table import not_text
 
 _SAMPLE_CELLS = 2_000_000
 _MOST_NOT_TEXT = 0.05

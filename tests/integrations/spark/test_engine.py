@@ -12,8 +12,9 @@ from numpy.testing import assert_allclose
 from tests.integrations.spark.conftest import COLUMNS, rows
 
 from fires.core.errors import InputError
+from fires.integrations.spark import engine
 from fires.integrations.spark.engine import MicroBatch, NoRows, completed
-from fires.integrations.spark.layout import layout_of
+from fires.integrations.spark.rows import layout_of
 
 
 def sums_task():
@@ -34,7 +35,7 @@ def frame_of(spark, X, y):
     return spark.createDataFrame(values, [*COLUMNS, "label"])
 
 
-@pytest.mark.parametrize("n_partitions", [1, 2, 5])
+@pytest.mark.parametrize("n_partitions", [1, 5])
 def test_sums_of_any_number_of_partitions_are_those_of_one_process(spark, n_partitions):
     X, y = rows(600)
     frame = frame_of(spark, X, y).repartition(n_partitions)
@@ -45,6 +46,30 @@ def test_sums_of_any_number_of_partitions_are_those_of_one_process(spark, n_part
     assert (first["X'y"] == again["X'y"]).all()
     assert (batch.n_rows, len(first["list rows"]), batch.n_rounds) == (600, n_partitions, 2)
     assert spark.sparkContext._jsc.getPersistentRDDs().size() == 0
+
+
+def test_the_driver_gets_one_result_of_large_sums(spark, monkeypatch):
+    from pyspark import RDD
+
+    X, y = rows(100)
+    frame, n_results = frame_of(spark, X, y).repartition(12), []
+    collect = RDD.collect
+
+    def counted(rdd):
+        n_results.append(len(found := collect(rdd)))
+        return found
+
+    monkeypatch.setattr(RDD, "collect", counted)
+    layout, sums = layout_of(frame.schema, "label"), []
+    for limit in (1 << 26, 0):  # sums are small beside the one, and large beside the other
+        monkeypatch.setattr(engine, "_DRIVER_BYTES", limit)
+        with MicroBatch(frame, layout) as batch:
+            sums += [batch.evaluate(sums_task()) for _ in range(2)]
+            assert batch.n_rows == 100
+    assert n_results == [12, 12, 1, 1]
+    for one in sums[1:]:
+        assert_allclose(one["X'y"], sums[0]["X'y"], rtol=1e-10, atol=1e-12)
+        assert (one["list rows"] == sums[0]["list rows"]).all()  # in the order of partitions
 
 
 def test_vectors_of_spark_ml_are_rows_dense_or_sparse(spark):

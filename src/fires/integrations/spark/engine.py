@@ -2,21 +2,28 @@
 
 The first pass over a micro-batch turns the rows of every partition into the form that tasks take,
 and keeps that: cached by Spark, and in files beside the workers. So the source is read once. In
-later rounds a task goes out by broadcast, workers read their shards from the files, and only the
-partitions' sums come back. Where a file is not found, Spark's cache has the shard.
+later rounds a task goes out by broadcast, and workers read their shards from the files; where one
+is not found, Spark's cache has it.
+
+Only sums come back. Each worker adds up its partition. Small sums go straight to the driver; large
+ones are added up on the workers first, a few partitions at a time, so that the driver gets one
+result a round.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeAlias
+from uuid import uuid4
 
+from fires.core import files
 from fires.core.batch import CheckedBatch
 from fires.core.optional import require
 from fires.core.sharding import Sums, Task, add_up
-from fires.integrations.spark.nearby import Nearby
 from fires.integrations.spark.rows import in_pieces, shard_of, widths_of
 
 if TYPE_CHECKING:
@@ -24,25 +31,23 @@ if TYPE_CHECKING:
     from pyspark import RDD, Broadcast, SparkContext
     from pyspark.sql import DataFrame, Row
 
-    from fires.integrations.spark.layout import Layout
+    from fires.integrations.spark.rows import Layout
 
 PACKED = "partition int, piece int, shard binary, answer binary"
-"""What :func:`packer` gives."""
+"""What :func:`packer` gives: a row for each shard, and one for the answer of the partition."""
+_ANSWER = -1  # the piece of a row that holds an answer
 _Packed: TypeAlias = tuple[CheckedBatch, int] | ValueError
 """A shard and the rows that were left out, or what is wrong with it."""
-_Reply: TypeAlias = tuple[int, int] | tuple[int, int, int, int, Sums | ValueError]
 _PIECE_BYTES = 1 << 26
 """Of a shard of dense rows: a value of Spark must stay well below 2 GB."""
+_DRIVER_BYTES = 1 << 26
+"""What all partitions together may send to the driver in a round without being added up first."""
+_FAN_IN = 10
+"""How many results a worker adds up at a time."""
 
 
-class _Answer(NamedTuple):
-    """What a task says of a shard."""
-
-    partition: int
-    piece: int
-    n_rows: int
-    n_left_out: int
-    sums: Sums | ValueError  # an error that a user can cause is an answer
+class NoRows(Exception):  # noqa: N818 - it is not always an error
+    """A micro-batch has no rows that can be learnt from."""
 
 
 class MicroBatch:
@@ -83,47 +88,102 @@ class MicroBatch:
         if self._packed is None:
             # A partition that is lost is made again from its rows: the task is needed until then.
             self._first, rows = sent, _piece_rows(self._layout)
-            found = self._frame.select(*map(_quoted, self._layout.columns))
+            found = self._frame.select(*map(quoted, self._layout.columns))
             self._packed = found.mapInArrow(packer(sent, rows), PACKED).persist()
-            found = self._packed.select("answer").collect()
-            return self._added([_Answer(*pickle.loads(row.answer)) for row in found])
-        answers = self._asked(sent)
-        sent.destroy()
-        return self._added(answers)
+            answers = self._packed.where(f"piece = {_ANSWER}").select("answer").rdd
+            answer = added_up(answers, len(sent.value))
+        else:
+            answer = self._asked(sent)
+            sent.destroy()
+        if answer.error is not None:
+            raise answer.error
+        self.n_rows, self.n_left_out = answer.n_rows, answer.n_left_out
+        if not answer.n_rows:
+            raise NoRows
+        return answer.sums
 
-    def _asked(self, sent: Broadcast) -> list[_Answer]:
-        """The answers to a task of a later round."""
-        answer, found = _answerer(sent), []
-        shards = self._packed.select("partition", "piece", "shard")
+    def _asked(self, sent: Broadcast) -> _Answer:
+        """The answer to a task of a later round."""
+        worker, size = _answerer(sent), len(sent.value)
+        is_new = self._keys is None and self._first is None  # no task has gone through so far
+        shards = self._packed.where(f"piece != {_ANSWER}")
         if self._keys is None:
             # Planned once. It runs where the shards are: Spark goes by where it has cached them.
-            self._keys = self._packed.select("partition", "piece").rdd
-            if self._first is None:  # no task has gone through these shards so far
-                return [_Answer(*one) for one in shards.rdd.mapPartitions(answer).collect()]
-        found = self._keys.mapPartitions(answer).collect()
-        gone = [f"(partition = {one[0]} and piece = {one[1]})" for one in found if len(one) == 2]
-        if gone:
-            again = shards.where(" or ".join(gone)).rdd.mapPartitions(answer).collect()
-            found = [one for one in found if len(one) > 2] + again
-        return [_Answer(*one) for one in found]
-
-    def _added(self, answers: list[_Answer]) -> Sums:
-        parts = []
-        self.n_rows = self.n_left_out = 0
-        for one in sorted(answers, key=lambda one: one[:2]):
-            if isinstance(one.sums, Exception):
-                raise one.sums
-            self.n_rows += one.n_rows
-            self.n_left_out += one.n_left_out
-            if one.n_rows:
-                parts.append(one.sums)
-        if not parts:
-            raise NoRows
-        return add_up(parts)
+            self._keys = shards.select("partition", "piece").rdd
+        if not is_new:
+            answer = added_up(self._keys.mapPartitions(worker), size)
+            if not answer.n_lost:
+                return answer
+        cached = shards.select("partition", "piece", "shard").rdd
+        return added_up(cached.mapPartitions(worker), size)
 
 
-class NoRows(Exception):  # noqa: N818 - it is not always an error
-    """A micro-batch has no rows that can be learnt from."""
+def added_up(answers: RDD, size: int) -> _Answer:
+    """One answer of all partitions, whose own are about as large as a task of this size."""
+    n = answers.getNumPartitions()
+    is_large = n * size > _DRIVER_BYTES
+    while is_large and n > 1:
+        n = -(-n // _FAN_IN)
+        numbered = answers.mapPartitionsWithIndex(_numbered)
+        answers = numbered.partitionBy(n, _group).mapPartitions(_joined)
+    return _Answer.sum(pickle.loads(one) for (one,) in answers.collect())
+
+
+def _numbered(place: int, answers: Iterable[Row]) -> Iterator[tuple[int, Row]]:
+    return ((place, one) for one in answers)
+
+
+def _group(place: int) -> int:
+    return place // _FAN_IN
+
+
+def _joined(answers: Iterable[tuple[int, Row]]) -> Iterator[tuple[bytes]]:
+    """The answers of some partitions as one, in their order."""
+    ordered = sorted(answers, key=lambda pair: pair[0])
+    yield (pickle.dumps(_Answer.sum(pickle.loads(one) for _, (one,) in ordered), 5),)
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """What a task says of some shards. Answers add up, in the order of the shards."""
+
+    n_rows: int = 0
+    n_left_out: int = 0
+    sums: Sums = field(default_factory=dict)
+    error: ValueError | None = None  # an error that a user can cause is an answer
+    n_lost: int = 0  # shards that were not found
+
+    @classmethod
+    def of(cls, task: Task, packed: _Packed | None) -> _Answer:
+        """What a task says of one shard."""
+        if packed is None:
+            return cls(n_lost=1)
+        if isinstance(packed, ValueError):
+            return cls(error=packed)
+        shard, n_left_out = packed
+        try:
+            sums = task(shard) if shard.n_rows else {}
+        except ValueError as error:
+            return cls(error=error)
+        return cls(shard.n_rows, n_left_out, sums)
+
+    @classmethod
+    def sum(cls, answers: Iterable[_Answer]) -> _Answer:
+        """The answers of several shards as one; no more than two of them are held at a time."""
+        n_rows, n_left_out, error, n_lost = 0, 0, None, 0
+
+        def parts() -> Iterator[Sums]:
+            nonlocal n_rows, n_left_out, error, n_lost
+            for one in answers:
+                n_rows, n_left_out = n_rows + one.n_rows, n_left_out + one.n_left_out
+                error, n_lost = error or one.error, n_lost + one.n_lost
+                yield one.sums
+
+        try:
+            sums = add_up(parts())
+        except ValueError as wrong:  # labels that have no order
+            return cls(error=error or wrong)
+        return cls(n_rows, n_left_out, sums, error, n_lost)
 
 
 def completed(frame: DataFrame, layout: Layout) -> Layout:
@@ -131,7 +191,13 @@ def completed(frame: DataFrame, layout: Layout) -> Layout:
     if all(part.kind in ("number", "entries") for part in layout.parts):
         return layout
     columns = [column for part in layout.parts for column in part.columns]
-    looked = frame.select(*map(_quoted, columns)).mapInArrow(_looker(layout), "answer binary")
+
+    def look(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+        pa = require("pyarrow", "fires on Spark", extra="spark")
+        found = pickle.dumps(widths_of(batches, layout))
+        yield pa.RecordBatch.from_pydict({"answer": pa.array([found], pa.binary())})
+
+    looked = frame.select(*map(quoted, columns)).mapInArrow(look, "answer binary")
     found = add_up(pickle.loads(row.answer) for row in looked.collect())
     if not found or not found["max width"].all():
         return layout
@@ -159,7 +225,8 @@ def packer(
 
     def pack(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         layout, task, near = pickle.loads(sent.value)
-        partition = _partition()
+        spark = require("pyspark", "fires on Spark", extra="spark")
+        partition, answer = spark.TaskContext.get().partitionId(), _Answer()
         if near is not None:
             near.tidy()
         for piece, part in enumerate(in_pieces(batches, n_rows)):
@@ -169,63 +236,41 @@ def packer(
             except ValueError as error:
                 packed = error
             pickled = pickle.dumps(packed, 5)
+            yield _record(partition, piece, pickled, None)
             if near is not None:
                 near.put(partition, piece, pickled)
-            answer = pickle.dumps((partition, piece, *_answer(task, packed)), 5)
-            yield _record(partition, piece, shard=pickled, answer=answer)
+            if task is not None:
+                answer = _Answer.sum([answer, _Answer.of(task, packed)])
+        if task is not None:
+            yield _record(partition, _ANSWER, None, pickle.dumps(answer, 5))
 
     return pack
 
 
-def _answerer(sent: Broadcast) -> Callable[[Iterable[Row]], Iterator[_Reply]]:
-    """What a worker does in later rounds: it answers a task, unless it does not find the shard."""
+def _answerer(sent: Broadcast) -> Callable[[Iterable[Row]], Iterator[tuple[bytes]]]:
+    """What a worker does in later rounds: it answers a task for the shards of a partition."""
 
-    def answer(rows: Iterable[Row]) -> Iterator[_Reply]:
+    def answer(rows: Iterable[Row]) -> Iterator[tuple[bytes]]:
         _, task, near = pickle.loads(sent.value)
-        for partition, piece, *shard in rows:
-            if shard:
-                near.put(partition, piece, shard[0])
-            packed = pickle.loads(shard[0]) if shard else near.get(partition, piece)
-            reply = () if packed is None else _answer(task, packed)
-            yield partition, piece, *reply
+
+        def found() -> Iterator[_Answer]:
+            for partition, piece, *shard in rows:
+                if shard:
+                    near.put(partition, piece, shard[0])
+                packed = pickle.loads(shard[0]) if shard else near.get(partition, piece)
+                yield _Answer.of(task, packed)
+
+        yield (pickle.dumps(_Answer.sum(found()), 5),)
 
     return answer
 
 
-def _looker(layout: Layout) -> Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]]:
-    def look(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-        pa = require("pyarrow", "fires on Spark", extra="spark")
-        found = pickle.dumps(widths_of(batches, layout))
-        yield pa.RecordBatch.from_pydict({"answer": pa.array([found], pa.binary())})
-
-    return look
-
-
-def _answer(task: Task | None, packed: _Packed) -> tuple[int, int, Sums | ValueError]:
-    """Rows, rows left out, and what the task says: an error that a user can cause is an answer."""
-    if isinstance(packed, ValueError):
-        return 0, 0, packed
-    shard, n_left_out = packed
-    try:
-        sums = task(shard) if task is not None and shard.n_rows else {}
-    except ValueError as error:
-        return 0, 0, error
-    return shard.n_rows, n_left_out, sums
-
-
-def _record(partition: int, piece: int, **values: bytes) -> RecordBatch:
+def _record(partition: int, piece: int, shard: bytes | None, answer: bytes | None) -> RecordBatch:
     """One row of what :func:`packer` gives."""
     pa = require("pyarrow", "fires on Spark", extra="spark")
-    packed = {name: pa.array([value], pa.binary()) for name, value in values.items()}
-    places = {"partition": [partition], "piece": [piece]}
-    columns = {name: pa.array(value, pa.int32()) for name, value in places.items()}
-    return pa.RecordBatch.from_pydict(columns | packed)
-
-
-def _partition() -> int:
-    context = require("pyspark", "fires on Spark", extra="spark").TaskContext.get()
-    partition: int = context.partitionId()
-    return partition
+    places = [pa.array([place], pa.int32()) for place in (partition, piece)]
+    values = [pa.array([value], pa.binary()) for value in (shard, answer)]
+    return pa.RecordBatch.from_arrays([*places, *values], ["partition", "piece", "shard", "answer"])
 
 
 def _piece_rows(layout: Layout) -> int:
@@ -234,6 +279,72 @@ def _piece_rows(layout: Layout) -> int:
     return max(1, _PIECE_BYTES // (8 * max(layout.n_features, 1)))
 
 
-def _quoted(column: str) -> str:
+def quoted(column: str) -> str:
     """A name as Spark takes it where it may hold dots."""
     return "`" + column.replace("`", "``") + "`"
+
+
+# --- shards beside the workers ----------------------------------------------------------------
+
+_PREFIX = "fires-shard-"
+_in_use: set[str] = set()  # the micro-batches of this driver that are gone through now
+
+
+@dataclass(frozen=True)
+class Nearby:
+    """The shards of one micro-batch, as files on the machines that made them.
+
+    A task of Spark is not told which worker it will run in, and rows that go from Spark's cache to
+    a worker are copied several times. So whatever worker of the machine has its turn reads the
+    file. They are rarely older than a few seconds, and nothing depends on them.
+    """
+
+    name: str
+    others: frozenset[str]
+
+    @classmethod
+    def begin(cls) -> Nearby:
+        """Files for a micro-batch that begins."""
+        others, name = frozenset(_in_use), uuid4().hex
+        _in_use.add(name)
+        return cls(name, others)
+
+    def end(self) -> None:
+        """Remove the files if they are on the driver's machine; others go with the next ones."""
+        _in_use.discard(self.name)
+        _remove(path for path in _folder().glob(f"{_PREFIX}{self.name}-*"))
+
+    def tidy(self) -> None:
+        """Remove files that were left over on this machine."""
+        kept = {self.name, *self.others}
+        found = _folder().glob(f"{_PREFIX}*")
+        _remove(p for p in found if p.name.removeprefix(_PREFIX).split("-")[0] not in kept)
+
+    def put(self, partition: int, piece: int, pickled: bytes) -> None:
+        """Write a shard, if there is room for it."""
+        with suppress(OSError):  # whole or not at all: two workers may do the same
+            files.replace_file(self._path(partition, piece), pickled, sync=False)
+
+    def get(self, partition: int, piece: int) -> _Packed | None:
+        """A shard, if it is on this machine."""
+        try:
+            with self._path(partition, piece).open("rb") as file:
+                packed: _Packed = pickle.load(file)
+                return packed
+        except OSError:
+            return None
+
+    def _path(self, partition: int, piece: int) -> Path:
+        return _folder() / f"{_PREFIX}{self.name}-{partition}-{piece}"
+
+
+def _folder() -> Path:
+    """A folder of this application on this machine, which Spark removes at its end."""
+    spark = require("pyspark", "fires on Spark", extra="spark")
+    return Path(spark.SparkFiles.getRootDirectory())
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with suppress(OSError):
+            files.remove(path)

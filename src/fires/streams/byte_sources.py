@@ -1,0 +1,439 @@
+"""Where the bytes of a table come from: a file or a pipe, packed or not, and which file it is."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import lzma
+import os
+import select
+import sys
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, BinaryIO, NotRequired, Protocol, TypedDict, cast
+from zlib import crc32
+
+from fires.core.errors import InputError
+from fires.core.optional import require
+from fires.streams.base import Position
+from fires.streams.table import changed
+
+N_MAGIC = 16
+"""First bytes that tell what a file is."""
+
+_ZSTD_PACKED = 1 << 9
+"""The zstandard library unpacks all it gets: at worst 32,000 times as much as this."""
+
+_MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\xfd7zXZ\0": "xz",
+    b"BZh": "bz2",
+    b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",
+    b"PAR1": "Parquet",
+    b"ARROW1\0\0": "Arrow",
+    b"\xff\xff\xff\xff": "Arrow stream",
+    b"FEA1\0": "feather version 1",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "Excel",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"Rar!\x1a\x07": "rar",
+}
+_BZ2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")  # the first, and the end of a file without one
+
+
+def kind_of(head: bytes) -> str:
+    r"""Tell what a file is by its first bytes.
+
+    Examples
+    --------
+    >>> kind_of(b"\x1f\x8b\x08\0"), kind_of(b"BZh9,y\n1,0\n")
+    ('gzip', 'text')
+    """
+    if head[1:4] == b"\x2a\x4d\x18" and head[0] & 0xF0 == 0x50:  # a frame with a note
+        return "zstd"
+    kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "text")
+    if kind == "bz2" and head[4:10] not in _BZ2_BLOCKS:
+        return "text"
+    return kind
+
+
+class Damaged(Exception):  # noqa: N818 - it says what happened
+    """Packed bytes cannot be unpacked further. All text before is handed out already."""
+
+
+class Readable(Protocol):
+    """What bytes can be read from."""
+
+    def read(self, n: int, /) -> bytes:
+        """Read on."""
+
+
+class _Zstd:
+    """Frames of zstd before Python 3.14: the library's reader takes half a frame for whole."""
+
+    def __init__(self, file: Readable) -> None:
+        self._library = require("zstandard", "a file packed with zstd", "zstd")
+        self._file, self._frame = file, None
+        self._packed = self._text = b""
+
+    def read1(self, n: int) -> bytes:
+        """Read on."""
+        while not self._text:
+            packed = self._packed or self._file.read(_ZSTD_PACKED)
+            if not packed and self._frame is not None:
+                raise EOFError
+            if not packed:
+                return b""
+            frame = self._frame or self._library.ZstdDecompressor().decompressobj()
+            self._text = frame.decompress(packed)
+            self._packed = frame.unused_data
+            self._frame = None if frame.eof else frame
+        text, self._text = self._text[:n], self._text[n:]
+        return text
+
+
+def _zstd(file: Readable) -> Any:
+    if sys.version_info < (3, 14):
+        return _Zstd(file)
+    return import_module("compression.zstd").ZstdFile(file)
+
+
+def _unzipped(file: Readable) -> Any:
+    """The only file in a zip file."""
+    archive = zipfile.ZipFile(cast("BinaryIO", file))
+    names = [
+        entry.filename
+        for entry in archive.infolist()
+        if not entry.is_dir() and not entry.filename.startswith("__MACOSX/")
+    ]
+    if any(name.startswith("xl/") for name in names):
+        raise InputError(f"it {ADVICE['Excel']}")
+    if len(names) != 1:
+        some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        raise InputError(
+            f"it holds {len(names)} files{f' ({some})' if names else ''}",
+            hint="unpack it, and name those to read" if names else "",
+        )
+    try:
+        return archive.open(names[0])
+    except (RuntimeError, NotImplementedError) as error:  # a password, a rare packing
+        raise InputError(f"it cannot be unpacked: {error}") from None
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "gzip": lambda file: gzip.GzipFile(fileobj=file),
+    "bz2": bz2.BZ2File,
+    "xz": lzma.LZMAFile,
+    "zstd": _zstd,
+    "zip": _unzipped,
+}
+PACKINGS = tuple(_READERS)
+"""The kinds of packed files that can be read."""
+
+
+class Unpacked:
+    r"""The text of packed files, one behind the other, as far as they can be read.
+
+    Examples
+    --------
+    >>> import io
+    >>> Unpacked(io.BytesIO(bz2.compress(b"1,2\n")), "bz2").read(100)
+    b'1,2\n'
+    """
+
+    def __init__(self, file: Readable, packing: str) -> None:
+        self._damage: Damaged | None = None
+        with self._noting_damage():
+            # The one that does not wait for n bytes: a pipe may have no more for now.
+            self._read: Callable[[int], bytes] = _READERS[packing](file).read1
+
+    def read(self, n: int) -> bytes:
+        """Read on."""
+        if self._damage is not None:
+            raise self._damage
+        with self._noting_damage():
+            return self._read(n)
+
+    @contextmanager
+    def _noting_damage(self) -> Iterator[None]:
+        try:
+            yield
+        except (InputError, ImportError):
+            raise
+        except EOFError:
+            self._damage = Damaged("its end is missing")
+        except Exception as error:  # each library has errors of its own
+            if isinstance(error, OSError) and error.errno is not None:  # not of the packing
+                raise
+            self._damage = Damaged(str(error))
+        if self._damage is not None:
+            raise self._damage
+
+
+_UNPACK = "unpack it first"
+ADVICE: Mapping[str, str] = {
+    "Excel": "is an Excel workbook; save it as CSV there, or convert it, for instance with "
+    'polars.read_excel("book.xlsx").write_parquet("table.parquet")',
+    "feather version 1": "is a feather file of version 1; write it again with a library of "
+    "today, or as Parquet",
+    "Arrow stream": "is an Arrow stream; write it as an Arrow file (.arrow) or as Parquet",
+    "7z": f"is packed with 7z; {_UNPACK}",
+    "rar": f"is packed with rar; {_UNPACK}",
+    "tar": f"is a tar archive; {_UNPACK}",
+}
+"""What is said about files that cannot be read, behind their names."""
+
+
+_ROW_GROUP = 1 << 28
+"""Of a Parquet or Arrow file, a row that was read may lie so many bytes further on."""
+_HEAD = 1 << 16
+"""First bytes that two files share only if they are the same."""
+
+
+class Identity(TypedDict):
+    """What tells a file from another one, as JSON values."""
+
+    name: str
+    size: int
+    head: str
+    may_grow: bool
+    read: NotRequired[int]
+    crc: NotRequired[int]
+
+
+def identity_of(path: Path, *, may_grow: bool = True) -> Identity:
+    """What tells a file from another one."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        return {
+            "name": str(path),
+            "size": size,
+            "head": _digest(file.read(min(size, _HEAD))),
+            "may_grow": may_grow,
+        }
+
+
+def read_so_far(files: Sequence[Identity | None], position: Position) -> list[Identity | None]:
+    """The files, with a checksum of what was read of each; it is read again, each byte once."""
+    before, n_begun = 0, position.file + 1
+    for index, file in enumerate(files[:n_begun]):
+        if file is not None:
+            n = position.bytes - before if index == position.file else file["size"]
+            _sum_up(file, n + (0 if file["may_grow"] else _ROW_GROUP))
+            before += file["size"]
+    later = [file and file | {"read": 0, "crc": 0} for file in files[n_begun:]]
+    return [file and file.copy() for file in files[:n_begun]] + later
+
+
+def _sum_up(file: Identity, n: int) -> None:
+    """Note the checksum of the first bytes; a file that is gone cannot be taken up again anyway."""
+    at, crc = (file["read"], file["crc"]) if file.get("read", n + 1) <= n else (0, 0)
+    with suppress(OSError), open(file["name"], "rb") as opened:
+        opened.seek(at)
+        while data := opened.read(min(n - at, _AT_ONCE)):
+            at, crc = at + len(data), crc32(data, crc)
+    file |= {"read": at, "crc": crc}
+
+
+def refuse_others(
+    now: Sequence[Identity | None], then: Sequence[Identity | None] | None, position: Position
+) -> None:
+    """Raise if files are not those that were read up to a position. Later ones may differ."""
+    for index, found in enumerate(now[: position.file + 1]):
+        known = then[index] if then is not None and index < len(then) else None
+        if found is None or known is None:
+            raise InputError(
+                "what comes from standard input or a pipe cannot be read again from the middle",
+                hint="save it to a file and read that from its start",
+            )
+        _refuse_another(found, known, None if index < position.file else position.offset)
+    if then is not None and len(now) <= position.file:
+        raise InputError(f"{_name(then[len(now)])}, which was read before, is not among the files")
+
+
+def _refuse_another(found: Identity, known: Identity, offset: int | None) -> None:
+    """Raise if a file is another one; ``offset`` is where it was left, None if at its end."""
+    name, size = found["name"], known["size"]
+    if Path(name).name != Path(known["name"]).name:
+        raise InputError(f"{name} stands in the place of {known['name']}, which was read before")
+    if found["size"] < size:
+        raise InputError(f"{name} is shorter than it was when it was read before")
+    with Path(name).open("rb") as file:
+        head = _digest(file.read(min(size, _HEAD)))
+        file.seek(max(size - 1, 0))
+        around = file.read(2)
+    if head != known["head"] or (found["size"] > size and not found["may_grow"]):
+        raise InputError(f"{name} is not the file that was read before")
+    if "crc" in known:
+        _sum_up(found, known["read"])
+        if found["crc"] != known["crc"]:
+            raise InputError(f"{changed(name)}, in its first {known['read']:,} bytes")
+    if offset == size and not (around.startswith(b"\n") or around[1:] in (b"", b"\n", b"\r")):
+        raise InputError(f"the last line of {name} has gone on since it was read before")
+    if offset is None and found["size"] > size:
+        raise InputError(
+            f"{name} has grown since it was read to its end: its new rows would be lost",
+            hint="write them to a file of their own, behind the others",
+        )
+
+
+def _name(identity: Identity | None) -> str:
+    return "standard input" if identity is None else str(identity["name"])
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+_AT_ONCE = 1 << 18
+"""Bytes asked of a pipe at once; most give 64 KB."""
+
+
+class Bytes(Readable, Protocol):
+    """Bytes of a source, which tell where they are."""
+
+    def tell(self) -> int:
+        """Say where reading goes on."""
+
+
+class ByteSource(Protocol):
+    """What a text can be read from: a :class:`File`, a :class:`Pipe`, or a file that grows."""
+
+    n_bytes: int | None
+    magic: bytes
+    identity: Identity | None
+
+    def open(self, again: bool) -> AbstractContextManager[Bytes]:
+        """Start at the beginning."""
+
+    def ready(self, seconds: float) -> bool:
+        """Tell whether there is something to read."""
+
+
+class File:
+    """A file that can be opened any number of times."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with path.open("rb") as file:
+            self.magic = file.read(N_MAGIC)
+        self.identity: Identity | None = identity_of(path)
+        self.n_bytes: int | None = self.identity["size"]
+
+    def open(self, again: bool) -> AbstractContextManager[Bytes]:
+        """Open it at its start."""
+        return self._path.open("rb")
+
+    def ready(self, seconds: float) -> bool:
+        """Tell whether there is something to read."""
+        return True
+
+
+class Pipe:
+    """A stream that can be read once, but keeps what is to be read again.
+
+    It hands on what is there: the other end may write a row now and the next one later.
+    """
+
+    def __init__(self, file: BinaryIO, *, close: bool = False) -> None:
+        if getattr(file, "closed", False):
+            raise InputError("it is closed already")
+        self._file = file
+        self._read = getattr(file, "read1", file.read)  # the one that does not wait for all of it
+        self._poll = _poll(file)
+        self._close = close
+        self._ended = False
+        self._kept: list[bytes] | None = []
+        self._data, self._at, self._n_read = b"", 0, 0
+        while not self._ended and sum(map(len, self._kept)) < N_MAGIC:
+            self._fetch()
+        self.magic = b"".join(self._kept)[:N_MAGIC]
+        self.identity: Identity | None = None
+        self.n_bytes: int | None = None
+
+    @contextmanager
+    def open(self, again: bool) -> Iterator[Bytes]:
+        """Start at the beginning."""
+        if self._kept is None:
+            raise InputError("a stream, such as standard input, can be read only once")
+        self._data, self._at, self._n_read = b"".join(self._kept), 0, 0
+        self._kept = [self._data] if again else None
+        yield self
+
+    def read(self, n: int) -> bytes:
+        """Read on, first of what was kept."""
+        if self._at == len(self._data) and not self._ended:
+            self._fetch()
+        data = self._data[self._at : self._at + n]
+        self._at += len(data)
+        self._n_read += len(data)
+        return data
+
+    def ready(self, seconds: float) -> bool:
+        """Tell whether there is more to read, or the end."""
+        if self._at < len(self._data) or self._ended or self._poll is None:
+            return True
+        return bool(self._poll.poll(1000.0 * seconds))
+
+    def tell(self) -> int:
+        """Count the bytes read."""
+        return self._n_read
+
+    def _fetch(self) -> None:
+        """Wait for more, or for the end."""
+        data = self._read(_AT_ONCE)
+        if not isinstance(data, bytes):
+            raise InputError("a table must be opened in binary mode")
+        self._data, self._at, self._ended = data, 0, not data
+        if self._kept is not None:
+            self._kept.append(data)
+        if self._ended and self._close:
+            self._file.close()
+
+
+def _poll(file: BinaryIO) -> select.poll | None:
+    """What tells whether a file has something to read; None where nothing does."""
+    try:
+        poll = select.poll()
+        poll.register(file.fileno(), select.POLLIN)
+    except (AttributeError, OSError, ValueError):  # no such call on this system, or no descriptor
+        return None
+    return poll
+
+
+def skip(file: Readable, n: int) -> bool:
+    """Go on reading at the n-th byte."""
+    if hasattr(file, "seek"):
+        file.seek(n)
+        return True
+    while n > 0 and (data := file.read(min(n, _AT_ONCE))):
+        n -= len(data)
+    return n == 0
+
+
+@contextmanager
+def plain_errors(name: str) -> Iterator[None]:
+    """Turn what can go wrong with a file into one line.
+
+    Examples
+    --------
+    >>> with plain_errors("x.csv.gz"):
+    ...     raise Damaged("its end is missing")
+    Traceback (most recent call last):
+    fires.core.errors.InputError: x.csv.gz is damaged: its end is missing
+    """
+    try:
+        yield
+    except InputError as error:
+        if name in str(error):
+            raise
+        raise error.at(name) from None
+    except Damaged as error:
+        raise InputError(f"{name} is damaged: {error}") from error
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {error.strerror or error}") from error

@@ -1,0 +1,433 @@
+"""A file, or several, is opened as the table it holds, and made a stream."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO, Literal, cast
+
+import numpy as np
+import polars as pl
+
+from fires.columns import Columns, find_doubts
+from fires.columns.schema import NO_HINTS, Column, Hints, Kind
+from fires.columns.target import Target
+from fires.core.errors import InputError
+from fires.streams.arff import ArffTable, looks_like_arff
+from fires.streams.base import Bookmark, Position
+from fires.streams.byte_sources import ADVICE, File, Pipe, kind_of, plain_errors
+from fires.streams.columnar import ScannedTable
+from fires.streams.following import Follow, FollowedTable
+from fires.streams.json_table import JsonTable
+from fires.streams.sampling import exclude_columns, read_sample
+from fires.streams.svmlight import ENDINGS as SVMLIGHT_ENDINGS
+from fires.streams.svmlight import Counted, SvmlightFile, SvmlightStream, looks_like_svmlight
+from fires.streams.table import Chunk, Table, position_in_file
+from fires.streams.table_stream import TableStream, doubts_of, start_of, stream_of
+from fires.streams.text_blocks import BLOCK
+from fires.streams.text_source import TextSource
+from fires.streams.text_table import FOUND_OUT, TextOptions, TextTable
+
+
+class ManyTables:
+    """Tables in order. The first says which columns there are.
+
+    A later one may have them in another order. What it lacks is missing in its rows; what only it
+    has is not used. After :meth:`let_columns_change`, the rows of each have its own columns.
+    """
+
+    position = staticmethod(position_in_file)
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        first, *later = self.tables = tuple(tables)
+        n_more = f" and {len(later)} more file{'s' if len(later) > 1 else ''}" if later else ""
+        self.name = first.name + n_more
+        units = {table.unit for table in tables}
+        self.unit = units.pop() if len(units) == 1 else "record"
+        self.column_names = first.column_names
+        self.head = first.head
+        self.files = [one for table in tables for one in getattr(table, "files", [None])]
+        self.renamed = tuple(dict.fromkeys(pair for table in tables for pair in table.renamed))
+        sizes = [table.n_bytes for table in tables]
+        self.n_bytes = None if None in sizes else sum(size or 0 for size in sizes)
+        self._before = np.cumsum([0, *(size or 0 for size in sizes)]).tolist()
+        for table in later:
+            if set(first.column_names).isdisjoint(table.column_names):
+                raise InputError(f"{table.name} has no column of those in {first.name}")
+        self.differences = _differences(first, later)
+        self._is_open = False
+
+    def let_columns_change(self) -> None:
+        """See :class:`fires.streams.table.Table`; ``column_names`` are those of all tables."""
+        self._is_open, self.differences = True, []
+        for table in self.tables:
+            if hasattr(table, "let_columns_change"):
+                table.let_columns_change()
+        names = (name for table in self.tables for name in table.column_names)
+        self.column_names = tuple(dict.fromkeys(names))
+
+    @property
+    def new_fields(self) -> dict[str, int]:
+        """Keys of NDJSON that came after the sample; see :class:`JsonTable`."""
+        found: dict[str, int] = {}
+        for table in self.tables:
+            found |= {
+                name: line
+                for name, line in getattr(table, "new_fields", {}).items()
+                if name not in found
+            }
+        return found
+
+    def chunks(
+        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
+    ) -> Generator[Chunk, None, None]:
+        """Read the tables in order; see :meth:`Table.chunks`."""
+        names = [name for name in self.column_names if name in kinds]
+        for index, table in enumerate(self.tables):
+            if index < start.file:
+                continue
+            present = set(table.column_names)
+            absent = [name for name in names if name not in present and not self._is_open]
+            lacking = [pl.lit(None, pl.String).alias(name) for name in absent]
+            wanted = {name: kinds[name] for name in names if name in present}
+            begin = start if index == start.file else Position()
+            for chunk in table.chunks(wanted, begin, n_rows=n_rows):
+                places = np.column_stack([chunk.places, np.full(len(chunk.places), index)])
+                places[:, 0] += self._before[index]
+                frame = chunk.frame.with_columns(lacking)
+                yield replace(chunk, frame=frame, places=places, source=table.name)
+                wanted.update({name: kinds[name] for name in wanted})  # it may have changed
+
+
+def _differences(first: Table, later: Iterable[Table]) -> list[str]:
+    """Say once for all files that differ in the same way how they do."""
+    known = set(first.column_names)
+    files: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for table in later:
+        present = set(table.column_names)
+        lacking = tuple(name for name in first.column_names if name not in present)
+        besides = tuple(name for name in table.column_names if name not in known)
+        for kind, names in (("lacking", lacking), ("besides", besides)):
+            if names:
+                files.setdefault((kind, names), []).append(table.name)
+    lines = []
+    for (kind, names), where in files.items():
+        n_more = len(where) - 1
+        who = where[0] + (f" and {n_more} more file{'s' if n_more > 1 else ''}" if n_more else "")
+        one, verb = len(names) == 1, ("lack" if n_more else "lacks")
+        what = f"{'column' if one else 'columns'} {_shown(names)}"
+        if kind == "lacking":
+            lines.append(f"{who} {verb} the {what}: missing there")
+        else:
+            lines.append(f"{what} only in {who}: not used")
+    return lines
+
+
+def _shown(names: Sequence[str]) -> str:
+    some = ", ".join(f'"{name}"' for name in names[:5])
+    return f"{some} and {len(names) - 5} more" if len(names) > 5 else some
+
+
+Source = str | os.PathLike[str] | BinaryIO
+
+_ENDINGS = {".parquet": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow"}
+_ARRAY = re.compile(rb"\s*\[\s*([\[{]|$)")
+_OBJECT = re.compile(rb'\s*\{\s*(["}]|$)')
+_NO_PIPE = ("Parquet", "Arrow", "Arrow stream", "zip")
+
+
+def open_table(
+    sources: Source | Sequence[Source],
+    options: TextOptions = FOUND_OUT,
+    block_size: int = BLOCK,
+    counted: Counted | None = None,
+) -> Table | SvmlightFile:
+    r"""Find out what files hold by their first bytes.
+
+    Examples
+    --------
+    >>> import io
+    >>> open_table(io.BytesIO(b"a;b\n1;2\n")).column_names
+    ('a', 'b')
+    """
+    if isinstance(sources, str) or not isinstance(sources, Sequence):
+        return _open(sources, options, block_size, counted)
+    if not sources:
+        raise InputError("there is no file to read")
+    opened = [_open(source, options, block_size, counted) for source in sources]
+    if len(opened) == 1:
+        return opened[0]
+    tables = [table for table in opened if not isinstance(table, SvmlightFile)]
+    if len(tables) < len(opened):
+        raise InputError("only one svmlight file can be read at a time; join them into one")
+    return ManyTables(tables)
+
+
+def open_followed(
+    source: Source | Sequence[Source],
+    options: TextOptions = FOUND_OUT,
+    block_size: int = BLOCK,
+    start: Position | None = None,
+) -> FollowedTable:
+    """Open a file that grows, and may be rotated."""
+    if isinstance(source, Sequence) and not isinstance(source, str) and len(source) == 1:
+        source = source[0]
+    if not isinstance(source, (str, os.PathLike)) or source == "-":
+        raise InputError("only one file can be followed, by its name")
+    name = str(source)
+    with plain_errors(name):
+        file = Follow(Path(source), start or Position())
+        if file.header is not None and (delimiter := file.delimiter):
+            options = replace(options, delimiter=delimiter)
+        kind = kind_of(file.magic)
+        if kind == "text":
+            text = TextSource(name, file, options.encoding)
+            kind = f"text in {text.encoding}"
+            if text.is_direct:
+                table = _text_table(text, options, block_size)
+                if isinstance(table, (TextTable, JsonTable)) and not isinstance(table, ArffTable):
+                    return FollowedTable(table, file)
+                kind = "ARFF"
+        raise InputError(f"{name} is {kind}; only plain text in UTF-8 can be followed")
+
+
+def _open(
+    source: Source,
+    options: TextOptions,
+    block_size: int,
+    counted: Counted | None = None,
+) -> Table | SvmlightFile:
+    """Find out what one file holds."""
+    standard_input = getattr(sys.stdin, "buffer", None)
+    if source == "-":
+        if standard_input is None:  # a program can be started without
+            raise InputError("standard input is closed")
+        source = standard_input
+    if not isinstance(source, (str, os.PathLike)):
+        name = "standard input" if source is standard_input else "the stream"
+        with plain_errors(name):
+            return _text_table(_piped(name, Pipe(source), options), options, block_size)
+    path, name = Path(source), str(source)
+    with plain_errors(name):
+        if path.is_fifo() or path.is_char_device():
+            pipe = Pipe(path.open("rb"), close=True)
+            return _text_table(_piped(name, pipe, options), options, block_size)
+        file = File(path)
+        kind = kind_of(file.magic)
+        if kind in ("Parquet", "Arrow"):
+            return ScannedTable(path, kind)
+        wanted = _ENDINGS.get(path.suffix.lower())
+        if wanted and file.magic and kind not in ADVICE:
+            raise InputError(f"{name} is not {'an' if wanted == 'Arrow' else 'a'} {wanted} file")
+        text = TextSource(name, file, options.encoding)
+        return _text_table(text, options, block_size, counted)
+
+
+def _piped(name: str, pipe: Pipe, options: TextOptions) -> TextSource:
+    kind = kind_of(pipe.magic)
+    if kind in _NO_PIPE:
+        raise InputError(
+            f"{name}: {kind} cannot be read from a stream; save it to a file, and give its name"
+        )
+    return TextSource(name, pipe, options.encoding)
+
+
+def _text_table(
+    text: TextSource,
+    options: TextOptions,
+    block_size: int,
+    counted: Counted | None = None,
+) -> Table | SvmlightFile:
+    """Find out what a text holds by its ending and its first line."""
+    endings = set(Path(text.name.lower()).suffixes)
+    first = text.first_line(options.comment or "#")
+    if first.startswith(b"%"):
+        first = text.first_line("%")
+    if ".arff" in endings or looks_like_arff(first):
+        return ArffTable(text, block_size)
+    if _ARRAY.match(first):
+        raise InputError(
+            f"{text.name} is a JSON array; write one object per line, for instance with jq -c '.[]'"
+        )
+    if endings & {".ndjson", ".jsonl"} or _OBJECT.match(first):
+        return JsonTable(text, block_size)
+    if endings & SVMLIGHT_ENDINGS or looks_like_svmlight(first):
+        return SvmlightFile(text, block_size, counted)
+    return TextTable(text, options, block_size)
+
+
+def from_file(
+    path: Source | Sequence[Source],
+    target: str | Target | None = None,
+    *,
+    exclude: Sequence[str] = (),
+    holds: Literal["auto", "classes", "numbers"] = "auto",
+    max_categories: int = 1000,
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    na_values: Sequence[str] = (),
+    decimal: str | None = None,
+    thousands: str | None = None,
+    dates: Literal["day-first", "month-first"] | None = None,
+    categories: Literal["target", "codes"] = "target",
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    header: bool = True,
+    comment: str | None = None,
+    keep_doubtful: bool = True,
+    follow: bool = False,
+    after: Bookmark | None = None,
+    block_size: int = BLOCK,
+    columns: Literal["fixed", "open"] = "fixed",
+) -> TableStream:
+    r"""Make a stream of a table in a file, in bounded memory however long the file is.
+
+    What each column holds is found out from the first rows, 10,000 at most; see
+    :class:`fires.columns.Columns`. A pipe is read as it fills: its rows are handed out as soon as
+    there are enough for a batch, and 100 of them are looked at if no more come within a tenth of a
+    second. A cell that cannot be read is a missing value, counted for its column. A row is left out
+    only if its target cannot be read, if it has too many or too few fields, or bytes that are no
+    text; such rows are counted and shown.
+
+    Parameters
+    ----------
+    path : path, "-" for standard input, or binary file; or a sequence of them
+        What it holds is found out from its first bytes: Parquet, Arrow, svmlight, a JSON object in
+        each line, or text with a header, its fields separated by a comma, semicolon, tab or bar.
+        Text may be packed with gzip, zstd, bz2, xz or zip. Several files hold one table, in order;
+        their columns are those of the first.
+    target : str, or Target, optional
+        The column to predict. Its labels stay what they are: whole numbers, true and false,
+        text; other numbers, and dates, are float64. The ``target`` of another stream is read as
+        it is there. Only svmlight needs none: it has its own.
+    exclude : sequence of str
+        Columns to leave out.
+    holds : {"auto", "classes", "numbers"}
+        What the target holds. "auto": text, whole numbers, true and false are classes; all else is
+        numbers.
+    max_categories : int
+        How many categories of a column get a code of their own. All later ones share the next.
+    categorical, numeric : sequence of str
+        Columns that hold categories, and columns that hold numbers, whatever they look like.
+    na_values : sequence of str
+        More words for a missing value.
+    decimal, thousands : str, optional
+        What stands before decimals, and between groups of three digits, where it should not be
+        found out.
+    dates : {"day-first", "month-first"}, optional
+        How 02/01/2024 is read, where the sample does not tell.
+    categories : {"target", "codes"}
+        How categories become numbers: by the target of the rows before
+        (:mod:`fires.columns.statistics`), or as 0, 1, 2, ... in order of appearance.
+    delimiter : str, optional
+        What separates the fields, where it should not be guessed.
+    encoding : str, optional
+        How the text was written, where neither a byte order mark tells nor it is UTF-8.
+    header : bool
+        The first record holds the names of the columns.
+    comment : str, optional
+        Lines that begin with it are skipped.
+    keep_doubtful : bool
+        Whether ids, clocks and copies of other columns are features all the same. What is doubted
+        is in ``doubts``; see :func:`fires.columns.find_doubts`.
+    follow : bool
+        The file grows: the stream has no end, and waits for more lines. It goes on with the next
+        file where this one is rotated, that is renamed or made empty; see
+        :mod:`fires.streams.following`.
+    after : dict, optional
+        The ``bookmark()`` of an earlier stream of this table: reading goes on behind its last
+        batch, and what the columns hold is as it was there, whatever else is said here.
+    block_size : int
+        Bytes of text to parse at once. The batches do not depend on it.
+    columns : {"fixed", "open"}
+        ``"fixed"``: the columns of all files are those of the first. What a later one lacks is
+        missing, what only it has is not used. ``"open"``: each file has its own columns, and each
+        JSON object its own keys. The ``names`` of a batch say which its columns are. No batch lies
+        across two files with different columns. Of JSON, a batch has the keys of its objects. What
+        a new column holds is found out from the first block of rows that has it.
+
+    Returns
+    -------
+    TableStream
+        The stream.
+
+    Raises
+    ------
+    InputError
+        With one line that says what is wrong with the file or the names of the columns.
+
+    Examples
+    --------
+    >>> import io
+    >>> text = b"age,town,paid\n31,Bonn,yes\n52,Ulm,no\nold,Ulm,no\n45,Ulm\n?,Ulm,yes\n27,Ulm,no\n"
+    >>> stream = from_file(io.BytesIO(text), "paid", categories="codes")
+    >>> [(batch.X.tolist(), batch.y.tolist()) for batch in stream.batches(3)]
+    [([[31.0, 0.0], [52.0, 1.0], [nan, 1.0]], ['yes', 'no', 'no']),
+     ([[nan, 1.0], [27.0, 1.0]], ['yes', 'no'])]
+    >>> stream.rejected.examples
+    ((5, '2 fields, the header has 3'),)
+    >>> [(column["name"], column["unreadable"]) for column in stream.columns.describe()]
+    [('age', 1), ('town', 0)]
+    """
+    hints = Hints(
+        categorical, numeric, na_values, decimal, thousands, dates, max_categories, categories
+    )
+    options = TextOptions(delimiter, encoding, header, comment)
+    counted = None if after is None else after.get("svmlight")
+    table: Table | SvmlightFile
+    if follow:
+        table = open_followed(path, options, block_size, None if after is None else start_of(after))
+    else:
+        table = open_table(path, options, block_size, counted)
+    if isinstance(table, SvmlightFile):
+        if columns == "open":
+            raise InputError(f"{table.text.name} is svmlight, which has no names for open columns")
+        return cast("TableStream", SvmlightStream(table, after))  # it can do the same
+    return stream_of(
+        table,
+        target,
+        exclude=exclude,
+        holds=holds,
+        hints=hints,
+        keep_doubtful=keep_doubtful,
+        after=after,
+        columns=columns,
+    )
+
+
+def look_at(
+    path: Source | Sequence[Source],
+    target: str | None = None,
+    *,
+    exclude: Sequence[str] = (),
+    hints: Hints = NO_HINTS,
+    options: TextOptions | None = None,
+) -> TableStream:
+    r"""Find out what the columns of a table hold, by its first rows. Nothing is to be predicted.
+
+    Examples
+    --------
+    >>> import io
+    >>> look = look_at(io.BytesIO(b"price,town\n$3,Ulm\n$4.50,Bonn\n"))
+    >>> [(column["name"], column["kind"]) for column in look.columns.describe()]
+    [('price', 'number'), ('town', 'category')]
+    """
+    table = open_table(path, options or TextOptions())
+    if isinstance(table, SvmlightFile):
+        raise InputError(f"{table.text.name} is svmlight: {table.n_features:,} columns of numbers")
+    used = exclude_columns(table, exclude)
+    sample = read_sample(table, used, used, target)
+    # Whoever learns from the table has a target, and encodes categories by it.
+    learnt = Columns.learn(sample, hints, y=np.zeros(1))
+    doubts = tuple(find_doubts(sample, columns=learnt))
+    if target is not None and target in sample.columns:
+        with suppress(InputError):  # a target that cannot be predicted is no matter here
+            labels = Target.learn(sample[target], hints, "classes")
+            doubts = doubts_of(sample, learnt, labels)
+    _, columns = learnt.encode(sample)
+    return TableStream(table, columns, Target(Column("", "empty")), doubts)

@@ -1,0 +1,303 @@
+"""Tables of JSON objects, one a line, whose keys are columns: NDJSON, and messages of brokers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping, Set
+from contextlib import closing
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from fires.columns.schema import Kind
+from fires.core.errors import InputError
+from fires.core.types import Json
+from fires.streams.base import Position
+from fires.streams.byte_sources import plain_errors
+from fires.streams.cutting import read_ahead
+from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunk, Fault, position_in_file, unreadable
+from fires.streams.text_blocks import (
+    BLOCK,
+    NOT_UTF8,
+    PIECE,
+    Block,
+    cut_into_lines,
+    is_utf8,
+    places_of,
+)
+from fires.streams.text_source import TextSource
+
+NOT_AN_OBJECT = "not a JSON object"
+NOT_UNICODE = r"a lone surrogate such as \ud800, which is not text"
+
+_LONE = re.compile(
+    rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])"
+)
+"""Half of a pair of escapes; also a text that looks like one, behind a backslash."""
+_NESTED = r"(?s)^(\{.*\}|\[.*\])$"
+
+_LOOK_EVERY = 100
+"""In one line of so many the reader looks for keys that are new."""
+_Row = dict[str, Json] | str | None
+
+
+class JsonRows:
+    """Parses lines with a JSON object each, as many columns as the first objects have keys.
+
+    Columns come as text: numbers as they would be printed, true and false by these words. Columns
+    that hold objects or lists come as lists of text.
+    """
+
+    def __init__(self, first: Iterable[Mapping[str, Json]]) -> None:
+        self.new_fields: dict[str, int] = {}
+        self.is_open = False
+        self._typed = True
+        self._nested: set[str] = set()
+        names: dict[str, None] = {}
+        for row in first:
+            names.update(dict.fromkeys(row))
+            self._nested.update(name for name, v in row.items() if isinstance(v, (dict, list)))
+        self.column_names = tuple(names)
+        self._known = frozenset(names)
+
+    def parsed(
+        self, block: Block, kinds: Mapping[str, Kind], places: npt.NDArray[np.generic]
+    ) -> Iterator[Chunk]:
+        """Parse the block whole; if that fails, in pieces; and a small piece line by line."""
+        new = self._take_new_fields(block) if self.is_open else ()
+        names = [name for name in self.column_names if name in kinds or name in new]
+        wanted: dict[str, Kind] = {name: kinds.get(name, "category") for name in names}
+        frame = None
+        if not any(map(self._is_nested, wanted.items())) and len(block.ends):
+            frame = self._fast(block, wanted)
+        if frame is not None:
+            if not self.is_open:
+                self._look_for_new_fields(block)
+            yield Chunk(
+                frame,
+                block.lines[:-1],
+                places,
+                short=block.short,
+                raw=block.text,
+                written=lambda name: _parse(block, {name: pl.String})[name],
+                ragged=self.is_open,
+            )
+        elif len(block.data) > PIECE and len(block.ends) > 1:
+            at = 0
+            for piece in block.pieces(_always_regular):
+                yield from self.parsed(piece, kinds, places[at : at + len(piece.ends)])
+                at += len(piece.ends)
+        else:
+            yield self._slow(block, wanted, places)
+
+    def _fast(self, block: Block, kinds: Mapping[str, Kind]) -> pl.DataFrame | None:
+        """Parse lines that are all as they should be; None if one is not."""
+        if not block.data.isascii() and not is_utf8(block.data.decode("utf-8", "surrogateescape")):
+            return None
+        if _LONE.search(block.data):
+            return None
+        for typed in (True, False) if self._typed else (False,):
+            types = {"number": pl.Float64, "integer": pl.Int64} if typed else {}
+            schema = {name: types.get(kind, pl.String) for name, kind in kinds.items()}
+            try:
+                frame = _parse(block, schema)
+            except pl.exceptions.PolarsError:
+                continue
+            self._typed = typed
+            labels = [frame[name] for name, kind in kinds.items() if kind == "label"]
+            is_nested = any(label.str.contains(_NESTED).any() for label in labels)
+            return frame if len(frame) == len(block.ends) and not is_nested else None
+        return None
+
+    def _is_nested(self, column: tuple[str, Kind]) -> bool:
+        """Whether a column comes as lists of text: some of the first objects held such values."""
+        return column[1] == "category" and column[0] in self._nested
+
+    def _slow(
+        self, block: Block, kinds: Mapping[str, Kind], places: npt.NDArray[np.generic]
+    ) -> Chunk:
+        """Read a block line by line."""
+        columns: dict[str, list[str | None]] = {name: [] for name in kinds}
+        labels = [name for name, kind in kinds.items() if kind == "label"]
+        good, faults = [], []
+        for i, row in enumerate(map(partial(_with_labels, labels), json_rows(block.data))):
+            if isinstance(row, dict):
+                self._note_new_fields(row, int(block.lines[i]))
+                for name, column in columns.items():
+                    column.append(_text(row.get(name)))
+                good.append(i)
+            elif row is not None:
+                faults.append(Fault(int(block.lines[i]), row, block.text(i)))
+        frame = pl.DataFrame(
+            {name: _series(columns[name], self._is_nested((name, kinds[name]))) for name in kinds}
+        )
+        keep = np.array(good, dtype=np.int64)
+        return Chunk(
+            frame,
+            block.lines[keep],
+            places[keep],
+            faults,
+            block.short,
+            raw=lambda row: block.text(good[row]),
+            ragged=self.is_open,
+        )
+
+    def _take_new_fields(self, block: Block) -> Set[str]:
+        """Look at all lines; give those of their keys that the first objects did not have.
+
+        Those of other blocks are not among them: what is told of a block depends on it alone.
+        """
+        met: dict[str, None] = {}
+        for row in json_rows(block.data):
+            if isinstance(row, dict) and not met.keys() >= row.keys():
+                new = [name for name in row if name not in met]
+                met.update(dict.fromkeys(new))
+                self._nested.update(name for name in new if isinstance(row[name], (dict, list)))
+        self.column_names = tuple(dict.fromkeys([*self.column_names, *met]))
+        return met.keys() - self._known
+
+    def _look_for_new_fields(self, block: Block) -> None:
+        """Look at a few lines: the same ones, however the text is cut into blocks."""
+        starts = np.concatenate([[0], block.ends[:-1] - (block.ends[-1] - len(block.data))])
+        first = int(block.lines[0])
+        for i in range((1 - first) % _LOOK_EVERY, len(starts), _LOOK_EVERY):
+            at = int(starts[i])
+            row = json_row(block.data[at : block.data.find(b"\n", at) % (len(block.data) + 1)])
+            if isinstance(row, dict):
+                self._note_new_fields(row, first + i)
+
+    def _note_new_fields(self, row: Mapping[str, Json], line: int) -> None:
+        if line % _LOOK_EVERY == 1 and not self.is_open:
+            for name in row:
+                if name not in self._known:
+                    self.new_fields.setdefault(name, line)
+
+
+def _parse(block: Block, schema: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
+    return pl.read_ndjson(block.data, schema=schema)
+
+
+def _series(values: list[str | None], is_nested: bool) -> pl.Series:
+    if not is_nested:
+        return pl.Series(values, dtype=pl.String)
+    lists = [None if value is None else [value] for value in values]
+    return pl.Series(lists, dtype=pl.List(pl.String))
+
+
+def _always_regular(data: bytes, n_records: int) -> bool:
+    return True
+
+
+def json_rows(data: bytes) -> Iterator[_Row]:
+    """Read lines one by one."""
+    return map(json_row, data.removesuffix(b"\n").split(b"\n"))
+
+
+def json_row(line: bytes) -> _Row:
+    """The object in a line."""
+    if not line.strip():
+        return None
+    try:
+        row = json.loads(line.decode("utf-8-sig"))
+        if _LONE.search(line):
+            json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeDecodeError:
+        return NOT_UTF8
+    except UnicodeEncodeError:
+        return NOT_UNICODE
+    except (ValueError, RecursionError):
+        return NOT_AN_OBJECT
+    return row if isinstance(row, dict) else NOT_AN_OBJECT
+
+
+def _with_labels(labels: list[str], row: _Row) -> _Row:
+    """The same, or what is wrong with its target."""
+    if isinstance(row, dict):
+        for name in labels:
+            if isinstance(row.get(name), (dict, list)):
+                return f'an object or a list in the target column "{name}"'
+    return row
+
+
+def _text(value: Json) -> str | None:
+    """A value as polars would write it; null and NaN are missing."""
+    if value is None or value != value:
+        return None
+    if isinstance(value, str):
+        return value
+    return _json(value) if isinstance(value, (bool, float, dict, list)) else str(value)
+
+
+def _json(value: Json) -> str:
+    """A value within an object or a list, as polars would write it."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_json(key)}: {_json(of)}" for key, of in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_json, value)) + "]"
+    if isinstance(value, float):
+        return np.format_float_positional(value, trim="-") if np.isfinite(value) else str(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+_SAMPLE_BYTES = 2 * BLOCK
+
+
+class JsonTable:
+    """Lines with a JSON object each, as many columns as the first of them have keys.
+
+    What the columns hold comes as :class:`JsonRows` says.
+    """
+
+    unit = "line"
+    renamed: tuple[tuple[str, str], ...] = ()
+    position = staticmethod(position_in_file)
+
+    def __init__(self, text: TextSource, block_size: int) -> None:
+        self.name = text.name
+        self.n_bytes = text.n_bytes
+        self.head = text.head
+        self.files = [text.identity]
+        self._text = text
+        self._cut = partial(cut_into_lines, block_size=block_size)
+        self._rows = JsonRows(self._first_objects())
+        self.column_names, self.new_fields = self._rows.column_names, self._rows.new_fields
+        if not self.column_names:
+            raise InputError(f"{self.name} has no columns: its objects are empty")
+
+    def let_columns_change(self) -> None:
+        """See :class:`fires.streams.table.Table`: later keys are columns too."""
+        self._rows.is_open = True
+
+    def chunks(
+        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
+    ) -> Generator[Chunk, None, None]:
+        """Read the lines in order; see :meth:`Table.chunks`."""
+        blocks = self._text.blocks(self._cut, start, again=n_rows is not None)
+        if self.n_bytes is not None:  # a pipe may keep the reader waiting, a file does not
+            blocks = read_ahead(blocks)
+        with plain_errors(self.name), closing(blocks):
+            for block, used in blocks:
+                yield from self._rows.parsed(block, kinds, places_of(block, used))
+
+    def _first_objects(self) -> Iterator[dict[str, Json]]:
+        """As many objects as decide which columns there are."""
+        n_objects = 0
+        fault: tuple[int, str] | None = None
+        with closing(self._text.blocks(self._cut, Position(), again=True)) as blocks:
+            for block, _ in blocks:
+                for i, row in enumerate(json_rows(block.data)):
+                    if isinstance(row, dict):
+                        n_objects += 1
+                        yield row
+                    elif row is not None:
+                        fault = fault or (int(block.lines[i]), row)
+                    # Not whole blocks: which columns there are must not depend on their size.
+                    if n_objects >= SAMPLE_ROWS or (n_objects and block.ends[i] >= _SAMPLE_BYTES):
+                        return
+                if block.short and n_objects >= LEAST_ROWS:
+                    return
+        if n_objects == 0:
+            raise unreadable(self, *fault) if fault else InputError(f"{self.name} is empty")

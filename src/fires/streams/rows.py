@@ -1,0 +1,159 @@
+"""Rows of a table by their numbers, as they stand in it: nothing is to be learnt from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from fires.columns.schema import Kind
+from fires.core.errors import InputError
+from fires.streams.base import Position
+from fires.streams.cutting import read_ahead
+from fires.streams.files import Source, open_table
+from fires.streams.sampling import refuse_unknown
+from fires.streams.svmlight import SvmlightFile
+from fires.streams.table import Chunk, Table, surprises_of, unreadable
+from fires.streams.table_stream import Rejected
+from fires.streams.text_table import FOUND_OUT, TextOptions
+
+_SHOWN = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows of a table."""
+
+    frame: pl.DataFrame
+    numbers: npt.NDArray[np.int64]
+    n_bytes: int = 0
+
+
+def open_rows(
+    path: Source | Sequence[Source],
+    kinds: Mapping[str, Kind],
+    keep: Sequence[str] = (),
+    if_present: Sequence[str] = (),
+    options: TextOptions = FOUND_OUT,
+    *,
+    may_lack: bool = False,
+) -> RowReader:
+    r"""Open a table of which only some columns are needed.
+
+    Examples
+    --------
+    >>> import io
+    >>> text = io.BytesIO(b"age,town\n31,Ulm\n52\n27,Bonn\n")
+    >>> rows = open_rows(text, {"age": "number"}, ["town"])
+    >>> [(part.frame.rows(), part.numbers.tolist()) for part in rows.batches(100)]
+    [([('31', 'Ulm'), ('27', 'Bonn')], [1, 3])]
+    >>> rows.rejected.examples
+    ((3, '1 field, the header has 2'),)
+    """
+    table = open_table(path, options)
+    if isinstance(table, SvmlightFile):
+        raise InputError(f"{table.text.name} is svmlight, which has no names for its columns")
+    if may_lack:
+        for part in getattr(table, "tables", (table,)):
+            refuse_unknown(part, keep)
+        if hasattr(table, "let_columns_change"):
+            table.let_columns_change()
+    refuse_unknown(table, keep)
+    present = set(table.column_names)
+    lacking = [name for name in kinds if name not in present]
+    if lacking and not may_lack:
+        some = ", ".join(f'"{name}"' for name in lacking[:_SHOWN])
+        more = f" and {len(lacking) - _SHOWN:,} more" if len(lacking) > _SHOWN else ""
+        what = "the column" if len(lacking) == 1 else f"{len(lacking):,} columns"
+        raise InputError(f"{table.name} lacks {what} {some}{more}, which the run needs")
+    others = [*keep, *(name for name in if_present if name in present)]
+    wanted: dict[str, Kind] = {**kinds, **dict.fromkeys(others, "category")}
+    if may_lack:
+        for part in getattr(table, "tables", (table,)):
+            if wanted.keys().isdisjoint(part.column_names):  # its rows must be read all the same
+                wanted[part.column_names[0]] = "category"
+    return RowReader(table, wanted, tuple(kinds), others)
+
+
+class RowReader:
+    """The rows of a table, in order. Made by :func:`open_rows`."""
+
+    def __init__(
+        self,
+        table: Table,
+        kinds: Mapping[str, Kind],
+        needed: Sequence[str] = (),
+        others: Sequence[str] = (),
+    ) -> None:
+        self.n_bytes = table.n_bytes
+        self.rejected = Rejected(unit=table.unit)
+        self._table = table
+        self.names = tuple(dict.fromkeys((*needed, *others)))
+        self._kinds = dict(kinds)
+        self._needed, self._n_rows = needed, 0
+        self._n_present: dict[str, int] = {}
+
+    def absent(self) -> str:
+        """What a user should know of columns that rows did not have."""
+        told = []
+        for name in self._needed:
+            n_absent = self._n_rows - self._n_present.get(name, 0)
+            if n_absent:
+                some = "" if n_absent == self._n_rows else f" (in {n_absent:,} rows)"
+                told.append(f'"{name}"{some}')
+        if not told:
+            return ""
+        more = f" and {len(told) - _SHOWN:,} more" if len(told) > _SHOWN else ""
+        what = "the column" if len(told) == 1 else f"{len(told):,} columns"
+        return f"absent, and taken for missing: {what} {', '.join(told[:_SHOWN])}{more}"
+
+    def surprises(self) -> list[str]:
+        """What a user should know about the table, in one line each."""
+        return surprises_of(self._table)
+
+    def batches(self, batch_size: int) -> Iterator[Rows]:
+        """Hand out the rows in order, as soon as they are read."""
+        self.rejected = Rejected(unit=self._table.unit)
+        n_rows = 0
+        chunks = self._table.chunks(self._kinds, Position())
+        if self.n_bytes is not None:  # reading may wait for others, and then Ctrl-C would wait too
+            chunks = read_ahead(chunks)
+        with closing(chunks):
+            for chunk in chunks:
+                if chunk.faults:
+                    self.rejected = self.rejected.more(chunk.named_faults)
+                frame, numbers = self._frame(chunk), _numbers(chunk, n_rows)
+                n_rows += len(chunk.lines) + len(chunk.faults)
+                self._n_rows += len(frame)
+                for name in frame.columns:
+                    self._n_present[name] = self._n_present.get(name, 0) + len(frame)
+                for start in range(0, len(numbers), batch_size):
+                    part = slice(start, start + batch_size)
+                    yield Rows(frame[part], numbers[part], int(chunk.places[part][-1, 0]))
+        if n_rows == 0:
+            text = pl.DataFrame(schema=dict.fromkeys(self._kinds, pl.String))
+            yield Rows(text, np.empty(0, dtype=np.int64))
+        elif n_rows == self.rejected.count:
+            raise unreadable(self._table, *self.rejected.examples[0])
+
+    def _frame(self, chunk: Chunk) -> pl.DataFrame:
+        """The rows as one frame; a field of text with nothing in it is missing, quoted or not."""
+        frame = chunk.frame
+        if chunk.numbers is not None:
+            names, X = chunk.numbers
+            columns = [pl.Series(name, X[:, at]) for at, name in enumerate(names)]
+            frame = frame.hstack(columns) if frame.width else pl.DataFrame(columns)
+        if self._table.unit != "row":
+            frame = frame.with_columns(pl.col(pl.String).replace("", None))
+        return frame
+
+
+def _numbers(chunk: Chunk, n_before: int) -> npt.NDArray[np.int64]:
+    """The numbers of the rows, where those that could not be read have theirs too."""
+    faults = np.sort(np.array([line for line, *_ in chunk.faults], dtype=np.int64))
+    between = np.searchsorted(faults, chunk.lines)
+    return n_before + 1 + np.arange(len(chunk.lines)) + between

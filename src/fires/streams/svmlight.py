@@ -1,0 +1,311 @@
+"""Sparse rows in svmlight files: a label, and an index and a value for each entry that is not 0."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import asdict
+from functools import partial
+from typing import NotRequired, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from fires.core.errors import InputError, StateError
+from fires.core.types import CsrRows, Floats, Header
+from fires.streams.base import Batch, Bookmark, Position, Schema, check_batch_size
+from fires.streams.byte_sources import plain_errors, read_so_far, refuse_others
+from fires.streams.cutting import PlacedRows, cut, read_ahead, stacked
+from fires.streams.table import Fault, position_in_file
+from fires.streams.table_stream import Rejected
+from fires.streams.text_blocks import Block, Ints, cut_into_lines, places_of
+from fires.streams.text_source import TextSource
+
+ENDINGS = {".svm", ".svmlight", ".libsvm"}
+MAX_FEATURES = 10_000_000
+"""Each has a name and a belief of its own."""
+
+NOT_SVMLIGHT = "not a label with pairs of index:value, the indices ascending"
+INFINITE = "a value is infinite"
+NO_LABEL = "the label is no finite number"
+NOT_WHOLE = "the label is no whole number, as those before it are"
+
+_NUMBER = rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_LINE = re.compile(
+    rb"\s*(?P<labels>%b(?:,%b)*)(?:\s+qid:\d+)?(?:\s+\d+:%b)+\s*(?:#.*)?"
+    % (_NUMBER, _NUMBER, _NUMBER)
+)
+_COMMENT = re.compile(rb"#[^\n]*")
+_ZERO_INDEX = re.compile(rb"[ \t]0+:")
+_INDEX = re.compile(rb"[ \t](\d+):")
+_MANY = 1_000_000
+"""Columns that any file may have; with more than it has bytes, those that occur are enough."""
+_NEWLINE, _COLON, _ZERO, _NINE = b"\n:09"
+
+
+def looks_like_svmlight(line: bytes) -> bool:
+    """Tell by its first line whether a text is svmlight.
+
+    Examples
+    --------
+    >>> looks_like_svmlight(b"+1 qid:3 5:0.5 9:1 # a comment"), looks_like_svmlight(b"a,b")
+    (True, False)
+    """
+    return _LINE.fullmatch(line) is not None
+
+
+class Counted(TypedDict):
+    """What was found out when a file was opened."""
+
+    zero_based: bool
+    whole_labels: bool
+    n_features: int
+    used: NotRequired[list[int] | None]
+
+
+class SvmlightFile:
+    """A file whose lines are sparse rows; opening it reads it once to count the columns."""
+
+    def __init__(self, text: TextSource, block_size: int, counted: Counted | None = None) -> None:
+        if text.n_bytes is None:
+            raise InputError(
+                f"{text.name}: svmlight cannot be read from a stream; save it to a file, and give "
+                "its name"
+            )
+        first = _LINE.fullmatch(text.first_line("#"))
+        if first and b"," in first["labels"]:
+            raise InputError(f"{text.name} has several labels in a row, which cannot be learnt")
+        self.text = text
+        self.cut = partial(cut_into_lines, block_size=block_size)
+        self.zero_based, self.whole_labels = False, True
+        self.used: list[int] | None = None
+        if counted is not None:
+            self.zero_based, self.whole_labels = counted["zero_based"], counted["whole_labels"]
+            self.n_features, self.used = counted["n_features"], counted.get("used")
+            return
+        greatest, n_bytes = -1, 0
+        try:
+            with closing(text.blocks(self.cut, Position(), again=True)) as blocks:
+                for block, _ in blocks:
+                    greatest = max(greatest, self._look_at(block))
+                    n_bytes += len(block.data)
+        except InputError:  # damage; the rows before it are read again, and then it is met again
+            if greatest < 0:
+                raise
+        if greatest < 0:
+            raise InputError(f"{text.name} has no row with an entry")
+        self.n_features = greatest + 1 if self.zero_based else greatest
+        if self.n_features > max(_MANY, n_bytes):
+            self.used = self._occurring()
+
+    @property
+    def facts(self) -> Header:
+        """What was found out when it was opened, as JSON values."""
+        names = ("zero_based", "whole_labels", "n_features", "used")
+        return {name: getattr(self, name) for name in names}
+
+    def _occurring(self) -> list[int]:
+        """The columns that occur, and maybe some in comments: never more than the text holds."""
+        found: set[int] = set()
+        with suppress(InputError):
+            for block, _ in self.text.blocks(self.cut, Position(), again=True):
+                found.update(int(i) - (not self.zero_based) for i in _INDEX.findall(block.data))
+        return sorted(column for column in found if 0 <= column < self.n_features)
+
+    def _look_at(self, block: Block) -> int:
+        """Find the greatest index in a block: the last of a line, since they ascend."""
+        data = _COMMENT.sub(b"", block.data) if b"#" in block.data else block.data
+        self.zero_based = self.zero_based or _ZERO_INDEX.search(data) is not None
+        bytes_ = np.frombuffer(data, np.uint8)
+        newlines = np.flatnonzero(bytes_ == _NEWLINE)
+        starts = np.concatenate([[0], newlines + 1])
+        stops = np.append(newlines, len(data))
+        self.whole_labels = self.whole_labels and _are_whole(bytes_, starts, stops)
+        colons = np.flatnonzero(bytes_ == _COLON)
+        last = np.searchsorted(colons, stops) - 1
+        last = colons[last[last >= 0]] if len(colons) else colons
+        indices = np.zeros(len(last), np.int64)
+        digits = np.ones(len(last), bool)
+        for place in range(1, 19):
+            byte = bytes_[np.maximum(last - place, 0)]
+            digits &= (byte >= _ZERO) & (byte <= _NINE) & (last >= place)
+            if not digits.any():
+                break
+            indices += np.where(digits, (byte - _ZERO).astype(np.int64) * 10 ** (place - 1), 0)
+        greatest = int(indices.max(initial=-1))
+        if greatest > MAX_FEATURES:
+            at = int(last[indices.argmax()])
+            line = int(block.lines[0]) + int(np.searchsorted(newlines, at))
+            raise InputError(
+                f"{self.text.name}: index {greatest} in line {line} is too great; at most "
+                f"{MAX_FEATURES:,} columns can be read"
+            )
+        return greatest
+
+
+class SvmlightStream:
+    """The rows of a svmlight file, in order, as CSR matrices."""
+
+    columns = None
+
+    def __init__(
+        self, file: SvmlightFile, after: Bookmark | None = None, target: str = "target"
+    ) -> None:
+        first = 0 if file.zero_based else 1
+        indices = range(file.n_features) if file.used is None else file.used
+        self.schema = Schema(tuple(str(first + index) for index in indices), target)
+        self.n_bytes = file.text.n_bytes
+        self.rejected = Rejected()
+        self.on_fault: Callable[[Sequence[Fault]], object] = len  # nobody wants to know
+        self._file = file
+        self._first = Position(), self.rejected, 0
+        if after is not None:
+            try:
+                rejected = Rejected.from_json(after["rejected"], "line")
+                self._first = Position(**after["position"]), rejected, int(after["n_told"])
+            except (KeyError, TypeError, ValueError) as error:
+                raise StateError(
+                    f"the bookmark of {file.text.name} is damaged ({error!r})"
+                ) from None
+            refuse_others([file.text.identity], after.get("files"), self._first[0])
+        self._position, self.rejected, self._n_told = self._first
+
+    def after(self, bookmark: Bookmark) -> SvmlightStream:
+        """The stream that goes on where this one was; see :meth:`TableStream.after`."""
+        return SvmlightStream(self._file, bookmark, self.schema.target)
+
+    def bookmark(self) -> Bookmark:
+        """Where the last batch ends; see :meth:`TableStream.bookmark`."""
+        return {
+            "position": asdict(self._position),
+            "n_told": self._n_told,
+            "rejected": self.rejected.as_json(),
+            "svmlight": self._file.facts,
+            "files": read_so_far([self._file.text.identity], self._position),
+        }
+
+    def lag(self) -> None:
+        """How many rows wait in the source: that is not known."""
+
+    def surprises(self) -> list[str]:
+        """Say what the user should know about the columns."""
+        return []
+
+    def batches(self, batch_size: int) -> Iterator[Batch]:
+        """Hand out the rows in order."""
+        batch_size = check_batch_size(batch_size)
+        self._position, self.rejected, self._n_told = self._first
+        n_rows = self._position.rows
+        with plain_errors(self._file.text.name), closing(read_ahead(self._parsed())) as blocks:
+            for found in cut(blocks, batch_size, n_told=self._n_told):
+                self._reject([fault for _, fault in found.faults])
+                if len(found.y):
+                    n_rows += len(found.y)
+                    self._position = position_in_file(n_rows, found.places[-1])
+                    self._n_told = 0
+                    yield Batch(found.X, found.y, self._position)
+        if n_rows == 0 and self.rejected.examples:
+            line, reason = self.rejected.examples[0]
+            raise InputError(
+                f"{self._file.text.name} has no readable rows; first problem: line {line}: {reason}"
+            )
+
+    def _parsed(self) -> Generator[PlacedRows, None, None]:
+        blocks = read_ahead(self._file.text.blocks(self._file.cut, self._first[0], again=False))
+        with closing(blocks):
+            for block, used in blocks:
+                rows = self._rows(block, places_of(block, used))
+                if len(rows.y) or rows.faults:
+                    yield rows
+
+    def _rows(self, block: Block, places: Ints) -> PlacedRows:
+        """Parse a block; what is wrong in it is found by halving."""
+        ends = block.ends - (block.ends[-1] - len(block.data))
+        edges = [0, *ends.tolist()]
+        faults: list[Fault] = []
+        parts: list[tuple[CsrRows, Floats, list[int]]] = []
+        ranges = [(0, len(ends))]
+        while ranges:
+            first, last = ranges.pop()
+            data = block.data[edges[first] : edges[last]]
+            try:
+                parts.append((*self._load(data), _rows_in(data, first)))
+            except ValueError:
+                if last - first == 1:
+                    faults.append(_fault(block, first, NOT_SVMLIGHT))
+                else:
+                    middle = (first + last) // 2
+                    ranges += [(middle, last), (first, middle)]  # the first half comes next
+        if not parts:
+            return PlacedRows(None, np.empty(0), places[:0], None, [(0, one) for one in faults])
+        X = parts[0][0] if len(parts) == 1 else stacked([part[0] for part in parts])
+        y = np.concatenate([part[1] for part in parts])
+        records = np.concatenate([part[2] for part in parts]).astype(np.int64)
+        usable = np.isfinite(y)
+        faults += [_fault(block, i, NO_LABEL) for i in records[~usable].tolist()]
+        if self._file.whole_labels:  # those in lines that were added since are none perhaps
+            broken = usable & (y != np.round(y))
+            faults += [_fault(block, i, NOT_WHOLE) for i in records[broken].tolist()]
+            usable &= ~broken
+        infinite = np.zeros(len(y), bool)
+        infinite[np.repeat(np.arange(len(y)), np.diff(X.indptr))[np.isinf(X.data)]] = True
+        faults += [_fault(block, i, INFINITE) for i in records[infinite & usable].tolist()]
+        usable &= ~infinite
+        if not usable.all():
+            X, y, records = X[usable], y[usable], records[usable]
+        faults.sort(key=lambda fault: fault.line)
+        before = np.searchsorted(block.lines[records], [fault.line for fault in faults]).tolist()
+        y = y.astype(np.int64) if self._file.whole_labels else y
+        return PlacedRows(X, y, places[records], None, list(zip(before, faults, strict=True)))
+
+    def _load(self, data: bytes) -> tuple[CsrRows, Floats]:
+        from sklearn.datasets import load_svmlight_file
+
+        X, y = load_svmlight_file(
+            io.BytesIO(data), n_features=self._file.n_features, zero_based=self._file.zero_based
+        )
+        if self._file.used is not None:
+            used = np.array(self._file.used)
+            columns = np.searchsorted(used[:-1], X.indices)
+            if (used[columns] != X.indices).any():
+                raise ValueError("an index that did not occur before")
+            X = sparse.csr_matrix((X.data, columns, X.indptr), (len(y), len(used)))
+        return X, y
+
+    def _reject(self, faults: list[Fault]) -> None:
+        if faults:
+            self.rejected = self.rejected.more(faults)
+            self._n_told += len(faults)
+            self.on_fault(faults)
+
+
+def _fault(block: Block, record: int, reason: str) -> Fault:
+    return Fault(int(block.lines[record]), reason, block.text(record))
+
+
+def _are_whole(data: npt.NDArray[np.uint8], starts: Ints, stops: Ints) -> bool:
+    """Whether the labels are written as whole numbers: a sign, and digits up to a blank."""
+    at = starts[(starts < stops)]
+    stops = stops[(starts < stops)]
+    first = data[at]
+    at = at + ((first == ord("+")) | (first == ord("-")))
+    for _ in range(19):
+        going = at < stops
+        at, stops = at[going], stops[going]
+        byte = data[at]
+        digit = (byte >= _ZERO) & (byte <= _NINE)
+        if not np.isin(byte[~digit], list(b" \t\r\n")).all():
+            return False
+        at, stops = at[digit] + 1, stops[digit]
+        if len(at) == 0:
+            return True
+    return False
+
+
+def _rows_in(data: bytes, first: int) -> list[int]:
+    """Which lines are rows: not those that are blank or a comment."""
+    lines = data.removesuffix(b"\n").split(b"\n")
+    return [i for i, line in enumerate(lines, first) if line.partition(b"#")[0].strip()]

@@ -1,0 +1,407 @@
+"""Tables in text: CSV, TSV and the like. The first line has the names of the columns."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import compress
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+
+from fires.columns.columns import NumberColumns
+from fires.columns.schema import Kind
+from fires.columns.text import MISSING
+from fires.core.errors import InputError
+from fires.core.validation import LARGEST
+from fires.kernels.finite import scan
+from fires.streams.base import Position
+from fires.streams.byte_sources import plain_errors
+from fires.streams.cutting import read_ahead
+from fires.streams.table import Chunk, Fault, position_in_file
+from fires.streams.text_blocks import (
+    MAX_LINE,
+    NOT_UTF8,
+    PIECE,
+    WIDE,
+    Block,
+    Ints,
+    Read,
+    Ready,
+    always,
+    cut_into_blocks,
+    fill,
+    is_utf8,
+    long_fields,
+    looks_regular,
+    places_of,
+    walk,
+)
+from fires.streams.text_source import TextSource, hint, utf16
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """How to read a text; what is None is found out.
+
+    Examples
+    --------
+    >>> TextOptions(delimiter=";", encoding="latin-1").header
+    True
+    >>> TextOptions(encoding="klingon")
+    Traceback (most recent call last):
+    fires.core.errors.InputError: there is no encoding "klingon"; utf-8, utf-16 and cp1252 are some
+    """
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    header: bool = True
+    comment: str | None = None
+
+    def __post_init__(self) -> None:
+        delimiter, comment = self.delimiter, self.comment
+        if delimiter is not None and (
+            len(delimiter) != 1 or delimiter in '"\r\n\0' or delimiter > "~"
+        ):
+            raise InputError(f"{delimiter!r} cannot separate fields: one ASCII character can")
+        if comment is not None and (not comment or set(comment) & set('"\r\n')):
+            raise InputError(f"{comment!r} cannot begin a comment: a sign such as # can")
+        if self.encoding is not None:
+            check_encoding(self.encoding)
+
+
+FOUND_OUT = TextOptions()
+"""The user says nothing."""
+
+
+def check_encoding(name: str) -> None:
+    """Raise if Python knows no text encoding of this name."""
+    try:
+        io.TextIOWrapper(io.BytesIO(), name)  # also refuses codecs that make no text, such as hex
+        known = name != "" and codecs.lookup(name).incrementaldecoder is not None
+    except (LookupError, ValueError):
+        known = False
+    if not known:
+        raise InputError(f'there is no encoding "{name}"', hint="utf-8, utf-16 and cp1252 are some")
+
+
+_HEAD_LINES = 100
+"""Lines by which the delimiter is found."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the first lines of a text tell."""
+
+    names: tuple[str, ...]
+    delimiter: str
+    n_bytes: int
+    n_lines: int
+    renamed: tuple[tuple[str, str], ...] = ()
+
+
+def read_header(
+    read: Read, source: str, options: TextOptions = FOUND_OUT, ready: Ready = always
+) -> Header:
+    r"""Read the names of the columns, and find out what separates them.
+
+    Blanks around a name do not count; a column without a name is called after its number, and a
+    name that stands there again gets a number. The line ``sep=;`` of a spreadsheet before the
+    header tells the delimiter.
+
+    Examples
+    --------
+    >>> read_header(io.BytesIO(b"id; size;\n1;2;3\n").read, "x.csv")
+    Header(names=('id', 'size', 'column_3'), delimiter=';', n_bytes=10, n_lines=1, renamed=())
+    """
+    pieces, ended = fill(read, ready, PIECE, n_lines=_HEAD_LINES + 1)
+    head = b"".join(pieces)
+    while not ended and b"\n" not in head and len(head) <= MAX_LINE:
+        pieces, ended = fill(read, ready, PIECE)
+        head = b"".join([head, *pieces])
+    mark = head[: 3 * head.startswith(b"\xef\xbb\xbf")]
+    lines = list(io.StringIO(head[len(mark) :].decode("utf-8", "surrogateescape"), newline="\n"))
+    if not ended and not lines[-1].endswith("\n"):
+        lines.pop()
+    n_before = 0
+    if found := re.fullmatch(r"sep=(.)[;,\t|]*\r?\n?", lines[0] if lines else "", re.IGNORECASE):
+        options = replace(options, delimiter=options.delimiter or found[1])
+        n_before = 1
+    while lines[n_before:] and (
+        not lines[n_before].strip() or lines[n_before].startswith(options.comment or "\n")
+    ):
+        n_before += 1
+    delimiter, names, n_lines = _first_record(lines[n_before:], source, options)
+    n_lines += n_before
+    text = "".join(lines[:n_lines])
+    if not is_utf8(text):
+        raise not_text(source, n_lines, head)
+    if delimiter is None or "\0" in text:
+        if name := utf16(head):
+            raise InputError(f"{source} looks like UTF-16; try --encoding {name}")
+        raise InputError(
+            f"cannot find columns in {source}: no comma, semicolon, tab or bar in line "
+            f"{n_lines}; CSV, TSV, NDJSON (also packed), Parquet and Arrow can be read"
+        )
+    if options.header:
+        given, renamed = unique_names(names)
+    else:
+        given, renamed = tuple(f"column_{i}" for i in range(1, len(names) + 1)), ()
+        n_lines, text = n_before, "".join(lines[:n_before])
+    n_bytes = len(mark) + len(text.encode(errors="surrogateescape"))
+    return Header(given, delimiter, n_bytes, n_lines, renamed)
+
+
+def _first_record(
+    lines: list[str], source: str, options: TextOptions
+) -> tuple[str | None, list[str], int]:
+    """The delimiter, the first record that is not blank, and the number of its last line."""
+    delimiter = options.delimiter or sniff(
+        [line for line in lines[:_HEAD_LINES] if not line.startswith(options.comment or "\n")],
+        source,
+    )
+    with long_fields():
+        reader = csv.reader(lines, delimiter=delimiter or ",")
+        try:
+            for row in reader:
+                if any(map(str.strip, row)):
+                    return delimiter, row, reader.line_num
+        except csv.Error:
+            raise InputError(f"{source} has a carriage return within its first line") from None
+    raise InputError(f"{source} is empty")
+
+
+def not_text(source: str, line: int, sample: bytes) -> InputError:
+    """Make the error that a text is not UTF-8."""
+    return InputError(f"{source} is {NOT_UTF8}: line {line}", hint=hint(sample))
+
+
+def unique_names(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """Give each column a name of its own.
+
+    Examples
+    --------
+    >>> unique_names(["x", "y", "x", ""])
+    (('x', 'y', 'x_2', 'column_4'), (('x', 'x_2'),))
+    """
+    names = [name.strip() for name in names]
+    taken, met = set(names), set[str]()
+    numbers: dict[str, int] = {}
+    given, renamed = [], []
+    for i, name in enumerate(names, start=1):
+        wanted = name or f"column_{i}"
+        if (name in met) if name else (wanted in taken):
+            number = numbers.get(wanted, 1) + 1
+            while f"{wanted}_{number}" in taken:
+                number += 1
+            numbers[wanted] = number
+            wanted = f"{wanted}_{number}"
+            if name:
+                renamed.append((name, wanted))
+        met.add(name)
+        taken.add(wanted)
+        given.append(wanted)
+    return tuple(given), tuple(renamed)
+
+
+def sniff(lines: list[str], source: str = "") -> str | None:
+    """Find the delimiter that cuts most lines into as many fields as the first, and into most.
+
+    Examples
+    --------
+    >>> sniff(["height, cm;name;age", "1,85;Ann;31"])
+    ';'
+    """
+    lines = [line.replace("\r", "") for line in lines if line.strip()]
+    if not lines:
+        return None
+    if "\t" in lines[0] and {".tsv", ".tab"} & set(Path(source.lower()).suffixes):
+        return "\t"
+    scores = {"": 0}
+    with long_fields():
+        for delimiter in (",", ";", "\t", "|"):
+            widths = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
+            scores[delimiter] = widths.count(widths[0]) * (widths[0] - 1)
+    return max(scores, key=lambda delimiter: scores[delimiter]) or None
+
+
+_TYPES: Mapping[str, type[pl.DataType]] = {"number": pl.Float64, "integer": pl.Int64}
+
+
+class TextTable:
+    """Text whose records are lines, or several where a field is quoted."""
+
+    unit = "line"
+    position = staticmethod(position_in_file)
+
+    def __init__(
+        self, text: TextSource, options: TextOptions, block_size: int, header: Header | None = None
+    ) -> None:
+        self.name = text.name
+        self.n_bytes = text.n_bytes
+        self.head = text.head
+        self.files = [text.identity]
+        self._text = text
+        self._has_missing = False
+        if header is None:
+            with text.open(again=True) as (read, _):
+                header = read_header(read, text.name, options, text.ready)
+        self.column_names = header.names
+        self.renamed = header.renamed
+        self.delimiter = header.delimiter
+        self._comment = options.comment
+        self.body = Position(offset=header.n_bytes, line=header.n_lines)
+        form: dict[str, Any] = {
+            "delimiter": header.delimiter,
+            "width": len(header.names),
+            "comment": options.comment,
+        }
+        self._cut = partial(cut_into_blocks, block_size=block_size, **form)
+        self._looks_regular = partial(looks_regular, **form)
+
+    def chunks(
+        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
+    ) -> Generator[Chunk, None, None]:
+        """Read the records in order; see :meth:`Table.chunks`."""
+        start = self.body if start.offset == 0 and start.mark is None else start
+        blocks = self._text.blocks(self._cut, start, again=n_rows is not None)
+        if self.n_bytes is not None:  # a pipe may keep the reader waiting, a file does not
+            blocks = read_ahead(blocks)
+        with plain_errors(self.name), closing(blocks):
+            for block, used in blocks:
+                yield from self._parsed(self._as_csv(block), kinds, places_of(block, used))
+
+    def _as_csv(self, block: Block) -> Block:
+        """The block as it is parsed; for formats that are CSV in other words."""
+        return block
+
+    def _parsed(self, block: Block, kinds: Mapping[str, Kind], places: Ints) -> Iterator[Chunk]:
+        """Parse the block whole: as numbers; if one is none, as text; if not even that, in pieces.
+
+        What is irregular in a small piece is read row by row.
+        """
+        if len(self.column_names) > WIDE and block.regular and self._is_plain(block):
+            chunk = self._turned(block, kinds, places)
+            if chunk is not None:
+                yield chunk
+                return
+        frame, written = None, None
+        if block.regular:
+            frame, written = self._fast(block, kinds), partial(self._written, block)
+            if frame is None:
+                frame, written = self._fast(block, dict.fromkeys(kinds, "category")), None
+        if frame is not None:
+            lines = block.lines[:-1]
+            yield Chunk(frame, lines, places, short=block.short, raw=block.text, written=written)
+        elif len(block.data) > PIECE and len(block.ends) > 1:
+            at = 0
+            for piece in block.pieces(self._looks_regular):
+                yield from self._parsed(piece, kinds, places[at : at + len(piece.ends)])
+                at += len(piece.ends)
+        else:
+            yield self._slow(block, kinds, places)
+
+    def _fast(self, block: Block, kinds: Mapping[str, Kind]) -> pl.DataFrame | None:
+        """Parse a regular block; None if a value is not of its column's kind."""
+        if not block.data.isascii() and not is_utf8(block.data.decode("utf-8", "surrogateescape")):
+            return None
+        schema = {name: _TYPES.get(kinds.get(name, ""), pl.String) for name in self.column_names}
+        wanted = [i for i, name in enumerate(self.column_names) if name in kinds]
+        # Looking for missing values costs a sixth of the speed: only once there are some.
+        for missing in [list(MISSING)] if self._has_missing else [None, list(MISSING)]:
+            try:
+                frame = pl.read_csv(
+                    block.data,
+                    has_header=False,
+                    separator=self.delimiter,
+                    schema=schema,
+                    columns=wanted,
+                    null_values=missing,
+                )
+            except pl.exceptions.PolarsError:
+                continue
+            self._has_missing |= missing is not None
+            return frame if len(frame) == len(block.ends) else None
+        return None
+
+    def _written(self, block: Block, name: str) -> pl.Series:
+        """A column of a block that could be parsed, as text."""
+        return cast(pl.DataFrame, self._fast(block, {name: "category"}))[name]
+
+    def _is_plain(self, block: Block) -> bool:
+        """Whether each line has as many fields as it should, and no more than fields."""
+        data = block.data
+        if (
+            b'"' in data
+            or b"\r" in data
+            or not (data.isascii() or is_utf8(data.decode("utf-8", "surrogateescape")))
+        ):
+            return False
+        at = np.flatnonzero(np.frombuffer(block.data, np.uint8) == ord(self.delimiter))
+        stops = block.ends - (block.ends[-1] - len(block.data))
+        n_each = np.diff(np.searchsorted(at, stops), prepend=0)
+        return bool((n_each == len(self.column_names) - 1).all())
+
+    def _turned(self, block: Block, kinds: Mapping[str, Kind], places: Ints) -> Chunk | None:
+        """Parse a block of very many columns: as one column, of which numbers make an array.
+
+        A frame has much to do for each column however few the rows are.
+        """
+        width, n_rows = len(self.column_names), len(block.ends)
+        text = block.data.replace(self.delimiter.encode(), b"\n")
+        cells = pl.read_csv(text, has_header=False, schema={"": pl.String}).to_series()
+        if len(cells) != width * n_rows:
+            return None
+        found = cells.cast(pl.Float64, strict=False)
+        no_number = (found.is_null() & cells.is_not_null()).arg_true()
+        odd = no_number.filter(~cells.gather(no_number).is_in(MISSING))
+        as_text = np.zeros(width, dtype=bool)
+        as_text[odd.to_numpy() % width] = True
+        values = found.to_numpy().reshape(n_rows, width)
+        if any(scan(values)[1:]):  # no good numbers after all
+            as_text |= (np.abs(values) > LARGEST).any(axis=0)
+        wanted = list(map(kinds.get, self.column_names))
+        is_number = np.array([kind == "number" for kind in wanted]) & ~as_text
+        is_text = np.array([kind is not None for kind in wanted]) & ~is_number
+        frame = pl.DataFrame(
+            [
+                cells.gather_every(width, i).alias(self.column_names[i])
+                for i in np.flatnonzero(is_text).tolist()
+            ]
+        )
+        names = tuple(compress(self.column_names, is_number.tolist()))
+        numbers = NumberColumns(names, values[:, is_number])
+        lines = block.lines[:-1]
+        return Chunk(frame, lines, places, short=block.short, numbers=numbers, raw=block.text)
+
+    def _slow(self, block: Block, kinds: Mapping[str, Kind], places: Ints) -> Chunk:
+        """Read a block record by record; all columns stay text."""
+        rows, good, faults = [], [], []
+        width = len(self.column_names)
+        found = walk(block.data, self.delimiter, width, comment=self._comment)
+        for i, (_, row) in enumerate(found):
+            if isinstance(row, str):
+                faults.append(Fault(int(block.lines[i]), row, block.text(i)))
+            elif row:
+                rows.append(row)
+                good.append(i)
+        columns = dict(zip(self.column_names, zip(*rows, strict=True), strict=bool(rows)))
+        names = [name for name in self.column_names if name in kinds]
+        frame = pl.DataFrame([pl.Series(n, columns.get(n, ()), dtype=pl.String) for n in names])
+        keep = np.array(good, dtype=np.int64)
+        return Chunk(
+            frame,
+            block.lines[keep],
+            places[keep],
+            faults,
+            block.short,
+            raw=lambda row: block.text(good[row]),
+        )
