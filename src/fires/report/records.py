@@ -16,7 +16,7 @@ import numpy as np
 from fires.core.types import Floats, Ints
 from fires.metrics.stability import stability_interval
 from fires.report.reading import SCORES, Known, StepBlock
-from fires.run.latency import Latencies
+from fires.run.records import Latencies
 
 N_SPANS, N_MEMBER_SPANS = 256, 200
 _MOST_FEATURES = 2_000  # of a span
