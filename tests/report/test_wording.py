@@ -149,5 +149,5 @@ def test_a_set_that_did_not_last_is_not_named(tmp_path):
     assert before.features.tolist() == [1, 2]
     assert last.features.tolist() == [1, 3]
     assert last.row == 21
-    assert np.array_equal(records.stays.selected, [1, 3])
+    assert np.array_equal(records.selected, [1, 3])
     assert records.stays.now.row == 53
