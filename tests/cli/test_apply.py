@@ -25,7 +25,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import fires
 from fires.cli import main
-from fires.cli.predict import Predict
+from fires.cli.apply import Predict
 from fires.evaluation.loop import prequential
 from fires.report.summary import summarise
 from fires.run.saved import SavedRun

@@ -36,7 +36,6 @@ from fires.core.errors import OVERFLOW, InputError
 from fires.core.sharding import Rounds, ShardTarget, Sums, Task
 from fires.core.types import Floats, Ints
 from fires.kernels.assimilate import ALONG, NOISE, NOISE_ROWS, ROWS
-from fires.kernels.moments import ScalePlan
 from fires.models import sharded_gradient
 from fires.models.base import Learner, Rates
 from fires.models.bayes_learner import BayesLearner
@@ -45,6 +44,7 @@ from fires.models.lbfgs import TOL, Search
 from fires.models.linear_learner import LinearLearner
 from fires.models.scale import MinMax
 from fires.models.sharded_gradient import AskedColumns, DenseDriver
+from fires.models.sharded_scale import ScalePlan
 from fires.models.sharded_sparse import MixedPlan, MixedScale
 from fires.models.target import ScoredTarget
 
@@ -184,8 +184,8 @@ class _Driver(DenseDriver):
         if not all(np.isfinite(part).all() for part in belief):
             raise ValueError(OVERFLOW)
         theta, var, facts, information, pull = belief
-        learner.renew(theta, var, total)
         learner.facts = facts
+        learner.renew(theta, var, total)
         learner.evidence_rows = learner.evidence_rows + total
         self.learn_scale(looked, total)
         if isinstance(learner.target, ScoredTarget) and learner.target.scores is not None:
