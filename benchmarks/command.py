@@ -30,7 +30,7 @@ from benchmarks.timing import take_turns
 from fires import FIRES, OnlinePipeline
 from fires.predictors import Perceptron
 from fires.evaluation import prequential
-from fires.evaluation.totals import RunTotals
+from fires.run.totals import RunTotals
 from fires.streams.files import from_file
 path, size = sys.argv[1], int(sys.argv[2])
 def polars(_): (pl.read_csv if path.endswith("csv") else pl.read_parquet)(path)

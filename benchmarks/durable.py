@@ -68,7 +68,7 @@ def _write_sparse(path: Path) -> None:
 
 def _run(folder: Any, path: Any, every: str, after: Any = None) -> Any:
     from fires.cli.durable import DurableRun
-    from fires.evaluation.checkpoints import Schedule
+    from fires.run.checkpoints import Schedule
     from fires.streams.files import from_file
 
     stream = from_file(path, "label", after=after)
@@ -78,7 +78,7 @@ def _run(folder: Any, path: Any, every: str, after: Any = None) -> Any:
 def _learn(files: list[Path], out: Path, every: str) -> tuple[float, float, int]:
     """Seconds of a run, those within checkpoints, and how many there were."""
     from fires import FIRES
-    from fires.evaluation.run_folder import RunFolder
+    from fires.run.folder import RunFolder
 
     saving: list[float] = []
     with RunFolder(out) as folder:
@@ -101,7 +101,7 @@ def _learn(files: list[Path], out: Path, every: str) -> tuple[float, float, int]
 
 def _resume(path: Path, out: Path) -> float:
     """Seconds until a run is where it was."""
-    from fires.evaluation.run_folder import RunFolder
+    from fires.run.folder import RunFolder
 
     started = time.perf_counter()
     with RunFolder(out, resume=True) as folder:

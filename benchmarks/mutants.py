@@ -51,7 +51,7 @@ RENAMED: dict[str, str] = {"_MOST": "_MAX_FLOAT", "reach": "max_abs"}
 
 ROOT = Path(__file__).parents[1]
 SOURCES = "src/fires"
-PARTS = ("core", "kernels", "models", "selectors", "evaluation", "columns", "streams")
+PARTS = ("core", "kernels", "models", "selectors", "evaluation", "run", "columns", "streams")
 """The folders that they are drawn from."""
 SEED, N_MUTANTS = 27, 60
 STAGES = (10.0, 60.0, 300.0)

@@ -113,7 +113,7 @@ def _measured(program: str, *arguments: Path) -> tuple[float, float]:
 
 def write_run(run: Path, n_steps: int, n_features: int) -> int:
     """Write the folder of a run that has ended; gives the bytes of its records."""
-    from fires.evaluation.recording import VERSION
+    from fires.run.records import VERSION
 
     run.mkdir(parents=True)
     rng = np.random.default_rng(0)
@@ -172,7 +172,7 @@ def _write_steps(path: Path, n_steps: int, n_features: int, rng: np.random.Gener
 
 def _write_snapshots(run: Path, n_steps: int, n_features: int, rng: np.random.Generator) -> None:
     from fires.core.state import write_state
-    from fires.evaluation.recording import SNAPSHOTS, VERSION, stride
+    from fires.run.records import SNAPSHOTS, VERSION, stride
 
     (run / SNAPSHOTS).mkdir()
     n_kept = min(n_features, 10_000)

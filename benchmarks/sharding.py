@@ -23,9 +23,9 @@ from benchmarks.timing import Ratio, Row, show, shown, take_turns
 from fires import FIRES, Sharded
 from fires.core.batch import CheckedBatch
 from fires.core.sharding import Shards, ShardTarget, Sums, Task
-from fires.evaluation.sharded_scoring import ShardedTest
 from fires.models.base import Rates
 from fires.models.sharded import rounds
+from fires.run.sharded_scoring import ShardedTest
 from fires.selectors.sharded import partial_fit_sharded
 
 RATES, SHARE, ROUNDS = Rates(0.01, 0.01), 0.8, 12

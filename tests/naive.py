@@ -460,3 +460,21 @@ def separated_plain(
         if n > len(given) + 3 and abs(fisher_z(r, n, len(given))) < -ndtri(alpha / 2.0):
             return True
     return False
+
+
+def rescale_plain(X, shift, gain, limit=np.inf):
+    """The definition of :func:`fires.kernels.moments.rescale`."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        far = np.abs(X - shift) > limit
+        scaled = (X - shift) * gain
+    scaled[far] = 0.0
+    return np.nan_to_num(scaled, copy=False)
+
+
+def widen_plain(X, weight, low, high):
+    """The definition of :func:`fires.kernels.moments.widen`."""
+    weighted = X[weight > 0]
+    return (
+        np.fmin(low, np.fmin.reduce(weighted, axis=0, initial=np.inf)),
+        np.fmax(high, np.fmax.reduce(weighted, axis=0, initial=-np.inf)),
+    )

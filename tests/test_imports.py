@@ -40,7 +40,7 @@ def test_the_page_of_a_run_needs_no_model(tmp_path):
 
 
 @pytest.mark.slow  # all modules together are below
-@pytest.mark.parametrize("first", ["fires.evaluation.loop", "fires.evaluation.run", "fires"])
+@pytest.mark.parametrize("first", ["fires.evaluation.loop", "fires.run.run", "fires"])
 def test_no_module_hides_a_name_of_its_package(first):
     code = f"import {first}; from fires.evaluation import prequential; print(callable(prequential))"
     assert run(code).strip() == "True"

@@ -8,7 +8,7 @@ import pytest
 
 from fires.bench.datasets.loading import load
 from fires.columns import find_doubts
-from fires.evaluation.watch import ColumnWatch
+from fires.run.watch import ColumnWatch
 from fires.streams.base import Batch
 
 pytestmark = [

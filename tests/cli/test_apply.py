@@ -27,8 +27,8 @@ import fires
 from fires.cli import main
 from fires.cli.predict import Predict
 from fires.evaluation.loop import prequential
-from fires.evaluation.saved_run import SavedRun
 from fires.report.summary import summarise
+from fires.run.saved import SavedRun
 from fires.streams.files import from_file
 from fires.streams.rows import Rows
 

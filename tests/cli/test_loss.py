@@ -96,7 +96,7 @@ def test_lost_lines_are_refused_and_accepted(out, name, harm):
 
 
 def test_it_is_settled_even_if_the_run_is_killed_before_the_next_checkpoint(out, monkeypatch):
-    from fires.evaluation.run_folder import RunFolder
+    from fires.run.folder import RunFolder
 
     shorter(out / "steps.jsonl")
 

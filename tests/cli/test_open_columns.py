@@ -106,7 +106,7 @@ def test_a_run_goes_on_with_files_that_have_other_columns(logs, tmp_path, run):
 
 
 def test_a_killed_run_ends_as_one_that_is_not(logs, tmp_path, monkeypatch):
-    from fires.evaluation.run_folder import RunFolder
+    from fires.run.folder import RunFolder
 
     reference, out = tmp_path / "reference", tmp_path / "out"
     command = ["select", logs / "day*.csv", *OPTIONS, "--forget-after", 700, "--checkpoint", 4]

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from fires.cli import main
-from fires.evaluation.run_folder import RunFolder
+from fires.run.folder import RunFolder
 
 MINE = ("checkpoints/model.pt", "report.html", "columns.csv", "snapshots/000000000007.png", "n.txt")
 

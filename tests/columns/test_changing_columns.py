@@ -15,10 +15,9 @@ Y = np.array(["no", "yes", "perhaps"])
 
 def learnt(columns, frame, y=None):
     columns = columns.extended(frame, y)
-    part = columns.among(frame.columns)
-    X, part = part.encode(frame)
-    X, part = part.by_target(X, y)
-    return X, part.names, columns.after(part)
+    X, columns = columns.encode(frame)
+    X, part = columns.among(frame.columns).by_target(X, y)
+    return X, part.names, columns.knowing(part.statistics)
 
 
 def whole(columns, frame, y=None):
@@ -99,18 +98,6 @@ def test_a_column_that_comes_back_finds_what_was_known():
     _, _, columns = learnt(columns, frame.select("a"), y)
     X, _, _ = learnt(columns, frame, y)
     np.testing.assert_allclose(X[:2, 0], known, rtol=0.1)
-
-
-def test_columns_of_another_kind_start_anew_at_their_own_place():
-    numbers = pl.DataFrame({"a": ["1"] * 5, "b": ["2"] * 5, "c": ["3"] * 5})
-    _, _, columns = learnt(Columns.learn(numbers), numbers)
-    words = pl.DataFrame({"c": ["x"] * 120})
-    before = columns.tallies.n_rows
-    _, _, columns = learnt(columns, words)
-    assert columns.restarted(before, columns.tallies.n_rows) == (2,)
-    _, _, columns = learnt(columns, pl.DataFrame({"b": ["x"] * 120, "c": ["3"] * 120}))
-    assert [change.place for change in columns.changes] == [2, 1]
-    assert columns.among(["c"]).restarted(0, 1000) == (0,)
 
 
 def test_forgotten_columns_are_new_when_they_come_again():

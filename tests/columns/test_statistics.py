@@ -124,7 +124,6 @@ def test_columns_of_many_classes_become_features_in_groups():
     again = Columns.from_json(json.loads(json.dumps(columns.as_json())))
     assert again.names == columns.names
     np.testing.assert_array_equal(again.transform(frame), columns.transform(frame))
-    assert columns.restarted(0, 600) == ()
 
 
 def test_codes_stay_codes_where_one_asks_for_them():

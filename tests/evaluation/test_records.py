@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fires.evaluation.records import Step
-from fires.evaluation.totals import RunTotals
+from fires.run.totals import RunTotals
 from fires.streams.base import Position
 
 NAN = float("nan")

@@ -41,7 +41,7 @@ def event_of(module):
     )
 
 
-def compiles(listener, clock, seconds, module="fires.kernels.running"):
+def compiles(listener, clock, seconds, module="fires.kernels.moments"):
     listener.on_start(event_of(module))
     clock.seconds += seconds
     listener.on_start(event_of("numba.np.arrayobj"))
@@ -88,9 +88,9 @@ def test_the_garbage_collector_is_as_it_was(clock, enabled):
     was = gc.isenabled()
     (gc.enable if enabled else gc.disable)()
     try:
-        listener.on_start(event_of("fires.kernels.running"))
+        listener.on_start(event_of("fires.kernels.moments"))
         assert not gc.isenabled()
-        listener.on_end(event_of("fires.kernels.running"))
+        listener.on_end(event_of("fires.kernels.moments"))
         assert gc.isenabled() is enabled
     finally:
         (gc.enable if was else gc.disable)()
@@ -105,7 +105,7 @@ def contents(monkeypatch):
 
 
 def test_a_kernel_is_compiled_again_only_after_an_edit_of_a_file_it_uses(contents):
-    from fires.kernels import assimilate, members, running
+    from fires.kernels import assimilate, members, moments
     from fires.models.families import gaussian, probit
 
     for family in (probit, gaussian):
@@ -115,7 +115,7 @@ def test_a_kernel_is_compiled_again_only_after_an_edit_of_a_file_it_uses(content
         assert contents == sorted([assimilate.__file__, family.__file__])
         contents.clear()
         compiling._digest(loops.unscaled.py_func)
-        assert contents == sorted([assimilate.__file__, family.__file__, running.__file__])
+        assert contents == sorted([assimilate.__file__, family.__file__, moments.__file__])
     contents.clear()
     compiling._digest(members.renew.py_func)
     assert contents == [members.__file__]

@@ -12,14 +12,9 @@ from tests import naive
 from tests.naive import accumulate_plain, count_sets_plain, project_plain, top_k_plain
 
 from fires.kernels import accumulate, features, project, scan, top_k, touched_columns
+from fires.kernels.moments import rescale, widen
 from fires.kernels.rows import pull_rows_plain
-from fires.kernels.scaled import (
-    keep_columns,
-    rescale,
-    rescale_plain,
-    widen,
-    widen_plain,
-)
+from fires.kernels.select import keep_columns
 from fires.kernels.sets import count_sets
 from fires.models.families import FAMILIES
 
@@ -173,14 +168,14 @@ def test_scaling_equals_its_definition(layout, dtype, seed, n_rows, n_columns):
     scaled = rescale(LAYOUTS[layout](X), shift, gain)
     assert scaled.dtype == np.float64
     assert np.isfinite(scaled).all()
-    assert_allclose(scaled, rescale_plain(X, shift, gain), rtol=1e-12)
+    assert_allclose(scaled, naive.rescale_plain(X, shift, gain), rtol=1e-12)
     limit = np.random.default_rng(seed).choice([0.0, 1.0, np.inf], size=n_columns)
     near = rescale(LAYOUTS[layout](X), shift, gain, limit)
-    assert_allclose(near, rescale_plain(X, shift, gain, limit), rtol=1e-12)
+    assert_allclose(near, naive.rescale_plain(X, shift, gain, limit), rtol=1e-12)
     edges = np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
     weight = np.maximum(weight, 0.0)
     for _ in range(2):  # from nothing, and once more from what the other half has shown
-        wanted = widen_plain(X, weight, *edges)
+        wanted = naive.widen_plain(X, weight, *edges)
         np.testing.assert_array_equal(widen(LAYOUTS[layout](X), weight, *edges), wanted)
         edges, X, weight = wanted, 2.0 * X, weight[::-1]
     np.testing.assert_array_equal(before, X / 4.0)

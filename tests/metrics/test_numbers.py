@@ -6,9 +6,9 @@ from sklearn.metrics import mean_absolute_error, median_absolute_error, r2_score
 
 from fires import FIRES
 from fires.evaluation.loop import prequential
-from fires.evaluation.totals import RunTotals
 from fires.metrics import Scores
 from fires.predictors import LinearRegressor
+from fires.run.totals import RunTotals
 from fires.streams import from_arrays
 
 BOTH = ("r2", "mae")

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logit, ndtri
 
 from fires.core.batch import CheckedBatch
-from fires.kernels.running import CLIP, MEMORY
+from fires.kernels.moments import CLIP, MEMORY
 from fires.models.base import Rates
 from fires.models.families import FAMILIES
 from fires.models.linear_learner import LinearLearner

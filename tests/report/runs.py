@@ -15,7 +15,7 @@ import polars as pl
 from click.testing import CliRunner
 
 from fires.cli import main
-from fires.evaluation.recording import STEPS
+from fires.run.records import STEPS
 
 SCRIPT = "<script>alert(1)</script>"
 SHAPE = (28, 28)

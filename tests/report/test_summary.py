@@ -18,8 +18,6 @@ from tests.report import runs
 
 from fires.core.errors import InputError
 from fires.core.state import read_state, write_state
-from fires.evaluation.locking import FolderLock
-from fires.evaluation.recording import read_snapshot, snapshots
 from fires.metrics import stability_interval
 from fires.report.features import Features
 from fires.report.page import folder_data
@@ -28,6 +26,8 @@ from fires.report.result import Result
 from fires.report.rounding import rounded
 from fires.report.snapshots import Snapshot, Snapshots
 from fires.report.summary import Summary, summarise
+from fires.run.locking import FolderLock
+from fires.run.records import read_snapshot, snapshots
 
 
 def lines_of(path):

@@ -9,7 +9,7 @@ from sklearn.linear_model import RidgeClassifier
 import fires
 from fires import FIRES, FSDS, CancelOut, IncrementalPermutation, Screening, WindowRefit
 from fires.models import NeuralNet, SoftTree
-from fires.scaling import Scaler
+from fires.models.scale import Scaler
 
 CHANGED = 3
 OTHERS = np.delete(np.arange(8), CHANGED)

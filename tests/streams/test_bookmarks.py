@@ -27,7 +27,7 @@ N_CHUNKS = 4
 
 @pytest.fixture(autouse=True, scope="module")
 def small():
-    """Samples, blocks and what is needed for a change of kind are small: much happens in a row."""
+    """Samples and blocks are small: much happens in a row."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {
             "fires.streams.sampling.SAMPLE_ROWS": 20,
@@ -39,7 +39,6 @@ def small():
             "fires.streams.text_blocks.PIECE": 300,
             "fires.streams.columnar._CHUNK_CELLS": 100,
             "fires.streams.columnar._READ_CELLS": 230,
-            "fires.columns.columns._FOR_GOOD": 6,
         }.items():
             patch.setattr(name, value)
         yield
@@ -78,9 +77,7 @@ def known(stream):
     """All that a stream knows at its end."""
     columns = stream.columns
     return [stream.rejected, stream.surprises()] + (
-        []
-        if columns is None
-        else [stream.describe(), columns.as_json(), columns.changes, stream.target.column]
+        [] if columns is None else [stream.describe(), columns.as_json(), stream.target.column]
     )
 
 
@@ -393,16 +390,6 @@ def batches_of(path, lines, **options):
     return found[0][0]
 
 
-def test_numbers_before_a_column_became_categories_are_no_codes(tmp_path):
-    """A date taken for the code of a category would need room for a billion of them."""
-    lines = ["d,y", *["2024-01-02,1"] * 45, *["Ulm,0", "Bonn,1"] * 10]
-    batches = batches_of(tmp_path / "x.csv", lines)
-    change = batches[5]
-    assert change.restarted == (0,)
-    assert np.isnan(change.X[:1, 0]).all()
-    assert not np.isnan(change.X[1:, 0]).any()
-
-
 def test_a_dash_before_the_first_value_of_a_column_is_no_category(tmp_path):
     lines = ["late,x,y", *[",1,0"] * 30, "-,1,1", ",1,0", "Ulm,1,1", "-,1,0", *["Bonn,1,1"] * 9]
     batches = batches_of(tmp_path / "x.csv", lines, categories="codes")
@@ -414,20 +401,10 @@ def test_a_dash_before_the_first_value_of_a_column_is_no_category(tmp_path):
     ]
 
 
-def test_numbers_too_large_to_use_are_categories_as_they_are_written(tmp_path):
-    lines = ["x,y", *["0.50,0"] * 30, *["Inf,1", "big,0"] * 5, *["0.50,1", "0.5,0"] * 10]
-    path = tmp_path / "x.csv"
-    batches_of(path, lines, categories="codes")
-    stream = from_file(path, "y", categories="codes")
-    list(stream.batches(7))
-    assert stream.columns.used[0].categories == ("Inf", "big", "0.50", "0.5")
-
-
 def test_numbers_that_are_all_too_large_to_use_change_nothing(tmp_path):
     lines = ["x,y", *["0.5,0"] * 30, *["inf,1"] * 20, *["0.5,1"] * 10]
     batches = batches_of(tmp_path / "x.csv", lines)
     assert [batch.restarted for batch in batches] == [()] * 6
-    assert batches[-1].columns.changes == ()
     assert np.isnan(np.concatenate([batch.X for batch in batches])).sum() == 20
 
 
@@ -443,7 +420,7 @@ def test_states_of_an_earlier_version_can_be_read():
     columns = Columns.learn(frame, y=np.array([0, 1, 1])).encode(frame)[1]
     saved = json.loads(json.dumps(columns.as_json()))
     assert Columns.from_json(saved).describe() == columns.describe()
-    for name in ("facts", "examples", "changes"):
+    for name in ("facts", "examples"):
         del saved[name]
     old = Columns.from_json(saved)
     assert [row["example"] for row in old.describe()] == [None, None]

@@ -164,7 +164,7 @@ def test_very_many_columns_are_read_as_few_are(monkeypatch, block_size, hints):
     for i, row in enumerate(rows):
         row[4] = ("Ulm", "Bonn")[i % 2]
         row[5] = f"{i}%"
-        row[3] = row[3] if i < 150 else ("red", "blue")[i % 2]  # becomes categories for good
+        row[3] = row[3] if i < 150 else ("red", "blue")[i % 2]
         row.append("?" if i == 50 else str(i % 3))
     text = "\n".join(["a,b,c,d,e,f,y", *(",".join(row) for row in rows)])
     narrow = from_text(text, block_size=block_size, **hints)
@@ -175,7 +175,6 @@ def test_very_many_columns_are_read_as_few_are(monkeypatch, block_size, hints):
     assert_same(collect(wide), expected)
     no_facts = {"facts": None}  # of numbers among very many columns there are none
     assert wide.columns.as_json() | no_facts == narrow.columns.as_json() | no_facts
-    assert wide.columns.changes == narrow.columns.changes
 
 
 @pytest.mark.parametrize(

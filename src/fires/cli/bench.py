@@ -81,7 +81,7 @@ def _kdd2020(
     from fires.bench.datasets.loading import describe
     from fires.bench.runner import CELLS
     from fires.bench.summary import Summary
-    from fires.evaluation.out_folder import refuse_foreign
+    from fires.run.folder import refuse_foreign
 
     if datasets is not None and all_datasets:
         raise click.UsageError("--datasets and --all-datasets do not go together.")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from fires.core.types import Header
     from fires.evaluation.compare import Comparison
-    from fires.evaluation.out_folder import OutFolder
+    from fires.run.folder import OutFolder
     from fires.streams.table_stream import TableStream
 
 _EXAMPLES = """\b
@@ -126,7 +126,7 @@ def command(
     reading = Reading(**how)
     _refuse_pipes(reading)
     from fires.evaluation.compare import compare
-    from fires.evaluation.out_folder import OutFolder
+    from fires.run.folder import OutFolder
 
     with ExitStack() as stack:
         folder = None

@@ -52,10 +52,11 @@ def command(out: Path, seed: int) -> None:
         from rich.console import Console
 
         from fires.cli.tables import alarm_lines, feature_table
-        from fires.evaluation.run import Run
-        from fires.evaluation.run_folder import RunFolder, alarm_rows, feature_rows
         from fires.pipeline import OnlinePipeline
         from fires.predictors import Perceptron
+        from fires.run.features import alarm_rows, feature_rows
+        from fires.run.folder import RunFolder
+        from fires.run.run import Run
         from fires.selectors.fires import FIRES
         from fires.streams.synthetic import DriftingFeatures
 

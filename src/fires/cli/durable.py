@@ -21,12 +21,12 @@ from fires.core.errors import InputError
 if TYPE_CHECKING:
     from fires.cli.metrics_port import MetricsPort
     from fires.core.types import Header
-    from fires.evaluation.checkpoints import Schedule
-    from fires.evaluation.emitting import Emitter
     from fires.evaluation.records import Step
-    from fires.evaluation.run import Run
-    from fires.evaluation.run_folder import Checkpoint, RunFolder
     from fires.pipeline import OnlinePipeline
+    from fires.run.checkpoints import Schedule
+    from fires.run.emit import Emitter
+    from fires.run.folder import Checkpoint, RunFolder
+    from fires.run.run import Run
     from fires.selectors.fires import FIRES
     from fires.streams.base import Batch
     from fires.streams.table import Fault
@@ -107,7 +107,7 @@ class DurableRun:
         service: Service = _ALONE,
         rate: float | None = None,
     ) -> None:
-        from fires.evaluation.latency import Latencies
+        from fires.run.latency import Latencies
 
         self.stream, self.folder, self._batch_size = stream, folder, batch_size
         self._then = stream
@@ -136,8 +136,8 @@ class DurableRun:
         self, selector: FIRES, model: str, scale: str | None, transform: str | None = None
     ) -> None:
         """Begin with the first batch, which says what kind of target it is."""
-        from fires.evaluation.run import Run
-        from fires.evaluation.run_names import RunNames
+        from fires.core.named import RunNames
+        from fires.run.run import Run
 
         names = RunNames() if getattr(self.stream, "is_open", False) else None
         self._name(self.stream.schema.feature_names if names is None else names)

@@ -33,8 +33,7 @@ def command(run: Path, feature: str, as_json: bool) -> None:
     the alarms that concern it. Rows are those after which a choice was made.
     """
     with quick_imports():
-        from fires.evaluation.feature_history import feature_history
-        from fires.evaluation.saved_run import SavedRun
+        from fires.run.saved import SavedRun, feature_history
 
     known = feature_history(SavedRun(run), feature)
     if as_json:

@@ -68,7 +68,7 @@ def command(
     """
     reading = Reading(**how)
     with quick_imports():
-        from fires.evaluation.saved_run import SavedRun
+        from fires.run.saved import SavedRun
     saved = SavedRun(run)
     if proba and not saved.pipeline.gives_probabilities:
         name = type(saved.pipeline.predictor).__name__
@@ -141,13 +141,13 @@ class Predict:
         """The rows as numbers. What is not selected says nothing, and need not be there."""
         columns = self._pipeline.columns_
         if self._pipeline.open_names is None:
-            return columns.transform_some(frame)
+            return columns.transform(frame)
         from fires.core.named import NamedRows
 
         present = columns.among(frame.columns)
         if present.names:
             return NamedRows(present.transform(frame), present.names)
-        return NamedRows(columns.transform_some(frame), columns.names)  # all are missing
+        return NamedRows(columns.transform(frame), columns.names)  # all are missing
 
 
 class Score:

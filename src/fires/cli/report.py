@@ -43,8 +43,8 @@ def command(runs: tuple[Path, ...], out: Path | None, overwrite: bool, shape: st
 
 def write_report(runs: tuple[Path, ...], path: Path | None = None, shape: str | None = None) -> str:
     """Write the page of runs."""
-    from fires.evaluation.out_folder import REPORT
     from fires.report.page import write_page
+    from fires.run.folder import REPORT
 
     path = path or runs[0] / REPORT
     n_bytes = write_page(runs, path, as_shape(shape, features_of(runs)))
@@ -64,7 +64,7 @@ def as_shape(text: str | None, n_features: Sequence[int]) -> tuple[int, int] | N
 
 def features_of(runs: Sequence[Path]) -> list[int]:
     """How many features runs have, of those that know."""
-    from fires.evaluation.saved_run import read_names
+    from fires.run.saved import read_names
 
     counts = []
     for run in runs:

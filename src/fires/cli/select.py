@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from fires.cli.spark_engine import Given
     from fires.columns import Doubt
     from fires.core.types import Header
-    from fires.evaluation.emitting import Every
-    from fires.evaluation.run_folder import Checkpoint, RunFolder
+    from fires.run.emit import Every
+    from fires.run.folder import Checkpoint, RunFolder
     from fires.streams.table_stream import TableStream
 
 _EXAMPLES = """\b
@@ -229,9 +229,9 @@ def command(
         select_on_spark(reading.file, master, resume, given)
         return
     with quick_imports():
-        from fires.evaluation.checkpoints import Schedule
-        from fires.evaluation.run_folder import RunFolder
-        from fires.evaluation.saved_run import known_before
+        from fires.run.checkpoints import Schedule
+        from fires.run.folder import RunFolder
+        from fires.run.saved import known_before
         from fires.selectors.fires import FIRES
         from fires.streams.addresses import refuse_secrets
 
@@ -325,7 +325,7 @@ def _service(
     metrics: str | None,
 ) -> Service:
     """Open what the run is told to, until the end of the command."""
-    from fires.evaluation.emitting import Emitter, open_sink
+    from fires.run.emit import Emitter, open_sink
 
     emitter = port = None
     if emit is not None:
@@ -344,7 +344,8 @@ def _finish(durable: DurableRun, notices: Notices, facts: Header, name: str) -> 
 
     What is known of the run is added to the facts.
     """
-    from fires.evaluation.run_folder import alarm_rows, refuse_one_class, twin_names
+    from fires.run.features import alarm_rows, twin_names
+    from fires.run.folder import refuse_one_class
 
     stream, run, folder = durable.stream, durable.run, durable.folder
     selector, names = run.pipeline.selector, durable.names
@@ -382,7 +383,7 @@ def _print(
     durable: DurableRun, facts: Header, as_json: bool, out: Path | None, *, to_stderr: bool
 ) -> None:
     """Show the result: where records go to standard output, on standard error."""
-    from fires.evaluation.run_folder import feature_rows
+    from fires.run.features import feature_rows
 
     stream, totals = durable.stream, durable.run.totals
     selector, names = durable.run.pipeline.selector, durable.names

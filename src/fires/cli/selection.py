@@ -11,8 +11,8 @@ from fires.cli.text import printable, say
 
 if TYPE_CHECKING:
     from fires.core.types import Label
-    from fires.evaluation.run_folder import RunFolder
-    from fires.evaluation.totals import RunTotals
+    from fires.run.folder import RunFolder
+    from fires.run.totals import RunTotals
     from fires.streams.table_stream import Rejected
 
 

@@ -63,9 +63,9 @@ class Given(TypedDict):
 def select_on_spark(file: tuple[str, ...], master: str, resume: Path | None, given: Given) -> None:
     """Rank the features of what Spark reads, and print them."""
     _refuse_others()
-    from fires.evaluation.run_folder import feature_rows
     from fires.integrations.spark import spark_session
-    from fires.integrations.spark.frame import learn_frame
+    from fires.integrations.spark.select import learn_frame
+    from fires.run.features import feature_rows
 
     out: Path | None = resume or given["out"]
     if given["target"] is None:
@@ -105,7 +105,7 @@ def _print(chosen: list[Header], run: SparkRun, facts: Header) -> None:
 def _run(
     frame: DataFrame, file: tuple[str, ...], out: Path | None, resume: bool, given: Given
 ) -> SparkRun:
-    from fires.integrations.spark.layout import layout_of
+    from fires.integrations.spark.rows import layout_of
     from fires.integrations.spark.running import SparkRun
     from fires.selectors.fires import FIRES
 

@@ -48,7 +48,7 @@ def command(
     """
     reading = Reading(**how)
     with quick_imports():
-        from fires.evaluation.saved_run import SavedRun
+        from fires.run.saved import SavedRun
     saved = SavedRun(run)
     with open_output(out, overwrite=overwrite) as output:
         names = [column.name for column in saved.selected]

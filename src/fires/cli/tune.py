@@ -54,7 +54,7 @@ def command(
     from fires.bench.datasets.loading import describe
     from fires.cli.tables import text_table
     from fires.core.files import replace_file
-    from fires.evaluation.out_folder import refuse_foreign
+    from fires.run.folder import refuse_foreign
     from fires.streams.base import InputError
 
     n_rows, numeric = kdd2020.QUICK_ROWS if quick else None, False

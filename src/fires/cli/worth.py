@@ -9,7 +9,7 @@ from fires.cli.text import printable
 
 if TYPE_CHECKING:
     from fires.core.types import Json
-    from fires.evaluation.totals import RunTotals
+    from fires.run.totals import RunTotals
 
 _UNEVEN = 0.6  # the share of the most common class from which on shares are told
 _MOST_CLASSES = 4

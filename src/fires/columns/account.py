@@ -8,13 +8,12 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, NotRequired, Protocol, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from fires.columns.schema import Column, DateForm, Hints, NumberForm
 from fires.columns.statistics import TargetStatistics
 from fires.columns.values import read_cells
-from fires.core.types import Json
+from fires.core.types import Ints, Json
 
 _MANY_UNREADABLE = 0.05
 _LONGEST = 40
@@ -23,11 +22,9 @@ _AS_SHOWN = ("category", "left out")
 """Columns whose example is only shown, never read: it may be long."""
 _PLURALS = {
     "number": "numbers",
-    "flag": "true and false",
+    "flag": "true or false",
     "date": "dates",
     "duration": "durations",
-    "category": "categories",
-    "empty": "nothing",
 }
 
 
@@ -51,30 +48,20 @@ class Facts(NamedTuple):
     example: str | None
 
 
-class Change(NamedTuple):
-    """A column is of another kind from a row on."""
-
-    row: int
-    place: int
-    before: Column
-    after: Column
-
-
 @dataclass(frozen=True, eq=False)
 class Tallies:
     """What was met in the rows encoded so far."""
 
     n_rows: int
-    missing: npt.NDArray[np.int64]
-    unreadable: npt.NDArray[np.int64]
+    missing: Ints
+    unreadable: Ints
     examples: Mapping[str, str]
-    misfits: Mapping[str, tuple[str, ...]]
 
     @classmethod
-    def none(cls, n_features: int) -> Tallies:
+    def none(cls, n_columns: int) -> Tallies:
         """Before the first row."""
-        zeros = np.zeros(n_features, dtype=np.int64)
-        return cls(0, zeros, zeros, {}, {})
+        zeros = np.zeros(n_columns, dtype=np.int64)
+        return cls(0, zeros, zeros, {})
 
 
 class KnownColumns(Protocol):
@@ -86,7 +73,6 @@ class KnownColumns(Protocol):
     facts: Mapping[str, Facts]
     statistics: TargetStatistics | None
     tallies: Tallies
-    changes: tuple[Change, ...]
 
 
 def facts_of(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, Facts]:
@@ -129,18 +115,7 @@ def facts_from_json(columns: KnownColumns, saved: Any) -> dict[str, Facts]:
 
 
 def describe(columns: KnownColumns) -> list[ColumnFacts]:
-    """What each column holds, and what was done with it.
-
-    Parameters
-    ----------
-    columns : KnownColumns
-        What is known of them.
-
-    Returns
-    -------
-    list of dict
-        See :meth:`fires.columns.Columns.describe`.
-    """
+    """What each column holds, and what was done with it."""
     places = {column.name: place for place, column in enumerate(columns.used)}
     rows: list[ColumnFacts] = []
     tallies = columns.tallies
@@ -196,20 +171,7 @@ def _read_as(column: Column, facts: Facts | None) -> str:
 
 
 def surprises(columns: KnownColumns, doubted: Collection[str] = ()) -> list[str]:
-    """What a user should know about the columns, in one line each.
-
-    Parameters
-    ----------
-    columns : KnownColumns
-        What is known of them.
-    doubted : collection of str
-        Columns that something else is said of where they are left out.
-
-    Returns
-    -------
-    list of str
-        Empty if everything is as it seems.
-    """
+    """What a user should know about the columns, in one line each."""
     lines = [f"{_named(names)}: {described}" for described, names in _by_form(columns).items()]
     reasons: dict[str, list[str]] = {}
     for column in columns.all:
@@ -224,7 +186,7 @@ def surprises(columns: KnownColumns, doubted: Collection[str] = ()) -> list[str]
             described = f"more than {most} categories; those after the first {most} count as one"
             reasons.setdefault(described, []).append(column.name)
     lines += [f"{_named(names)}: {described}" for described, names in reasons.items()]
-    return lines + _unreadable(columns) + _changed(columns)
+    return lines + _unreadable(columns)
 
 
 def _by_form(columns: KnownColumns) -> dict[str, list[str]]:
@@ -248,31 +210,16 @@ def _unreadable(columns: KnownColumns) -> list[str]:
     n_values = tallies.n_rows - tallies.missing
     for place in (tallies.unreadable > _MANY_UNREADABLE * n_values).nonzero()[0].tolist():
         column = columns.used[place]
-        if column.kind == "category":  # what could not be read was of the kind before
+        if column.kind not in _PLURALS:  # an earlier version let kinds change
             continue
         share = tallies.unreadable[place] / n_values[place]
         example = tallies.examples.get(column.name)
         such = "" if example is None else f', such as "{short(example)}"'
-        what = _PLURALS[column.kind] if column.kind != "flag" else "true or false"
         lines.append(
-            f'column "{column.name}": {share:.0%} of its values are not {what}{such}: '
-            "they count as missing"
+            f'column "{column.name}": {share:.0%} of its values are not {_PLURALS[column.kind]}'
+            f"{such}: they count as missing"
         )
     return lines
-
-
-def _changed(columns: KnownColumns) -> list[str]:
-    return [
-        f'column "{change.after.name}" holds {_held(change.after)} from row {change.row + 1:,} on, '
-        f"before that {_held(change.before)}: what was learnt about it starts anew"
-        for change in columns.changes
-    ]
-
-
-def _held(column: Column) -> str:
-    """What a column holds, and in what unit."""
-    unit = column.form.unit if isinstance(column.form, NumberForm) else ""
-    return _PLURALS[column.kind] + (f" in {unit}" if unit else "")
 
 
 def _named(names: Sequence[str]) -> str:

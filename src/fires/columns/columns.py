@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from fires.columns import account
-from fires.columns.account import Change, Facts, Tallies
+from fires.columns.account import Facts, Tallies
 from fires.columns.kinds import find_column, find_columns
 from fires.columns.schema import Column, Hints
 from fires.columns.statistics import TargetStatistics, labels_of
 from fires.columns.values import Cells, read_cells, since_first
 from fires.core.errors import StateError
-from fires.core.types import Header, RowIndex
+from fires.core.types import Floats, Header, Ints, Labels, Places, RowIndex
 from fires.core.validation import LARGEST, refuse_names
 from fires.kernels.finite import scan
 
-_FOR_GOOD = 100
-"""Values in a row that do not fit, after which a column is of another kind for good."""
 _MOST_FACTS = 10_000
 """Columns of which examples are kept."""
 
@@ -32,7 +30,7 @@ class NumberColumns(NamedTuple):
     """Columns that are numbers already, for tables with too many columns for a frame."""
 
     names: tuple[str, ...]
-    X: npt.NDArray[np.float64]
+    X: Floats
 
     def rows(self, which: RowIndex) -> NumberColumns:
         """Some of the rows."""
@@ -42,7 +40,8 @@ class NumberColumns(NamedTuple):
 class Columns:
     """What the columns of a table hold. Frames with such columns become arrays of numbers.
 
-    An object does not change: :meth:`encode` gives the one that knows more.
+    An object does not change: :meth:`encode` gives the one that knows more. Columns may come and
+    go: a frame may lack some of them, and :meth:`extended` adds those that are new.
 
     Examples
     --------
@@ -56,10 +55,9 @@ class Columns:
     def __init__(self, columns: Sequence[Column], hints: Hints | None = None) -> None:
         self.hints = hints or Hints()
         self.statistics: TargetStatistics | None = None
+        self.facts: Mapping[str, Facts] = {}
         self._know(tuple(columns))
         self.tallies = Tallies.none(len(self.used))
-        self.changes: tuple[Change, ...] = ()
-        self.facts: Mapping[str, Facts] = {}
 
     def _know(self, columns: tuple[Column, ...]) -> None:
         """Keep at hand what is asked for with every batch: there may be very many columns."""
@@ -68,7 +66,8 @@ class Columns:
         self.used = tuple(column for column in columns if column.kind != "left out")
         self._places = {column.name: place for place, column in enumerate(self.used)}
         slots = np.array([column.slots for column in self.used], dtype=np.intp)
-        self.groups = np.repeat(np.arange(len(slots)), slots)
+        self._in_order, self._all_places = list(self._places), np.arange(len(slots))
+        self.groups = np.repeat(self._all_places, slots)
         self._first = np.cumsum(slots) - slots
         self.names = tuple(self._places)
         if len(self.groups) > len(slots):
@@ -88,19 +87,19 @@ class Columns:
         sample: pl.DataFrame,
         hints: Hints | None = None,
         names: Sequence[str] | None = None,
-        y: npt.NDArray[np.generic] | None = None,
+        y: Labels | None = None,
     ) -> Self:
-        """Find out what the columns of a sample hold."""
+        """Find out what the columns of a sample hold; those that it lacks hold numbers."""
         columns = find_columns(sample, hints)
-        facts = account.facts_of(sample, columns) if sample.width <= _MOST_FACTS else {}
+        learnt = cls(columns, hints)
+        learnt.facts = _facts_of(sample, columns)
         if names is not None:
             found = {column.name: column for column in columns}
             columns = tuple(found.get(name) or Column(name, "number") for name in names)
-        learnt = cls(columns, hints)
-        learnt.facts = facts
         if y is not None and len(y) and learnt.hints.categories == "target":
             learnt.statistics = TargetStatistics(labels_of(y))
-            learnt._know(tuple(learnt._with_slots(column) for column in columns))
+        learnt._know(tuple(learnt._with_slots(column) for column in columns))
+        learnt.tallies = Tallies.none(len(learnt.used))
         return learnt
 
     def _with_slots(self, column: Column) -> Column:
@@ -113,6 +112,14 @@ class Columns:
             slots = max(1, min(slots, facts.distinct - 1))
         return replace(column, slots=slots)
 
+    def _with(self, found: Mapping[str, Column]) -> Columns:
+        """With what was found out about some columns."""
+        if not found:
+            return self
+        other = copy.copy(self)
+        other._know(tuple(found.get(column.name, column) for column in self.all))
+        return other
+
     def leaving_out(self, whys: Mapping[str, str]) -> Columns:
         """Without some columns."""
         other = self._with({name: Column(name, "left out", why=why) for name, why in whys.items()})
@@ -121,17 +128,8 @@ class Columns:
 
     # --- columns that come and go -------------------------------------------------------------
 
-    def extended(self, frame: pl.DataFrame, y: npt.NDArray[np.generic] | None = None) -> Columns:
+    def extended(self, frame: pl.DataFrame, y: Labels | None = None) -> Columns:
         """With the columns of a frame that were not known, behind those that were.
-
-        So columns may be other ones from frame to frame. What is there is encoded by itself, and
-        what it taught is put back::
-
-            columns = columns.extended(frame, y)
-            part = columns.among(frame.columns)      # what part.names calls the features of X
-            X, part = part.encode(frame)
-            X, part = part.by_target(X, y)
-            columns = columns.after(part)
 
         Examples
         --------
@@ -139,9 +137,8 @@ class Columns:
         >>> columns = columns.extended(pl.DataFrame({"town": ["Ulm"], "size": [2.5]}))
         >>> columns.names
         ('age', 'town', 'size')
-        >>> part = columns.among(["size", "age"])
-        >>> X, part = part.encode(pl.DataFrame({"size": [1.5], "age": [27.0]}))
-        >>> part.names, X.tolist(), columns.after(part).tallies.missing.tolist()
+        >>> X, after = columns.encode(pl.DataFrame({"size": [1.5], "age": [27.0]}))
+        >>> columns.among(["size", "age"]).names, X.tolist(), after.tallies.missing.tolist()
         (('age', 'size'), [[27.0, 1.5]], [0, 1, 0])
         """
         known = self._names_of_all()
@@ -151,12 +148,11 @@ class Columns:
         sample = frame.select(new)
         found = find_columns(sample, replace(self.hints, dates=self.hints.dates or "month-first"))
         other = copy.copy(self)
-        if sample.width <= _MOST_FACTS:
-            other.facts = {**self.facts, **account.facts_of(sample, found)}
+        other.facts = {**self.facts, **_facts_of(sample, found)}
         has_codes = any(column.kind == "category" for column in self.used)
         by_target = self.hints.categories == "target" and y is not None and len(y) > 0
-        if self.statistics is None and by_target and not has_codes:
-            other.statistics = TargetStatistics(labels_of(cast("npt.NDArray[np.generic]", y)))
+        if self.statistics is None and y is not None and by_target and not has_codes:
+            other.statistics = TargetStatistics(labels_of(y))
         other._know((*self.all, *(other._with_slots(column) for column in found)))
         n_more, before = len(other.used) - len(self.used), self.tallies
         other.tallies = replace(
@@ -167,65 +163,35 @@ class Columns:
         return other
 
     def among(self, names: Iterable[str]) -> Columns:
-        """Those of some names, as if there were no others; see :meth:`extended`."""
-        here = sorted(self._places[name] for name in names if name in self._places)
+        """Those of some names, as if there were no others."""
+        return self._at(self._here(names))
+
+    def _here(self, names: Iterable[str], more: Sequence[str] = ()) -> Places:
+        """The places of some columns; of those that are not known, none."""
+        names = names if isinstance(names, list) and not more else [*names, *more]
+        if names == self._in_order:
+            return self._all_places
+        return np.array(sorted({self._places[n] for n in names if n in self._places}), np.intp)
+
+    def _at(self, here: Places) -> Columns:
         if len(here) == len(self.used):
             return self
-        part = self._part(here)
-        if self.changes:
-            at = {place: i for i, place in enumerate(here)}
-            part.changes = tuple(
-                change._replace(place=at[change.place])
-                for change in self.changes
-                if change.place in at
-            )
+        part = copy.copy(self)
+        part._know(tuple(self.used[place] for place in here.tolist()))
+        counts = self.tallies.missing[here], self.tallies.unreadable[here]
+        part.tallies = replace(self.tallies, missing=counts[0], unreadable=counts[1])
         return part
-
-    def after(self, part: Columns) -> Columns:
-        """What is known after rows that had only a part of the columns."""
-        if len(part.used) == len(self.used):
-            return part
-        here = [self._places[column.name] for column in part.used]
-        known = self._with(
-            {
-                column.name: column
-                for place, column in zip(here, part.used, strict=True)
-                if column is not self.used[place]
-            }
-        )
-        known = copy.copy(known) if known is self else known
-        before, now = self.tallies, part.tallies
-        missing = before.missing + (now.n_rows - before.n_rows)
-        unreadable = before.unreadable.copy()
-        missing[here], unreadable[here] = now.missing, now.unreadable
-        present = set(part._places)
-        waiting = {k: texts for k, texts in before.misfits.items() if k not in present}
-        known.tallies = Tallies(
-            now.n_rows, missing, unreadable, now.examples, {**waiting, **now.misfits}
-        )
-        n_old = sum(change.after.name in present for change in self.changes)
-        known.changes = self.changes + tuple(
-            change._replace(place=here[change.place]) for change in part.changes[n_old:]
-        )
-        known.statistics = part.statistics
-        return known
 
     def forgetting(self, names: Iterable[str]) -> Columns:
         """Without some columns, as if they had never been there."""
         gone = set(names)
         if gone.isdisjoint(self._names_of_all()):
             return self
-        stay = [place for place, column in enumerate(self.used) if column.name not in gone]
-        kept = self.among(self.used[place].name for place in stay)
-        other = copy.copy(kept)
+        other = copy.copy(self.among(self._places.keys() - gone))
         other._know(tuple(column for column in self.all if column.name not in gone))
         other.facts = {name: fact for name, fact in self.facts.items() if name not in gone}
-        tallies = kept.tallies
-        other.tallies = replace(
-            tallies,
-            examples={k: text for k, text in tallies.examples.items() if k not in gone},
-            misfits={k: texts for k, texts in tallies.misfits.items() if k not in gone},
-        )
+        examples = {k: text for k, text in other.tallies.examples.items() if k not in gone}
+        other.tallies = replace(other.tallies, examples=examples)
         if self.statistics is not None:
             other.statistics = self.statistics.forgetting(gone)
         return other
@@ -250,8 +216,6 @@ class Columns:
         """The columns that cannot be used."""
         return tuple(column for column in self.all if column.kind == "left out")
 
-    # --- encoding ---------------------------------------------------------------------------
-
     def completed(self, frame: pl.DataFrame, *, absent: bool) -> pl.DataFrame:
         """The frame with all the features, whatever the order of its columns."""
         here, known = set(frame.columns), {column.name for column in self.all}
@@ -261,124 +225,60 @@ class Columns:
             refuse_names(lacking, new)
         return frame.with_columns(pl.lit(None).alias(name) for name in lacking)
 
+    # --- encoding ---------------------------------------------------------------------------
+
     def encode(
-        self,
-        frame: pl.DataFrame,
-        numbers: NumberColumns | None = None,
-        written: Callable[[str], pl.Series] | None = None,
-    ) -> tuple[npt.NDArray[np.float64], Columns]:
+        self, frame: pl.DataFrame, numbers: NumberColumns | None = None
+    ) -> tuple[Floats, Columns]:
         """Turn rows into numbers, and learn from them what was not known of the columns.
 
-        New categories get the next code. An empty column becomes what its first value is. A column
-        in which 100 values in a row do not fit is of another kind from there on.
+        New categories get the next code. An empty column becomes what its first value is. X has
+        the features of the columns that are there: :meth:`among` says which.
         """
-        if numbers is not None:
-            return self._encode_many(frame, numbers)
-        X = self._plain(frame)
-        if X is not None:
-            return X, self._counted(X, {})
-        known, frame = self._opened(frame)
-        cells = known._read(frame, written)
-        turn, misfits = known._misfits(cells)
-        if turn is None:
-            return known._with_codes(frame, cells, misfits)
-        stop = turn + 1
-        cells = {name: Cells(*(part[:stop] for part in cell)) for name, cell in cells.items()}
-        _, misfits = known._misfits(cells)
-        X, known = known._with_codes(frame[:stop], cells, misfits)
-        if stop == len(frame):
-            return X, known
-        rest, known = known.encode(
-            frame[stop:], None, written and (lambda name: written(name)[stop:])
-        )
-        return np.concatenate([X, rest]), known
+        here = self._here(frame.columns, () if numbers is None else numbers.names)
+        part = self._at(here)
+        plain = part._plain(frame, numbers)
+        if plain is not None:
+            X, n_missing = plain
+            missing = np.isnan(X).sum(axis=0) if n_missing else 0
+            return X, self._counted(len(X), here, missing, 0, {})
+        first, frame = part._first_values(frame)
+        part = part._with(first)
+        cells = part._read(frame)
+        more = part._new_categories(cells)
+        part = part._with(more)
+        X, n_huge = part._assembled(frame, cells, numbers)
+        n_bad = n_huge.copy()
+        for name, cell in cells.items():
+            n_bad[part._places[name]] = cell.n_unreadable
+        missing = np.isnan(X[:, part._first]).sum(axis=0) - n_bad
+        known = part if len(part.used) == len(self.used) else self._with(first | more)
+        return X, known._counted(len(X), here, missing, n_bad, cells)
 
-    def _encode_many(
-        self, frame: pl.DataFrame, numbers: NumberColumns
-    ) -> tuple[npt.NDArray[np.float64], Columns]:
-        """The columns of a frame are encoded by themselves, and put among the numbers."""
-        if self._are_plain and numbers.names == self.names and not any(scan(numbers.X)[1:]):
-            X = self._without_words(numbers.X)
-            return X, self._counted(X, {})
-        here = [place for name, place in self._places.items() if name in frame.columns]
-        present = [self._places[name] for name in numbers.names]
-        X = np.zeros((len(numbers.X), len(self.groups)))
-        huge = np.abs(numbers.X) > LARGEST
-        X[:, self._first[present]] = self._without_words(np.where(huge, np.nan, numbers.X))
-        part = self._part(here)
-        X[:, np.isin(self.groups, here)], part = part.encode(frame)
-        known = self._with({column.name: column for column in part.all})._counted(X, {})
-        missing, unreadable = known.tallies.missing.copy(), self.tallies.unreadable.copy()
-        missing[here], unreadable[here] = part.tallies.missing, part.tallies.unreadable
-        unreadable[present] += huge.sum(axis=0)
-        missing[present] -= huge.sum(axis=0)
-        # Of columns whose cells are all missing here, nothing new is known.
-        waiting = [name for name in numbers.names if name in self.tallies.misfits]
-        misfits = {
-            name: self.tallies.misfits[name]
-            for name in waiting
-            if np.isnan(numbers.X[:, numbers.names.index(name)]).all()
-        }
-        known.tallies = replace(
-            part.tallies,
-            missing=missing,
-            unreadable=unreadable,
-            misfits={**part.tallies.misfits, **misfits},
-        )
-        known.changes += tuple(change._replace(place=here[change.place]) for change in part.changes)
-        return X, known
-
-    def _part(self, places: list[int]) -> Columns:
-        """Some of the columns, as if there were no others."""
-        part, tallies = copy.copy(self), self.tallies
-        part._know(tuple(self.used[place] for place in places))
-        present = part._places
-        part.tallies = replace(
-            tallies,
-            missing=tallies.missing[places],
-            unreadable=tallies.unreadable[places],
-            misfits={name: texts for name, texts in tallies.misfits.items() if name in present},
-        )
-        part.changes = ()
-        return part
-
-    def transform_some(self, frame: pl.DataFrame) -> npt.NDArray[np.float64]:
-        """Turn rows into numbers, as far as the frame has the columns; nothing is learnt."""
-        present = set(frame.columns)
-        here = [place for place, column in enumerate(self.used) if column.name in present]
-        X = np.full((len(frame), len(self.names)), np.nan)
-        X[:, np.isin(self.groups, here)] = self._part(here).transform(frame)
-        return X
-
-    def transform(self, frame: pl.DataFrame) -> npt.NDArray[np.float64]:
-        """Turn rows into numbers by what is known; nothing is learnt."""
-        X = self._plain(frame)
-        if X is not None:
+    def transform(self, frame: pl.DataFrame) -> Floats:
+        """Turn rows into numbers by what is known; nothing is learnt. NaN where a column lacks."""
+        here = self._here(frame.columns)
+        part = self._at(here)
+        plain = part._plain(frame)
+        if plain is not None:
+            X = plain[0]
+        else:
+            X = part.by_target(part._assembled(frame, part._read(frame))[0])[0]
+        if part is self:
             return X
-        X = self._assembled(frame, self._read(frame))
-        return self.by_target(X, stop=self.tallies.n_rows + len(X))[0]
+        wide = np.full((len(frame), len(self.names)), np.nan)
+        wide[:, np.isin(self.groups, here)] = X
+        return wide
 
-    def by_target(
-        self,
-        X: npt.NDArray[np.float64],
-        y: npt.NDArray[np.generic] | None = None,
-        stop: int | None = None,
-    ) -> tuple[npt.NDArray[np.float64], Columns]:
+    def by_target(self, X: Floats, y: Labels | None = None) -> tuple[Floats, Columns]:
         """Put what categories say about the target in the place of their codes."""
         if self.statistics is None:
             return X, self
-        stop = self.tallies.n_rows if stop is None else stop
-        since = {change.place: change.row - stop + len(X) for change in self.changes}
-        places = [
-            place
-            for place, column in enumerate(self.used)
-            if column.kind == "category" and since.get(place, 0) < len(X)
-        ]
+        places = [i for i, column in enumerate(self.used) if column.kind == "category"]
         X = X.copy() if places else X
-        codes: dict[str, npt.NDArray[np.int64]] = {}
+        codes: dict[str, Ints] = {}
         for place in places:
             column, first = self.used[place], self._first[place]
-            X[: max(since.get(place, 0), 0), first] = np.nan  # numbers of the kind before
             found = np.nan_to_num(X[:, first], nan=-1.0).astype(np.int64)
             # Before the first value of a column it does not matter that it will hold categories.
             if column.name in self.statistics.tables or (found >= 0).any():
@@ -395,144 +295,99 @@ class Columns:
         other.statistics = statistics
         return other
 
-    def _plain(self, frame: pl.DataFrame) -> npt.NDArray[np.float64] | None:
-        """The rows at once, if all cells are good numbers already; None if not.
+    def _plain(
+        self, frame: pl.DataFrame, numbers: NumberColumns | None = None
+    ) -> tuple[Floats, int] | None:
+        """All rows at once and how many cells are missing, if all others are good numbers already.
 
         Each call into polars waits for the interpreter when it returns, and while a batch is
         learnt from that takes long: column by column, reading ahead would be no gain.
         """
-        if not self._are_plain or self.tallies.misfits:
+        if not self._are_plain:
             return None
-        if tuple(frame.columns) != self.names:
-            frame = frame.select(self.names)
-        if set(frame.dtypes) != {pl.Float64}:
-            return None
-        X = frame.to_numpy(order="c", writable=bool(self.hints.na_values))
-        if any(scan(X)[1:]):
-            return None
-        return self._without_words(X)
+        if numbers is not None:
+            if numbers.names != self.names:
+                return None
+            X = numbers.X
+        else:
+            if frame.columns != self._in_order:
+                frame = frame.select(self._in_order)
+            if set(frame.dtypes) != {pl.Float64}:
+                return None
+            X = frame.to_numpy(order="c", writable=bool(self.hints.na_values))
+        n_missing, *strange = scan(self._without_words(X))
+        return None if any(strange) else (X, n_missing)
 
-    def _without_words(self, X: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _without_words(self, X: Floats) -> Floats:
         """Numbers that stand for a missing value are missing."""
         if self.hints.na_values and (numbers := self.hints.na_numbers):
             X[np.isin(X, numbers)] = np.nan
         return X
 
-    def _opened(self, frame: pl.DataFrame) -> tuple[Columns, pl.DataFrame]:
-        """With the kinds of empty columns that have their first value in these rows."""
+    def _first_values(self, frame: pl.DataFrame) -> tuple[dict[str, Column], pl.DataFrame]:
+        """The kinds of empty columns that have their first value in these rows."""
         found, cells = {}, []
+        hints = replace(self.hints, dates=self.hints.dates or "month-first")  # too late to ask
         for column in self.used:
             if column.kind != "empty":
                 continue
             first, values = since_first(frame[column.name], self.hints)
             if len(first):
-                found[column.name] = replace(self._kind_of(first), slots=column.slots)
+                kind = find_column(first, hints)
+                kind = Column(column.name, "category") if kind.kind == "left out" else kind
+                found[column.name] = replace(kind, slots=column.slots)
                 cells.append(values)
-        return self._with(found), frame.with_columns(cells) if cells else frame
+        return found, frame.with_columns(cells) if cells else frame
 
-    def _kind_of(self, values: pl.Series) -> Column:
-        """What a column holds, by some values that came too late for a question."""
-        hints = replace(self.hints, dates=self.hints.dates or "month-first")
-        column = find_column(values, hints)
-        return Column(column.name, "category") if column.kind == "left out" else column
-
-    def _read(
-        self, frame: pl.DataFrame, written: Callable[[str], pl.Series] | None = None
-    ) -> dict[str, Cells]:
+    def _read(self, frame: pl.DataFrame) -> dict[str, Cells]:
         """The cells of all columns that are not numbers already."""
         cells = {}
-        for column in self.used:
-            name, series = column.name, frame[column.name]
-            ready = column.is_plain and _is_ready(series)
-            if ready and not self.hints.na_values and name not in self.tallies.misfits:
+        for series in frame.iter_columns():
+            if series.name not in self._places:
                 continue
-            if not ready and written is not None and series.dtype == pl.Float64:
-                series = written(name)
-            cells[name] = read_cells(series, column, self.hints)
+            column = self.used[self._places[series.name]]
+            if not (column.is_plain and not self.hints.na_values and _is_ready(series)):
+                cells[column.name] = read_cells(series, column, self.hints)
         return cells
 
-    def _misfits(self, cells: Mapping[str, Cells]) -> tuple[int | None, dict[str, tuple[str, ...]]]:
-        """Where the first column changes its kind for good, and the last misfits of each column."""
-        misfits: dict[str, tuple[str, ...]] = {}
-        turn: int | None = None
+    def _new_categories(self, cells: Mapping[str, Cells]) -> dict[str, Column]:
+        """Columns with categories that come for the first time: those get the next codes."""
+        found = {}
         for name, cell in cells.items():
-            before = self.tallies.misfits.get(name, ())
-            if not cell.n_unreadable and (
-                not before or cell.source.null_count() < len(cell.source)
-            ):
+            column = self.used[self._places[name]]
+            room = self.hints.max_categories - len(column.categories)
+            if column.kind != "category" or room <= 0:
                 continue
-            present = np.flatnonzero(cell.source.is_not_null().to_numpy())
-            bad = cell.unreadable.to_numpy()[present]
-            fits = np.concatenate([np.zeros(len(before), dtype=bool), ~bad])
-            place = np.arange(len(fits))
-            run = place - np.maximum.accumulate(np.where(fits, place, -1))
-            long = np.flatnonzero(run >= _FOR_GOOD)
-            if len(long):
-                row = int(present[long[0] - len(before)])
-                turn = row if turn is None else min(turn, row)
-            length = int(run[-1]) if len(run) else 0
-            texts = cell.source.gather(present[len(present) - min(length, len(present)) :])
-            last = (*before, *texts.cast(pl.String).to_list())
-            if length:
-                misfits[name] = last[-min(length, _FOR_GOOD) :]
-        return turn, misfits
-
-    def _with_codes(
-        self, frame: pl.DataFrame, cells: dict[str, Cells], misfits: dict[str, tuple[str, ...]]
-    ) -> tuple[npt.NDArray[np.float64], Columns]:
-        """Give codes to new categories, encode, count, and change the kinds that did not fit."""
-        known = self._with(
-            {
-                column.name: replace(column, categories=more)
-                for column in self.used
-                if column.kind == "category"
-                and (more := self._more_categories(column, cells[column.name].values))
-                is not column.categories
-            }
-        )
-        X = known._assembled(frame, cells)
-        known = known._counted(X, cells)
-        kept = {name: texts for name, texts in misfits.items() if len(texts) < _FOR_GOOD}
-        known.tallies = replace(known.tallies, misfits=kept)
-        if len(kept) == len(misfits):
-            return X, known
-        before = {column.name: column for column in known.used}
-        changed = {}
-        for name in [name for name in misfits if name not in kept]:
-            column = self._kind_of(pl.Series(name, misfits[name], dtype=pl.String))
-            # Numbers that are too large to be used are numbers all the same.
-            if (column.kind, column.form) != (before[name].kind, before[name].form):
-                changed[name] = replace(column, slots=before[name].slots)
-        known = known._with(changed)
-        known.changes += tuple(
-            Change(known.tallies.n_rows, known._places[name], before[name], column)
-            for name, column in changed.items()
-        )
-        return X, known
-
-    def _more_categories(self, column: Column, text: pl.Series) -> tuple[str, ...]:
-        known = column.categories
-        room = self.hints.max_categories - len(known)
-        if room <= 0:
-            return known
-        met = text.drop_nulls().unique(maintain_order=True)
-        new = met.filter(~met.is_in(known)).head(room).to_list()
-        return (*known, *new) if new else known
+            met = cell.values.drop_nulls().unique(maintain_order=True)
+            new = met.filter(~met.is_in(column.categories)).head(room).to_list()
+            if new:
+                found[name] = replace(column, categories=(*column.categories, *new))
+        return found
 
     def _assembled(
-        self, frame: pl.DataFrame, cells: Mapping[str, Cells]
-    ) -> npt.NDArray[np.float64]:
-        """All features as one array."""
+        self, frame: pl.DataFrame, cells: Mapping[str, Cells], numbers: NumberColumns | None = None
+    ) -> tuple[Floats, Ints]:
+        """All features as one array; and how many numbers of each column are too large."""
         columns: dict[str, pl.Series] = {}
-        for column in self.used:
+        here = self._here(frame.columns)
+        for column in (self.used[place] for place in here.tolist()):
             cell = cells.get(column.name)
-            numbers = frame[column.name] if cell is None else self._numbers(column, cell.values)
-            columns[str(len(columns))] = numbers
+            series = frame[column.name] if cell is None else self._numbers(column, cell.values)
+            columns[str(len(columns))] = series
             for _ in range(1, column.slots):  # what the other slots hold, the target tells
-                columns[str(len(columns))] = 0.0 * numbers.abs()
-        if not columns:
-            return np.empty((len(frame), 0))
-        return pl.DataFrame(columns).to_numpy(order="c")
+                columns[str(len(columns))] = 0.0 * series.abs()
+        n_rows = len(frame) if numbers is None else len(numbers.X)
+        X = pl.DataFrame(columns).to_numpy(order="c") if columns else np.empty((n_rows, 0))
+        n_huge = np.zeros(len(self.used), dtype=np.int64)
+        if numbers is None:
+            return X, n_huge
+        among = [self._places[name] for name in numbers.names]
+        huge = np.abs(numbers.X) > LARGEST
+        n_huge[among] = huge.sum(axis=0)
+        whole = np.empty((n_rows, len(self.groups)))
+        whole[:, self._first[among]] = self._without_words(np.where(huge, np.nan, numbers.X))
+        whole[:, np.isin(self.groups, here)] = X
+        return whole, n_huge
 
     def _numbers(self, column: Column, values: pl.Series) -> pl.Series:
         if column.kind != "category":
@@ -545,54 +400,40 @@ class Columns:
             return_dtype=pl.Float64,
         )
 
-    # --- what is known ----------------------------------------------------------------------
-
-    def _with(self, found: Mapping[str, Column]) -> Columns:
-        if not found:
-            return self
-        other = copy.copy(self)
-        other._know(tuple(found.get(column.name, column) for column in self.all))
-        return other
-
-    def _counted(self, X: npt.NDArray[np.float64], cells: Mapping[str, Cells]) -> Columns:
-        """With these rows counted."""
+    def _counted(
+        self,
+        n_rows: int,
+        here: Places,
+        n_missing: Ints | int,
+        n_bad: Ints | int,
+        cells: Mapping[str, Cells],
+    ) -> Columns:
+        """With some rows counted; of columns that are not here, all cells are missing."""
         other, before = copy.copy(self), self.tallies
-        missing, unreadable = before.missing, before.unreadable
-        examples = before.examples
-        if scan(X)[0]:
-            n_empty = np.isnan(X if self._are_plain else X[:, self._first]).sum(axis=0)
-            n_bad = np.zeros(len(n_empty), dtype=np.int64)
-            for name, cell in cells.items():
-                if not cell.n_unreadable:
-                    continue
-                n_bad[self._places[name]] = cell.n_unreadable
-                if name not in examples:
-                    first = cell.source.filter(cell.unreadable)[0]
-                    examples = {**examples, name: str(first)}
-            missing, unreadable = missing + n_empty - n_bad, unreadable + n_bad
-        other.tallies = replace(
-            before,
-            n_rows=before.n_rows + len(X),
-            missing=missing,
-            unreadable=unreadable,
-            examples=examples,
-        )
+        missing, unreadable = before.missing + n_rows, before.unreadable.copy()
+        missing[here] += n_missing - n_rows
+        unreadable[here] += n_bad
+        news = {
+            name: _one_form(str(cell.source.filter(cell.unreadable)[0]))
+            for name, cell in cells.items()
+            if cell.n_unreadable and name not in before.examples
+        }
+        examples = {**before.examples, **news} if news else before.examples
+        other.tallies = Tallies(before.n_rows + n_rows, missing, unreadable, examples)
         return other
 
-    def restarted(self, start: int, stop: int) -> tuple[int, ...]:
-        """Which features are of another kind from one of these rows on."""
-        places = [change.place for change in self.changes if start <= change.row < stop]
-        return tuple(np.flatnonzero(np.isin(self.groups, places)).tolist()) if places else ()
+    # --- what is known ----------------------------------------------------------------------
 
     def describe(self) -> list[account.ColumnFacts]:
         """What each column of the table holds, and what was done with it."""
         return account.describe(self)
 
-    def surprises(self) -> list[str]:
-        """What a user should know about the columns, in one line each."""
-        return account.surprises(self)
+    def surprises(self, doubted: Collection[str] = ()) -> list[str]:
+        """What a user should know about the columns, in one line each.
 
-    # --- state ------------------------------------------------------------------------------
+        Of those that something else is said of, it is not said that they are left out.
+        """
+        return account.surprises(self, doubted)
 
     def as_json(self) -> Header:
         """All that a state file has to hold."""
@@ -609,47 +450,38 @@ class Columns:
             "n_rows": tallies.n_rows,
             "missing": tallies.missing.tolist(),
             "unreadable": tallies.unreadable.tolist(),
-            "misfits": {name: list(texts) for name, texts in tallies.misfits.items()},
             "statistics": None if self.statistics is None else self.statistics.as_json(),
             "facts": written["facts"],
             "examples": {name: account.short(text) for name, text in tallies.examples.items()},
-            "changes": [
-                [change.row, change.place, change.before.as_json(), change.after.as_json()]
-                for change in self.changes
-            ],
         }
 
     @classmethod
     def from_json(cls, saved: Any) -> Self:
         """The columns that :meth:`as_json` wrote down."""
         try:
-            hints = Hints(**saved["hints"])
-            columns = cls([], hints)
+            columns = cls([], Hints(**saved["hints"]))
             if saved["statistics"] is not None:
                 columns.statistics = TargetStatistics.from_json(saved["statistics"])
             columns._know(tuple(Column.from_json(column) for column in saved["columns"]))
-            known = set(columns._places)
-            counts = {
-                name: np.array(saved[name], dtype=np.int64) for name in ("missing", "unreadable")
-            }
-            misfits = {name: tuple(map(str, texts)) for name, texts in saved["misfits"].items()}
+            missing, unreadable = (
+                np.array(saved[name], dtype=np.int64) for name in ("missing", "unreadable")
+            )
             # Files of an earlier version have none of what only a person wants to know.
             examples = {str(name): str(text) for name, text in saved.get("examples", {}).items()}
-            columns.tallies = Tallies(
-                int(saved["n_rows"]), **counts, examples=examples, misfits=misfits
-            )
+            columns.tallies = Tallies(int(saved["n_rows"]), missing, unreadable, examples)
             columns.facts = account.facts_from_json(columns, saved.get("facts"))
-            columns.changes = tuple(
-                Change(int(row), range(len(known))[place], *map(Column.from_json, kinds))
-                for row, place, *kinds in saved.get("changes", ())
-            )
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             message = str(error) if isinstance(error, StateError) else repr(error)
             raise StateError(f"the columns are not what they should be: {message}") from error
-        shapes = {array.shape for array in counts.values()}
-        if shapes != {(len(known),)} or len(known) != len(columns.used) or set(misfits) - known:
+        n_known = len(columns._places)
+        shapes = {missing.shape, unreadable.shape}
+        if shapes != {(n_known,)} or n_known != len(columns.used):
             raise StateError("the columns are not what they should be")
         return columns
+
+
+def _facts_of(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, Facts]:
+    return account.facts_of(sample, columns) if sample.width <= _MOST_FACTS else {}
 
 
 def _is_ready(series: pl.Series) -> bool:
@@ -658,3 +490,11 @@ def _is_ready(series: pl.Series) -> bool:
         return False
     largest: Any = series.abs().max()  # does not look at NaN
     return largest is None or bool(largest <= LARGEST)
+
+
+def _one_form(text: str) -> str:
+    """A number that is too large in one form, whether a parser has read it or it is text yet."""
+    with suppress(ValueError):
+        if abs(number := float(text)) > LARGEST:
+            return str(number)
+    return text

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,14 @@ class Part(Protocol):
 
 
 Declared = Mapping[str, Part]
+
+
+class HasLearnt(Protocol):
+    """An object that says what it learns."""
+
+    learnt: ClassVar[Declared]
+
+
 Owner = TypeVar("Owner")
 
 _MAX_FLOAT = float(np.finfo(np.float64).max)  # JSON may hold integers too large for a float

@@ -9,7 +9,10 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-MOVED: dict[str, str] = {}
+MOVED: dict[str, str] = {
+    "fires.evaluation.recording": "fires.run.records",
+    "fires.evaluation.run_names": "fires.core.named",
+}
 """Old module: the module that has its names now."""
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Self, overload
 
 import numpy as np
+import numpy.typing as npt
 
+from fires.core.types import Floats, Places
 from fires.core.types import NamedRows as NamedRows
-from fires.core.types import Places
 
 
 class Names(Sequence[str]):
@@ -77,3 +78,94 @@ class Names(Sequence[str]):
     def __getitem__(self, place: slice) -> list[str]: ...
     def __getitem__(self, place: int | slice) -> str | list[str]:
         return self._names[place]
+
+
+class RunNames(Names):
+    """All names that a run has met, in order; none is ever taken out, and none moves.
+
+    An open selector has its features in places that shift when one of them is forgotten. Records
+    tell of features by their places here.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Those that are known already.
+
+    Examples
+    --------
+    >>> names = RunNames()
+    >>> names.follow(["a", "b", "c"])
+    >>> names.follow(["a", "c", "d"])  # b was forgotten
+    >>> list(names), names.of_run(np.array([2, 1]))
+    (['a', 'b', 'c', 'd'], array([3, 2]))
+    >>> names.of_selector(np.array([1, 2, 3]))
+    array([-1,  1,  2])
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        super().__init__(names)
+        self._here: Places = np.empty(0, dtype=np.intp)
+
+    def follow(self, known: Sequence[str]) -> None:
+        """Take note of what the selector calls its features now.
+
+        Parameters
+        ----------
+        known : sequence of str
+            Their names, in the order of its places.
+        """
+        n = len(self._here)
+        # If any of the first n was forgotten, the others have moved up, and so has the last.
+        if n and (n > len(known) or known[n - 1] != self[int(self._here[n - 1])]):
+            n = 0
+        if n < len(known):
+            self._here = np.append(self._here[:n], self.add(known[n:]))
+
+    def of_run(self, places: Places) -> Places:
+        """Where features of the selector are here.
+
+        Parameters
+        ----------
+        places : ndarray of int
+            Their places in the selector.
+
+        Returns
+        -------
+        ndarray of int
+            In the same order.
+        """
+        return self._here[places]
+
+    def of_selector(self, places: Places) -> Places:
+        """Where the selector has some features.
+
+        Parameters
+        ----------
+        places : ndarray of int
+            Their places here.
+
+        Returns
+        -------
+        ndarray of int
+            In the same order; -1 for those that it has forgotten.
+        """
+        places_now = np.full(len(self), -1)
+        places_now[self._here] = np.arange(len(self._here))
+        return places_now[places]
+
+    def spread(self, values: npt.NDArray[np.generic]) -> Floats:
+        """Numbers of the features of the selector, one for each name here.
+
+        Parameters
+        ----------
+        values : ndarray
+            One for each feature of the selector.
+
+        Returns
+        -------
+        ndarray
+            NaN for those that it has forgotten.
+        """
+        out = np.full(len(self), np.nan)
+        out[self._here] = values
+        return out

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fires.evaluation.loop import prequential as prequential
     from fires.evaluation.records import Step as Step
-    from fires.evaluation.saved_run import SavedRun as SavedRun
 
 # No module is called as one of the names is: it would hide it.
-_MODULES = {"SavedRun": "saved_run", "Step": "records", "prequential": "loop"}
+_MODULES = {
+    "SavedRun": "fires.run.saved",  # where it has moved to
+    "Step": "fires.evaluation.records",
+    "prequential": "fires.evaluation.loop",
+}
 
 __all__ = sorted(_MODULES)
 
@@ -22,7 +25,7 @@ __all__ = sorted(_MODULES)
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'fires.evaluation' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"fires.evaluation.{_MODULES[name]}"), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

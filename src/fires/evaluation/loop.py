@@ -13,15 +13,14 @@ import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
 from fires.core.batch import CheckedBatch
-from fires.core.named import NamedRows
+from fires.core.named import NamedRows, RunNames
 from fires.core.settings import check_choice
 from fires.core.types import Floats, Labels, Matrix, Places, RowsLike
 from fires.core.validation import as_target, is_missing, unmixed
 from fires.drift.alarms import Alarm
 from fires.evaluation.records import Step
-from fires.evaluation.run_names import RunNames
 from fires.evaluation.scoring import Baseline, scored
-from fires.kernels.scaled import keep_columns
+from fires.kernels.select import keep_columns
 from fires.metrics.prediction import Metric, Scores
 from fires.metrics.stability import StabilityWindow
 from fires.pipeline import OnlinePipeline

@@ -47,7 +47,7 @@ class Step:
     Notes
     -----
     Where columns come and go, features are places in all names that the run has met: see
-    :class:`fires.evaluation.run_names.RunNames`.
+    :class:`fires.core.named.RunNames`.
     """
 
     index: int

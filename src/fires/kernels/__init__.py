@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from fires.core.belief import Floats
 from fires.kernels import dense, sparse
+from fires.kernels.compiling import read_only, row_major
 from fires.kernels.finite import scan
 from fires.kernels.select import top_k
 from fires.kernels.sparse import touched_columns
@@ -98,16 +99,7 @@ def oriented(X: Dense) -> tuple[Dense, Kernel, Kernel]:
     if X.flags.f_contiguous and not X.flags.c_contiguous:
         (view,) = read_only(X.T)
         return view, dense.project_columns, dense.accumulate_columns
-    (view,) = read_only(X if X.flags.c_contiguous else np.ascontiguousarray(X))
-    return view, dense.project_rows, dense.accumulate_rows
-
-
-def read_only(*arrays: npt.NDArray[np.generic]) -> Any:
-    """Read-only views: one compiled form then serves writable and read-only arrays."""
-    views = [array.view() for array in arrays]
-    for view in views:
-        view.flags.writeable = False
-    return views
+    return row_major(X), dense.project_rows, dense.accumulate_rows
 
 
 def _refuse_shift(shift: Floats | None) -> None:

@@ -26,11 +26,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled_with
-from fires.kernels.running import rescale_rows
+from fires.kernels.moments import ScalePlan, rescale_rows
 
 # What the loops keep for each row of parameters, besides the belief.
 ALONG, ROWS, NOISE, NOISE_ROWS = range(4)
@@ -155,9 +154,7 @@ def _dense(
 
 def _unscaled(
     X: Floats,
-    scale: Floats,
-    limit: Floats,
-    common: npt.NDArray[np.bool_],
+    plan: ScalePlan,
     shown: Floats,
     scaled: Floats,
     rows: Floats,
@@ -184,7 +181,7 @@ def _unscaled(
     at_once = len(scaled)
     for start in range(0, len(X), at_once):
         stop = min(start + at_once, len(X))
-        rescale_rows(X[start:stop], weight[start:stop], scale, limit, common, scaled, shown)
+        rescale_rows(X[start:stop], weight[start:stop], plan, scaled, shown)
         for b in range(start, stop):
             for i in range(len(columns)):
                 leading[b, i] = scaled[b - start, columns[i]]

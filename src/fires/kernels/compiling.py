@@ -13,6 +13,8 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
+import numpy.typing as npt
 from numba.core import event
 from numba.core.dispatcher import Dispatcher
 
@@ -21,6 +23,21 @@ T = TypeVar("T")
 # Sums may be reordered and fused, so that they vectorise. Without "nnan": NaN tests must stay.
 _FREEDOMS = {"reassoc", "contract", "nsz"}
 _SILENT = 1.0  # seconds of compiling before a line is said about it
+
+
+def read_only(*arrays: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+    """Read-only views: one compiled form then serves writable and read-only arrays."""
+    views = [array.view() for array in arrays]
+    for view in views:
+        view.flags.writeable = False
+    return views
+
+
+def row_major(X: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A dense array in C order, read-only; a copy only if it is not in that order."""
+    view = np.ascontiguousarray(X).view()
+    view.flags.writeable = False
+    return view
 
 
 def compiled(function: Callable[..., T]) -> Callable[..., T]:

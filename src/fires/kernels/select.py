@@ -1,12 +1,14 @@
-"""The k greatest weights, in one pass and without sorting all of them."""
+"""Choose columns: the k greatest weights, without sorting all; rows with the others zero."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
-from fires.kernels.compiling import compiled
+from fires.kernels.compiling import compiled, row_major
 
 Indices = npt.NDArray[np.int64]
 
@@ -76,3 +78,36 @@ def top_k(weights: Floats, k: int) -> Indices:
     above = np.flatnonzero(weights > threshold)
     tied = np.flatnonzero(weights == threshold)[: k - len(above)]
     return np.sort(np.concatenate([above, tied])) if len(above) < k else above
+
+
+def keep_columns(X: Any, selected: npt.NDArray[np.intp]) -> Any:
+    """Rows of full width, with zeros in all but some columns.
+
+    Examples
+    --------
+    >>> keep_columns(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1]))
+    array([[0., 2.],
+           [0., 4.]])
+    """
+    if len(selected) == X.shape[1]:
+        return X
+    if not isinstance(X, np.ndarray):
+        support = np.zeros(X.shape[1], dtype=bool)
+        support[selected] = True
+        keep = support[X.indices]
+        ends = np.concatenate([[0], np.cumsum(keep)])[X.indptr].astype(X.indptr.dtype)
+        return type(X)((X.data[keep], X.indices[keep], ends), shape=X.shape)
+    kept = np.zeros(X.shape, dtype=X.dtype)
+    if X.flags.c_contiguous:
+        _keep_columns(row_major(X), selected, kept)
+    else:
+        kept[:, selected] = X[:, selected]
+    return kept
+
+
+@compiled
+def _keep_columns(X: Floats, selected: npt.NDArray[np.intp], kept: Floats) -> None:
+    for b in range(X.shape[0]):
+        x, t = X[b], kept[b]
+        for i in range(len(selected)):
+            t[selected[i]] = x[selected[i]]

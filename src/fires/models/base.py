@@ -13,7 +13,7 @@ from fires.core.state import Arrays
 from fires.core.types import Floats, Ints, Labels, Mask, Matrix, Places, RowIndex
 
 if TYPE_CHECKING:
-    from fires.scaling import Scaler
+    from fires.models.scale import Scaler
 
 Rng = np.random.Generator
 Values = npt.NDArray[np.generic]

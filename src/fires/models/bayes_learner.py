@@ -25,14 +25,13 @@ from fires.core.types import Floats, Ints, Labels, Mask, Matrix, Places, RowInde
 from fires.drift.likelihood import LikelihoodAlarm
 from fires.kernels import read_only
 from fires.kernels.assimilate import N_FACTS, NOISE, NOISE_ROWS, assimilate_plain
-from fires.kernels.running import ORIGIN, SQUARES
+from fires.kernels.moments import SQUARES
 from fires.models.base import LeadingRows, Learner, Rates
 from fires.models.covariance import MOST, PRIOR, CovarianceBlock
 from fires.models.families import FAMILIES
+from fires.models.mixed import Mixed, MixedRows
+from fires.models.scale import Scaler, Standard
 from fires.models.target import ClassTarget, bayes_target_of
-from fires.scaling import Scaler
-from fires.scaling.dense import Standard
-from fires.scaling.mixed import Mixed, MixedRows
 
 KEPT_ROWS = 50.0
 """After an alarm, all evidence counts as that of so many rows."""
@@ -238,14 +237,15 @@ class BayesLearner(Learner):
         if self._buffer.shape != (at_once, X.shape[1]):
             self._buffer = np.empty((at_once, X.shape[1]))
         (rows,), leading = read_only(X), np.empty((len(X), len(columns)))
-        *plan, shown = scale.look(rows, weight)
+        plan = scale.plan(rows, weight)
+        shown = plan.empty_shown()
         kept = self._belief()
         self.family.assimilations.unscaled(
-            *(rows, *plan, shown, self._buffer, *read_only(self._buffer), columns, leading),
+            *(rows, plan, shown, self._buffer, *read_only(self._buffer), columns, leading),
             *(target, weight, *self._facts(row_stats)),
         )
-        self._refuse_overflow(kept, row_stats, shown[[SQUARES, ORIGIN]])
-        scale.learn(shown, weight)
+        self._refuse_overflow(kept, row_stats, shown[SQUARES], plan.origin)
+        scale.learn(shown, plan, weight)
         return leading
 
     def _assimilate(

@@ -32,10 +32,10 @@ from fires.kernels.steps import TOO_LONG
 from fires.models.base import Learner, Rates
 from fires.models.families import FAMILIES
 from fires.models.linear import over_classes
+from fires.models.scale import MinMax, Scaler, Standard
+from fires.models.sparse_scale import SparseScale, Touched
 from fires.models.surprise import surprise_of_classes, surprise_of_numbers
 from fires.models.target import ClassTarget, start, target_of
-from fires.scaling import Scaler
-from fires.scaling.sparse import SPARSE, SparseScale, SparseUnscaled, Touched
 
 # The share of itself that sigma may lose or gain in one step; usual steps change a thousandth.
 _CAPPED = (-0.5, 1.0)
@@ -233,8 +233,7 @@ class LinearLearner(Learner):
         half = self.scaler.sparse
         first = not half.ready
         if first:
-            half = SPARSE[self.scale](self.n_features)
-            half.begin(touched)
+            half = SparseScale.begun(self.scale, self.n_features, touched)
         terms = self.sparse_terms(touched.columns, half, first)
         n_sums = self.n_rows + (half.kind == "standard" and not first)
         (c, d), sums, gaps = self.sparse_sums(touched, terms, rows, rates, n_sums)
@@ -387,9 +386,10 @@ class LinearLearner(Learner):
         other = copy.copy(self)
         other.target, other.intercept = copy.deepcopy((self.target, self.intercept))
         other.scaler, other.in_sparse_terms = self.scaler.in_sparse_terms(), True
-        if self.scaler.dense.ready:
+        dense = self.scaler.dense
+        if isinstance(dense, Standard | MinMax) and dense.ready:
             gain = other.scaler.sparse.gain(np.arange(self.n_features))
-            now = self.scaler.dense.gain
+            now = dense.gain
             unit = np.where(gain > 0.0, now / np.where(gain > 0.0, gain, 1.0), 1.0)
             other.mu, other.sigma = self.mu * unit, self.sigma * unit
             other.least_sigma = float(other.sigma.min())
@@ -439,7 +439,6 @@ class LinearLearner(Learner):
         self.least_sigma = float(self.sigma.min())
 
     def _pulls(self) -> Floats:
-        assert not isinstance(self.scaler.sparse, SparseUnscaled)  # in sparse terms, never
         return self.scaler.sparse.pulls
 
     def restart_features(self, columns: Places) -> None:

@@ -15,8 +15,8 @@ from fires.core.errors import Diverged, StateError
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Labels, Matrix, Places
 from fires.models.base import BaseModel, Learner, Rates, Rng, Values
+from fires.models.scale import Scaler
 from fires.models.surprise import surprise_of_classes
-from fires.scaling import Scaler
 
 if TYPE_CHECKING:
     import torch
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class ModelLearner(Learner):
     """The belief of a user's model, its scale and its random numbers; one step per batch.
 
-    The model sees batches scaled by :class:`fires.scaling.Scaler`. Arguments and results of all
-    methods are described in :class:`fires.models.base.Learner`.
+    The model sees batches scaled by :class:`fires.models.scale.Scaler`. All methods are described
+    in :class:`fires.models.base.Learner`.
     """
 
     def __init__(

@@ -47,9 +47,11 @@ from fires.kernels import dense
 from fires.kernels.assimilate import ALONG, LEAST, NOISE, NOISE_ROWS, ROWS
 from fires.kernels.compiling import compiled_with
 from fires.kernels.information import add_information
+from fires.kernels.moments import ScalePlan
 from fires.models.base import Rates
 from fires.models.families import Family
 from fires.models.families.base import TINY, LogMarginal
+from fires.models.scale import MinMax
 from fires.models.sharded_gradient import (
     AskedColumns,
     DenseDriver,
@@ -58,11 +60,9 @@ from fires.models.sharded_gradient import (
     scaled_block,
     weight_of,
 )
+from fires.models.sharded_scale import mark_of, show
 from fires.models.sharded_sparse import MixedPlan, MixedScale, SparseRows, sparse_rows
-from fires.models.target import BayesTarget, ClassTarget, ScoredTarget
-from fires.scaling.dense import MinMax
-from fires.scaling.normal_scores import KEPT
-from fires.scaling.sharded import ScalePlan, mark_of, show
+from fires.models.target import KEPT, BayesTarget, ClassTarget, ScoredTarget
 
 if TYPE_CHECKING:
     from fires.models.bayes_learner import BayesLearner

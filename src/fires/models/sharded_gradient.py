@@ -30,14 +30,13 @@ from fires.core.errors import OVERFLOW
 from fires.core.sharding import Rounds, ShardTarget, Sums, Task
 from fires.core.types import Floats, Ints, Places
 from fires.kernels import dense, project, read_only
-from fires.kernels.scaled import rescale
+from fires.kernels.moments import ScalePlan
 from fires.models.base import Rates
 from fires.models.linear_learner import BatchFacts, Gaps, LinearLearner
+from fires.models.scale import DenseScale, MinMax, Standard
+from fires.models.sharded_scale import SampledRows, ShardedStandard, mark_of, moments, show
+from fires.models.sparse_scale import SparseScale, Touched
 from fires.models.target import ClassTarget, LinearTarget, counts, log_mean, signed
-from fires.scaling.dense import DenseScale, MinMax, Standard
-from fires.scaling.scaler import refuse_overflow
-from fires.scaling.sharded import SampledRows, ScalePlan, ShardedStandard, mark_of, moments, show
-from fires.scaling.sparse import SPARSE, SparseScale, Touched
 
 _BLOCK = 1 << 18  # entries of X that are worked on at a time, so that they stay in the cache
 
@@ -278,7 +277,7 @@ def scaled_block(
         Z = out[: len(X)]
         plan.rescale(X, weight, Z, shown)
     elif isinstance(plan, MinMax):
-        Z = rescale(plan.filled(X) if shard.n_missing else X, plan.shift, plan.gain)
+        Z = plan.applied(X)
     else:
         Z = np.nan_to_num(X) if shard.n_missing else X
     found: Floats = read_only(Z)[0]
@@ -425,8 +424,7 @@ class DenseDriver(_Driver):
         elif self.range is not None and not self.range.ready and "x total" in sums:
             self.range = MinMax(self.learner.n_features)
             _merge_range(self.range, sums)
-            refuse_overflow(self.range.shift)
-            refuse_overflow(self.range.gain)
+            self.range.refuse_overflow()
 
     def task(self, *, watched: bool) -> Task:
         """See :func:`rounds`."""
@@ -472,8 +470,7 @@ class _Sparse(_Driver):
         if not self.first:
             return
         merged = _Merged(sums)
-        self.half = SPARSE[self.learner.scale](self.learner.n_features)
-        self.half.begin(merged)
+        self.half = SparseScale.begun(self.learner.scale, self.learner.n_features, merged)
         terms = self.learner.sparse_terms(merged.columns, self.half, first=True)
         self.pulled = terms.pulled, terms.pull_squares
 

@@ -25,16 +25,15 @@ from fires.core.batch import CheckedBatch
 from fires.core.types import CsrRows, Floats, Places
 from fires.kernels import read_only
 from fires.kernels.assimilate import NOISE, NOISE_ROWS
+from fires.kernels.moments import CLIP
 from fires.kernels.row_scores import score_rows
-from fires.kernels.running import CLIP
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear_learner import LinearLearner
+from fires.models.scale import MinMax, Standard
 from fires.models.sharded_gradient import weight_of
+from fires.models.sharded_scale import plan_of
 from fires.models.sharded_sparse import MixedPlan, sparse_rows
-from fires.models.target import ClassTarget, log_mean, start
-from fires.scaling.dense import MinMax, Standard
-from fires.scaling.normal_scores import NormalScores
-from fires.scaling.sharded import ScalePlan
+from fires.models.target import ClassTarget, NormalScores, log_mean, start
 
 _MAX_SCORE = 30.0  # of the score of a count: its exponential stays finite, and so does its square
 _GRID = np.linspace(-6.0, 6.0, 241)  # scores of numbers; there is nothing beyond 4
@@ -105,7 +104,7 @@ def _mixed(learner: BayesLearner) -> MixedPlan | None:
     if learner.scale is None:
         return None
     mixed = learner.mixed
-    full = ScalePlan.of(mixed.full) if len(mixed.columns) else None
+    full = plan_of(mixed.full) if len(mixed.columns) else None
     return MixedPlan(mixed, full, is_shown=False)
 
 

@@ -1,6 +1,6 @@
 """Sparse rows in shards, for the Bayesian update: their scale, and sums over what they touch.
 
-:class:`fires.scaling.mixed.Mixed` scales full columns as dense ones, and rarer columns by their
+:class:`fires.models.mixed.Mixed` scales full columns as dense ones, and rarer columns by their
 standard deviation. A shard returns sums for the columns that it touches, and for the full ones.
 """
 
@@ -19,10 +19,11 @@ from fires.core.batch import CheckedBatch
 from fires.core.sharding import Sums, Task
 from fires.core.types import CsrRows, Floats, Ints, Places
 from fires.kernels import read_only, sparse, touched_columns
+from fires.kernels.moments import ScalePlan
+from fires.models.mixed import Mixed, MixedRows
 from fires.models.sharded_gradient import AskedColumns, weight_of
-from fires.scaling.mixed import Mixed, MixedRows
-from fires.scaling.sharded import SampledRows, ScalePlan, ShardedStandard, show
-from fires.scaling.sparse import Touched
+from fires.models.sharded_scale import SampledRows, ShardedStandard, show
+from fires.models.sparse_scale import Touched
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,19 +4,77 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, ndtri
 
-from fires.core.declared import Array, collect, restore
+from fires.core.declared import Array, Declared, collect, restore
 from fires.core.errors import TargetError
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats
 from fires.models.base import Values
 from fires.models.families import Family
-from fires.scaling.dense import Standard, declared_in
-from fires.scaling.normal_scores import NormalScores
+from fires.models.scale import Standard
+
+KEPT = 2000
+"""The last numbers seen, by which others become scores."""
+
+
+class NormalScores:
+    r"""Numbers by rank among the numbers before them; the first batch by itself.
+
+    .. math:: s = \Phi^{-1}\bigl(F(y)\bigr)
+
+    where F is the share of the last numbers seen that are below y (ties count half). For a normal y
+    that is the standardised y. For a skewed or heavy-tailed one, a linear model of s still finds
+    what moves y, and one wild number cannot move s beyond 4.
+
+    Examples
+    --------
+    >>> scores = NormalScores()
+    >>> y = np.array([1.0, 10.0, 100.0])
+    >>> scores.of(y).round(2)
+    array([-0.67,  0.  ,  0.67])
+    >>> scores.learn(y)
+    >>> scores.of(np.array([-5.0, 10.0, 1e6])).round(2)
+    array([-1.15,  0.  ,  1.15])
+    """
+
+    learnt: ClassVar[Declared] = {
+        "sample": Array("*"),
+        "known": Array("*"),
+        "n_fresh": Array(low=0.0),
+    }
+
+    def __init__(self) -> None:
+        self.sample: Floats = np.empty(0)  # in order of arrival
+        self.known: Floats = np.empty(0)  # sorted; a tenth of the sample may be newer
+        self.n_fresh = 0.0
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has seen numbers."""
+        return len(self.sample) > 0
+
+    def of(self, y: Floats, weight: Floats | None = None) -> Floats:
+        """The scores of numbers."""
+        known = self.known if self.ready else np.sort(y if weight is None else y[weight > 0.0])
+        n = len(known)
+        below = np.searchsorted(known, y, side="left")
+        upto = np.searchsorted(known, y, side="right")
+        share = (below + upto + 1.0) / (2.0 * (n + 1.0))
+        # A first batch may be greater than all that is kept later; its ends are not farther out.
+        edge = 0.5 / (min(n, KEPT) + 1.0)
+        scores: Floats = ndtri(np.clip(share, edge, 1.0 - edge))
+        return scores
+
+    def learn(self, y: Floats) -> None:
+        """Remember numbers."""
+        self.sample = np.concatenate([self.sample, y])[-KEPT:]
+        self.n_fresh += len(y)
+        if 10.0 * self.n_fresh > len(self.known):
+            self.known, self.n_fresh = np.sort(self.sample), 0.0
 
 
 class ClassTarget:
@@ -111,14 +169,12 @@ class NumberTarget:
 
     def state(self) -> Arrays:
         """See :class:`ClassTarget`."""
-        return {} if self.scale is None else under("scale", collect(self.scale, Standard.learnt)[1])
+        return {} if self.scale is None else under("scale", self.scale.state())
 
     def restore(self, arrays: Arrays) -> None:
         """See :class:`ClassTarget`."""
         if self.scale is not None:
-            own = part_of("scale", arrays)
-            restore(self.scale, declared_in(own, self.scale), {}, own, {"J": 1})
-            self.scale.refresh()
+            self.scale.restore(part_of("scale", arrays))
 
 
 _SIGNS: Floats = np.array([-1.0, 1.0])

@@ -21,10 +21,10 @@ from fires.core.optional import require
 from fires.core.settings import check_count, check_number
 from fires.core.types import Floats, Places
 from fires.core.weighting import rank
-from fires.evaluation.by_column import ByColumn, column_names, has_intervals
-from fires.evaluation.saved_run import SavedRun
 from fires.report import figures
 from fires.report.figures import FAINT, GREY, look
+from fires.run.features import ByColumn, column_names, has_intervals
+from fires.run.saved import SavedRun
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

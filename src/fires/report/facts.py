@@ -10,10 +10,10 @@ from typing import Any
 
 from fires.core.errors import InputError
 from fires.core.saved_files import damaged
-from fires.evaluation.locking import is_held
-from fires.evaluation.recording import STEPS
-from fires.evaluation.saved_run import SavedRun
 from fires.report.rounding import rounded
+from fires.run.locking import is_held
+from fires.run.records import STEPS
+from fires.run.saved import SavedRun
 
 
 class Facts:

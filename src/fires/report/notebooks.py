@@ -8,9 +8,9 @@ from pathlib import Path
 
 from fires.core.files import replace_file
 from fires.evaluation.comparison import Comparison
-from fires.evaluation.saved_run import SavedRun
 from fires.report.comparison import comparison_summary
 from fires.report.page import folder_data, page, page_data
+from fires.run.saved import SavedRun
 
 
 class Page:

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from fires.core.errors import InputError
 from fires.core.saved_files import damaged
 from fires.core.types import Header
-from fires.evaluation.recording import read_snapshot, snapshots
 from fires.report.rounding import rounded
 from fires.report.spans import Numbers, Whole
+from fires.run.records import read_snapshot, snapshots
 
 # What a page of less than 1 MB, and of less than 300 KB for an ordinary run, has room for:
 _FINE, _FINE_POINTS = 30, 4_000

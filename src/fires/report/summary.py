@@ -19,8 +19,6 @@ import numpy as np
 from fires.core.errors import InputError
 from fires.core.saved_files import damaged
 from fires.core.types import Header, Ints, Mask
-from fires.evaluation.recording import QUARANTINE, STEPS
-from fires.evaluation.saved_run import read_names
 from fires.report import over_time
 from fires.report.facts import Facts
 from fires.report.features import Features
@@ -32,6 +30,8 @@ from fires.report.rounding import rounded
 from fires.report.snapshots import Snapshots, ranks, timeline
 from fires.report.steps import read_block
 from fires.report.wording import Change, Sentence, sentence
+from fires.run.records import QUARANTINE, STEPS
+from fires.run.saved import read_names
 
 VERSION = 1
 _DOUBT = ("column", "kind", "why")

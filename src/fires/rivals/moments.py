@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from fires.core.declared import Array, Declared
 from fires.core.types import Codes, CsrRows, Floats, Mask, Matrix
-from fires.kernels.running import ROUNDING
+from fires.kernels.moments import ROUNDING
 from fires.rivals.counting import rows_by_class
 
 

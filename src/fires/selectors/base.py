@@ -34,7 +34,7 @@ from fires.core.types import (
 )
 from fires.core.weighting import rank
 from fires.kernels import top_k
-from fires.kernels.scaled import keep_columns
+from fires.kernels.select import keep_columns
 from fires.selectors.open_columns import masked_frame, warn_absent
 from fires.selectors.selector import Selector
 
@@ -205,9 +205,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         """A batch that was checked elsewhere, whose columns are known from here on."""
         if self._supervised and batch.y is None:
             validation.as_target(None, 0, type(self).__name__)
-        if batch.vocabulary is not None:
-            self.n_features_in_ = batch.vocabulary.n_known
-        elif "n_features_in_" not in vars(self):
+        if "n_features_in_" not in vars(self):
             self.n_features_in_ = batch.X.shape[1]
         if batch.names is not None and self._known_names() is None:
             self._column_names_, self._named_apart_ = batch.names, True
@@ -259,15 +257,17 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
 
     def _take(self, batch: CheckedBatch) -> None:
         """Learn from a batch that was checked."""
+        if batch.vocabulary is not None:
+            self.n_features_in_ = batch.vocabulary.n_known
         self._check_settings()
         self._learn(batch)
-        self._count(batch.n_rows, batch.n_missing - batch.n_absent)
+        self._count(batch.X.shape[0], batch.n_missing - batch.n_absent)
 
     def _count(self, n_rows: int, n_missing: int) -> None:
         """Count rows that were learnt from; what was computed before is computed again."""
-        if self._is_fitted:
-            n_rows, n_missing = n_rows + self.n_samples_seen_, n_missing + self.n_missing_
-        self.n_samples_seen_, self.n_missing_ = n_rows, n_missing
+        known = vars(self)
+        self.n_samples_seen_ = known.get("n_samples_seen_", 0) + n_rows
+        self.n_missing_ = known.get("n_missing_", 0) + n_missing
         self._seen_ = {}
 
     def _check_settings(self) -> None:
@@ -283,7 +283,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         """Codes of the labels, and the classes before this batch; ``classes_`` grows."""
         before = self._label_index_
         self._label_index_, codes = batch.labels(before)
-        return codes, before.labels if len(before) else None
+        return codes, before.labels if len(before.labels) else None
 
     def _take_whole_labels(self, batch: CheckedBatch) -> tuple[Codes, Labels | None]:
         """As :meth:`_take_labels`, but fractions are refused: they look like a numeric target.

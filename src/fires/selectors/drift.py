@@ -34,18 +34,18 @@ class DriftMonitor:
     }
 
     def __init__(self, drift: str | Detector | None, memory: float) -> None:
-        self.drift = drift
+        self.follow(drift)
         self.alarms: list[Alarm] = []
         self.n_batches, self.rows_since_alarm = 0, 0.0
         self.detector = None if isinstance(drift, str | None) else copy.deepcopy(drift)
         self._surprise = SurpriseAlarm()
         self._moved = FeatureAlarms(max(0.5 * memory, 1.0))
 
-    def watches_loss(self, learner: Learner) -> bool:
-        """Whether :meth:`check_loss` is to be told the surprise of a batch before its step."""
-        if self.drift is None or (isinstance(self.drift, str) and self.drift == "auto"):
-            return False
-        return learner.joint_posterior is None
+    def follow(self, drift: str | Detector | None) -> None:
+        """Go by the setting of now."""
+        self._is_on = drift is not None
+        # Whether check_loss is to be told the surprise of a batch that a gradient will learn from.
+        self.watches_loss = not (drift is None or (isinstance(drift, str) and drift == "auto"))
 
     def check_loss(
         self, learner: Learner, surprise: float, variance: float, n_rows: int, row: int
@@ -59,7 +59,7 @@ class DriftMonitor:
             found = _detects(self.detector, [strength])
         if found:
             learner.forget(KEPT_ROWS / max(self.rows_since_alarm, 2.0 * KEPT_ROWS))
-            self._raise_alarm(row, strength, None)
+            self.alarms = [*self.alarms, Alarm(row, self.n_batches, None, strength)]
             self._surprise.restart()
             self.rows_since_alarm = 0.0
         self.rows_since_alarm += n_rows
@@ -67,30 +67,23 @@ class DriftMonitor:
 
     def update(self, learner: JointPosterior | None, row: int, weight: float) -> bool:
         """After a step that ended with this row; whether there is an alarm about all features."""
-        strengths: list[float] = []
-        if learner is not None:
-            strengths = self._look(learner, row, weight)
-        self.n_batches += 1
-        return bool(strengths)
-
-    def _look(self, learner: JointPosterior, row: int, weight: float) -> list[float]:
+        self.n_batches, batch = self.n_batches + 1, self.n_batches
+        if learner is None:
+            return False
         strengths = learner.strengths
         if self.detector is not None and _detects(self.detector, learner.losses.tolist()):
             learner.forget_most()
             strengths = [float(learner.losses.mean())]
-        for strength in strengths:
-            self._raise_alarm(row, strength, None)
+        found = [Alarm(row, batch, None, strength) for strength in strengths]
         if strengths:
             self._moved.restart()
-        elif self.drift is not None and self._moved.is_due(weight):
+        elif self._is_on and self._moved.is_due(weight):
             # Class by class: which class a feature matters most for may change without any drift.
             moved = self._moved.update(*learner.by_class(), learner.prior_deviations())
-            for feature, strength in moved.items():
-                self._raise_alarm(row, strength, feature)
-        return strengths
-
-    def _raise_alarm(self, row: int, strength: float, feature: int | None) -> None:
-        self.alarms = [*self.alarms, Alarm(row, self.n_batches, feature, strength)]
+            found = [Alarm(row, batch, feature, strength) for feature, strength in moved.items()]
+        if found:
+            self.alarms = [*self.alarms, *found]
+        return bool(strengths)
 
     # --- a part of FIRES ----------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from fires import models
 from fires.core.batch import CheckedBatch
@@ -88,8 +87,9 @@ class FIRES(OnlineSelector):
         How many features to select: a number (all, if there are fewer), a fraction in (0, 1), or
         ``"auto"``: as many as are significantly non-zero, which may be none. Among those
         selected, the expected share of false ones is at most 0.05, if the model is right: see
-        :mod:`fires.selectors.significance` for what exactly is promised. At most 100 can be selected.
-        For linear models with the Bayesian update. :meth:`why` says in a sentence what was found.
+        :mod:`fires.selectors.significance` for what exactly is promised. At most 100 can be
+        selected. For linear models with the Bayesian update. :meth:`why` says in a sentence what
+        was found.
     columns : {"fixed", "open"}, default="fixed"
         Whether all batches have the same columns. ``"open"``: columns are known by their names, in
         frames and dicts. New ones join, absent ones rest, none is lost.
@@ -142,7 +142,7 @@ class FIRES(OnlineSelector):
     scale : {"standard", "minmax", None}, default="standard"
         How columns are scaled, from the batches seen before. Rows that a pipeline has brought to
         the same scale are not scaled again. "standard" forgets, and it is robust: see
-        :class:`fires.scaling.dense.Standard`. Unless it is None, a target of numbers is scaled
+        :class:`fires.models.scale.Standard`. Unless it is None, a target of numbers is scaled
         too: the Bayesian update turns it into normal scores, the gradient update standardises it.
         Sparse data is never filled. With the Bayesian update, "standard" scales a sparse column as
         a dense one if every fifth row or more has an entry; a rarer one is divided by its standard
@@ -316,28 +316,23 @@ class FIRES(OnlineSelector):
 
     # --- learning ---------------------------------------------------------------------------
 
-    def _take(self, batch: CheckedBatch) -> None:
-        if batch.vocabulary is not None:
-            self._open_, self.n_features_in_ = batch.vocabulary, batch.vocabulary.n_known
-        super()._take(batch)
-
     def _learn(self, batch: CheckedBatch) -> None:
-        n_rows = batch.n_rows
+        n_rows = batch.X.shape[0]
         changes = (
             batch.vocabulary is not None or batch.present is not None or self._presence_.is_noted
         )
         if changes:
             self._rearrange(batch)
         target = self.meet_target(batch)
-        learner = self._learner_
-        if learner.joint_posterior is not None:  # the gradient update divides by the total weight
+        learner, posterior = self._learner_, self._learner_.joint_posterior
+        if posterior is not None:  # the gradient update divides by the total weight
             weight, self._weight_sums_ = effective_weights(
                 batch.weight, n_rows, self._weight_sums_, float(self.memory)
             )
             batch = batch.weighted(weight)
         if changes:
             self._sync_columns()
-        if self._monitor_.watches_loss(learner):
+        if posterior is None and self._monitor_.watches_loss:
             self._monitor_ = copy.copy(self._monitor_)
             self.check_loss_drift(*learner.surprise(batch, target), n_rows)
         learner.step(batch, target, self.rates)
@@ -353,7 +348,7 @@ class FIRES(OnlineSelector):
             present = ALL_PRESENT
             if self._presence_.is_noted or self._open_ is not None:
                 present = self._present(learner.sparse is not None)
-            k = None if self._is_auto else self._resolve_k()
+            k = self._resolve_k() or None
             self._rule_.update(learner, k, weight, present, anew=is_alarm)
 
     def restart_features(self, columns: Sequence[int | str]) -> Self:
@@ -395,7 +390,8 @@ class FIRES(OnlineSelector):
 
     @property
     def _n_seen(self) -> int:
-        return self.n_samples_seen_ if self._is_fitted else 0
+        n_seen: int = vars(self).get("n_samples_seen_", 0)
+        return n_seen
 
     # --- columns that come and go -------------------------------------------------------------
 
@@ -429,9 +425,9 @@ class FIRES(OnlineSelector):
 
     def _rearrange(self, batch: CheckedBatch) -> None:
         """Take note of which columns are there, and go by their new places."""
-        source = batch.source
+        source, self._open_ = batch.source, batch.vocabulary or self._open_
         if source is not None and self._begun_:
-            places = np.full(self._learner_.n_features, -1)
+            places = np.full(self._rule_.n_features, -1)
             places[source[source >= 0]] = np.flatnonzero(source >= 0)
             self._learner_ = self._learner_.rearranged(source)
             self._rule_ = self._rule_.rearranged(source, places)
@@ -507,7 +503,7 @@ class FIRES(OnlineSelector):
     @property
     def watches_loss(self) -> bool:
         """Whether :meth:`check_loss_drift` is to be told the loss of a batch before its step."""
-        return self._monitor_.watches_loss(self._learner_)
+        return self._monitor_.watches_loss and self._learner_.joint_posterior is None
 
     def begin_shards(self, n_features: int) -> None:
         """Check the settings before a batch; from here on, steps change copies only.
@@ -545,7 +541,7 @@ class FIRES(OnlineSelector):
             target: npt.NDArray[np.generic] = self._take_numbers(batch)
         else:
             codes, before = self._take_whole_labels(batch)
-            n_classes = len(self._label_index_)
+            n_classes = len(self._label_index_.labels)
             if not self._begun_:
                 self._start(n_classes)
             elif before is not None and len(before) != n_classes:
@@ -790,11 +786,14 @@ class FIRES(OnlineSelector):
         return self.n_features_in_ if self._groups_ is None else self._groups_.n
 
     def _resolve_k(self) -> int:
-        if self._is_auto:
-            if self._begun_ and self._learner_.joint_posterior is None:
-                self._refuse_auto()
-            return 0
-        return super()._resolve_k()
+        k, groups = self.n_features_to_select, self._groups_
+        if type(k) is int and k >= 1 and groups is None:  # the usual case, fast
+            return min(k, self.n_features_in_)
+        if not self._is_auto:
+            return super()._resolve_k()
+        if self._begun_ and self._learner_.joint_posterior is None:
+            self._refuse_auto()
+        return 0
 
     def _refuse_auto(self) -> None:
         """Raise: something else learns than what knows how sure it is."""
@@ -822,11 +821,11 @@ class FIRES(OnlineSelector):
 
     def _selected(self) -> Places:
         k = self._resolve_k()
-        return self._computed(("selected", k, self._is_auto), self._selected_now)
+        return self._computed(("selected", k), self._selected_now)
 
     def _selected_now(self) -> Places:
         return self._rule_.selected(
-            None if self._is_auto else self._resolve_k(),
+            self._resolve_k() or None,
             self._weights_present,
             keeps_members=self.score == "auto",
             learner=self._learner_.joint_posterior,
@@ -846,10 +845,10 @@ class FIRES(OnlineSelector):
     def _check_parameters(self) -> None:
         for name in ("learning_rate", "weight_penalty"):
             check_number(name, getattr(self, name), wanted="a positive number")
-        for name in ("uncertainty_penalty", "learning_rate_sigma"):
-            if name != "learning_rate_sigma" or self.learning_rate_sigma is not None:
-                wanted = "a number that is not negative"
-                check_number(name, getattr(self, name), ends="[)", wanted=wanted)
+        wanted = "a number that is not negative"
+        check_number("uncertainty_penalty", self.uncertainty_penalty, ends="[)", wanted=wanted)
+        if self.learning_rate_sigma is not None:
+            check_number("learning_rate_sigma", self.learning_rate_sigma, ends="[)", wanted=wanted)
         check_choice("score", self.score, ("auto", "omega"), "'auto' or 'omega'")
         check_choice("redundancy", self.redundancy, ("ignore", "drop"), "'ignore' or 'drop'")
         self._check_columns()
@@ -858,14 +857,18 @@ class FIRES(OnlineSelector):
                 "redundancy='drop' needs score='auto': omega ranks redundant features too."
             )
         groups = self._find_groups()
-        if self._begun_:
-            if (self._rule_.twins is not None) != (self.redundancy == "drop"):
-                raise ValueError("redundancy cannot change once something was learnt.")
-            if groups != self._groups_:
-                raise ValueError("groups cannot change once something was learnt.")
-            self._monitor_.drift = self.drift
+        if not self._begun_:
+            self._groups_ = groups
+            self._check_start()
             return
-        self._groups_ = groups
+        if (self._rule_.twins is not None) != (self.redundancy == "drop"):
+            raise ValueError("redundancy cannot change once something was learnt.")
+        if groups != self._groups_:
+            raise ValueError("groups cannot change once something was learnt.")
+        self._monitor_.follow(self.drift)
+
+    def _check_start(self) -> None:
+        """Raise if a setting makes no sense that counts only until there is a learner."""
         check_choice("update", self.update, ("bayes", "gradient"), "'bayes' or 'gradient'")
         check_drift(self.drift)
         check_number("memory", self.memory, low=1.0, wanted="a number of rows above 1")
@@ -880,12 +883,12 @@ class FIRES(OnlineSelector):
                 f"model={self.model!r} is no base model: it needs the methods init, log_marginal, "
                 "gradient and to_features."
             )
-        if self.columns == "open" and not (isinstance(self.model, (str, Linear)) and self.groups is None):
+        linear = isinstance(self.model, str | Linear)
+        if self.columns == "open" and not (linear and self.groups is None):
             what = "groups" if self.groups is not None else "a model that is not linear"
             raise ValueError(f"columns='open' does not go with {what}.")
         check_seed(self.random_state)
         self._check_starts()
-        linear = isinstance(self.model, str | Linear)
         if self._is_auto and not (linear and self.update == "bayes"):
             self._refuse_auto()
 
@@ -927,6 +930,7 @@ class FIRES(OnlineSelector):
         family = FAMILIES.get(self.model) if isinstance(self.model, str) else None
         tags.target_tags.positive_only = family is not None and family.kind == "counts"
         return tags
+
     # --- state ------------------------------------------------------------------------------
 
     def _sizes(self) -> dict[str, int]:

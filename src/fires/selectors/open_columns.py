@@ -27,7 +27,16 @@ from fires.core.declared import Array, Declared, rearrange
 from fires.core.errors import InputError, StateError
 from fires.core.named import NamedRows, Names
 from fires.core.types import (
-    CsrRows, Floats, Header, Indices, Json, Mask, Matrix, OptionalArray, Places, RowsLike,
+    CsrRows,
+    Floats,
+    Header,
+    Indices,
+    Json,
+    Mask,
+    Matrix,
+    OptionalArray,
+    Places,
+    RowsLike,
 )
 from fires.kernels.lookup import ManyNames
 
@@ -71,13 +80,9 @@ class Presence:
         self.first = np.full(n_features, 0.0 if rows else _NEVER)  # rows before it came
         self.last = np.full(n_features, rows or _NEVER)  # rows when it was last there
         self.seen = np.full(n_features, rows)  # rows of the batches in which it was there
+        self.is_noted = n_features > 0  # whether columns may be absent
         self.looked = rows  # rows when stale columns were last looked for
         self.arrived: Places = np.empty(0, dtype=np.intp)
-
-    @property
-    def is_noted(self) -> bool:
-        """Whether columns may be absent."""
-        return len(self.last) > 0
 
     def with_batch(self, batch: CheckedBatch, n_before: int, *, forgets: bool) -> Presence:
         """What is known with the columns of a batch, after so many rows."""
@@ -100,7 +105,8 @@ class Presence:
 
     def after(self, present: slice | Mask, n_rows: float) -> Presence:
         """What is known after one more batch."""
-        other = Presence(0)
+        other = Presence()
+        other.is_noted = True
         other.rows, other.looked = self.rows + n_rows, self.looked
         other.first, other.last, other.seen = self.first.copy(), self.last.copy(), self.seen.copy()
         came = np.zeros(len(self.last), dtype=np.bool_)
@@ -175,7 +181,6 @@ class Given(NamedTuple):
     matrix: Matrix
     names: Sequence[str]
     told: Floats
-    restarted: tuple[str, ...] = ()
 
 
 class Arranged(NamedTuple):
@@ -221,11 +226,6 @@ class OpenColumns:
         """The names of some columns."""
         names = self._names
         return [names[place] for place in places]
-
-    def places_of(self, names: Sequence[str]) -> tuple[int, ...]:
-        """The places of those of some columns that are known."""
-        found = (self._names.place(name) for name in names)
-        return tuple(place for place in found if 0 <= place < self.n_known)
 
     def dropping(self, columns: Places) -> OpenColumns:
         """A book that forgets some columns with the next batch."""
@@ -407,15 +407,12 @@ class OpenColumns:
             for column in known.left_out:
                 if column.name in frame.columns:
                     raise InputError(f"Column {column.name!r} {column.why}; leave it out")
-            part = known.among(frame.columns)
-            n_before = part.tallies.n_rows
-            matrix, part = part.encode(frame)
-            matrix, part = part.by_target(matrix, target)
-            restarted = part.restarted(n_before, part.tallies.n_rows)
-            known = known.after(part)
+            matrix, known = known.encode(frame)
+            matrix, part = known.among(frame.columns).by_target(matrix, target)
+            known = known.knowing(part.statistics)
         else:
             part = known.among(frame.columns) if known is not None else Columns([])
-            matrix, restarted = np.empty((len(frame), 0)), ()
+            matrix = np.empty((len(frame), 0))
             if part.used:
                 matrix = part.transform(frame.select(_columns_of(part)))
         names = list(part.names)
@@ -423,7 +420,7 @@ class OpenColumns:
             matrix = np.hstack([matrix, validation.as_matrix(X[others], owner)])
             names += others
         told = matrix if raw is not None else matrix[~np.isnan(matrix)]
-        return Given(matrix, names, told, tuple(names[place] for place in restarted)), known
+        return Given(matrix, names, told), known
 
 
 def _columns_of(columns: Columns) -> list[str]:

@@ -72,7 +72,7 @@ class SelectionRule:
         self, n_features: int, groups: Groups | None, *, scored: bool, drops_twins: bool
     ) -> None:
         self.groups = groups
-        self._n_features = n_features
+        self.n_features = n_features
         n_candidates = n_features if groups is None else groups.n
         self.members = Membership(n_candidates) if scored else None
         self.twins = Twins() if drops_twins else None
@@ -94,17 +94,21 @@ class SelectionRule:
             members.restart()
             if self.twins is not None:
                 self.twins.look_again()
+        judge: Judge | None = None
         if groups is None:
             if present.n_features is not None:
                 members.count_features(present.n_features)
-            judge, touched = self._judge(learner, learner.touched, resting)
+            touched = learner.touched
+            if self.twins is not None:
+                judge, touched = self._judge(self.twins, learner, touched, resting)
             facts = learner.scores, learner.variances, learner.prior, k, weight, touched
             members.renew(*facts, resting, present.arrived, judge)
         else:
             belief = groups.belief(*learner.scored())
             mu, var = np.abs(belief.mu), belief.sigma**2
             of_groups = mu.__getitem__, var.__getitem__
-            judge, _ = self._judge(learner, None, None)
+            if self.twins is not None:
+                judge, _ = self._judge(self.twins, learner, None, None)
             members.renew(*of_groups, learner.prior, k, weight, judge=judge)
         if k is not None:
             self._schedule = None
@@ -127,7 +131,8 @@ class SelectionRule:
         """The selected features: members, or those of the greatest weights; k is None for auto."""
         members, groups = self.members, self.groups
         if k is None:
-            assert members is not None and learner is not None
+            assert members is not None
+            assert learner is not None
             chosen = members.columns
             if self._schedule is None:
                 known = significance.has_enough_rows(*_evidence(learner))
@@ -159,12 +164,10 @@ class SelectionRule:
             return members
 
     def _judge(
-        self, learner: JointPosterior, touched: Places | None, resting: Mask | None
+        self, twins: Twins, learner: JointPosterior, touched: Places | None, resting: Mask | None
     ) -> tuple[Judge | None, Places | None]:
-        """With twins: take in the rows of a batch; how to judge, and which columns to look at."""
-        twins, groups, members = self.twins, self.groups, self.members
-        if twins is None:
-            return None, touched
+        """Take in the rows of a batch; how to judge, and which columns to look at."""
+        groups, members = self.groups, self.members
         assert members is not None
         twins.take(learner, None if groups is None else groups.size[groups.of] == 1.0)
         places = twins.columns if groups is None else groups.of[twins.columns]
@@ -185,7 +188,7 @@ class SelectionRule:
     def rearranged(self, source: Places, places: Places) -> Self:
         """A copy for other columns: where each comes from, and where each goes."""
         other = copy.copy(self)
-        other._n_features = len(source)
+        other.n_features = len(source)
         other.members = self.members and self.members.rearranged(source)
         other.twins = self.twins and self.twins.rearranged(places)
         return other
@@ -206,7 +209,7 @@ class SelectionRule:
         if self.members is not None and part_of("looks", arrays):
             self._schedule = ReviewSchedule()
         for name, part in self._parts().items():
-            n = len(part.score) if isinstance(part, Membership) else self._n_features
+            n = len(part.score) if isinstance(part, Membership) else self.n_features
             restore(part, part.learnt, {}, part_of(name, arrays), {"J": n})
         if self.members is not None:
             self.members.refresh()

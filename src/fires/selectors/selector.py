@@ -20,7 +20,17 @@ from fires.core.errors import NotPassedAgain, StateError
 from fires.core.settings import plain
 from fires.core.state import Arrays, State, write_state
 from fires.core.types import (
-    Estimator, Floats, GivenClasses, Header, Json, Labels, Mask, Matrix, OptionalArray, Places, RowsLike,
+    Estimator,
+    Floats,
+    GivenClasses,
+    Header,
+    Json,
+    Labels,
+    Mask,
+    Matrix,
+    OptionalArray,
+    Places,
+    RowsLike,
 )
 from fires.core.version import __version__
 from fires.kernels import scan
@@ -91,7 +101,9 @@ class InputValidator:
             known = names if known is None else known
             self.n_features_in_ = matrix.shape[1] if known is None else len(known)
             self._column_names_ = known
-        matrix = self._in_order(matrix, names)
+        named = names is not None or self._column_names_ is not None
+        if named or matrix.shape[1] != self.n_features_in_:
+            matrix = self._in_order(matrix, names)
         n_missing = self._refuse_strange(matrix)
         n_rows = matrix.shape[0]
         target = None if y is None else validation.as_target(y, n_rows, owner)
@@ -147,7 +159,6 @@ class InputValidator:
             n_absent = matrix.size - given.told.size if isinstance(matrix, np.ndarray) else 0
             return CheckedBatch(matrix, n_missing=self._refuse_given(given) + n_absent)
         arranged = vocabulary.arrange(X, owner, y)
-        self._restart_changed(vocabulary.places_of(arranged.given.restarted))
         matrix, n_rows = arranged.matrix, arranged.matrix.shape[0]
         n_missing = self._refuse_given(arranged.given)
         target = None if y is None else validation.as_target(y, n_rows, owner)
@@ -197,18 +208,12 @@ class InputValidator:
         else:
             frame = known.completed(frame, absent=isinstance(X, (list, tuple)))
         if learn:
-            n_before = known.tallies.n_rows
             matrix, known = known.encode(frame)
             matrix, known = known.by_target(matrix, y)
-            self._restart_changed(known.restarted(n_before, known.tallies.n_rows))
             self._encoder_ = known
         else:
             matrix = known.transform(frame)
         return matrix, np.array(known.names, dtype=object)
-
-    def _restart_changed(self, features: tuple[int, ...]) -> None:
-        if features:
-            self.restart_features(features)  # type: ignore[attr-defined]
 
     def _columns_state(self) -> Header | None:
         """What the columns hold, for a state file."""
@@ -231,8 +236,6 @@ class InputValidator:
         """The columns in the order learnt from."""
         # After name_features, plain arrays without names are expected.
         known = None if names is None and self._named_apart_ else self._known_names()
-        if names is None and known is None and matrix.shape[1] == self.n_features_in_:
-            return matrix
         owner = type(self).__name__
         order = validation.match_columns(names, matrix.shape[1], known, self.n_features_in_, owner)
         return matrix if order is None else matrix[:, order]

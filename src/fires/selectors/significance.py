@@ -67,19 +67,19 @@ class Groups:
     r"""Which features belong together: they are ranked and selected as one.
 
     The importance of a group is the standard deviation of what it adds to the linear predictor, for
-    standardised features that are not correlated: the root of the sum of squares. Chance alone makes
-    that greater than 0, so the variances of the coefficients are taken off. With :math:`m` features,
-    :math:`\lambda = \sum (\mu_j^2 - \sigma_j^2) / \bar\sigma^2` and :math:`\bar\sigma^2` the mean
-    variance,
+    standardised features that are not correlated: the root of the sum of squares. Chance alone
+    makes that greater than 0, so the variances of the coefficients are taken off. With :math:`m`
+    features, :math:`\lambda = \sum (\mu_j^2 - \sigma_j^2) / \bar\sigma^2` and :math:`\bar\sigma^2`
+    the mean variance,
 
     .. math:: \mu = \bar\sigma \sqrt{\max(\lambda, 0)}, \qquad
               \sigma = \bar\sigma \frac{\sqrt{2 m + 4 \lambda}}
                        {\sqrt{\max(\lambda, \sqrt{m / 2})} \, (1 + \lambda / (\lambda + 2 m))}
 
     :math:`2 m + 4 \lambda` is the variance of a non-central chi-squared variable. For a large
-    :math:`\lambda` this is the standard deviation of its root; for a small one it is greater, so that
-    an interval leaves out 0 as seldom as it should where there is nothing. A group of one feature is
-    that feature, sign and all.
+    :math:`\lambda` this is the standard deviation of its root; for a small one it is greater, so
+    that an interval leaves out 0 as seldom as it should where there is nothing. A group of one
+    feature is that feature, sign and all.
 
     Examples
     --------

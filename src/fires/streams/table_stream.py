@@ -259,11 +259,8 @@ class TableStream:
 
     def surprises(self) -> list[str]:
         """What a user should know about the columns, in one line each; doubts stand apart."""
-        from fires.columns import account
-
-        doubted = [doubt.column for doubt in self.doubts]
         lines = surprises_of(self._table, self._all_new_fields)
-        return lines + account.surprises(self.columns, doubted)
+        return lines + self.columns.surprises([doubt.column for doubt in self.doubts])
 
     def lag(self) -> int | None:
         """How many rows wait in the source now, if it knows; any thread may ask."""
@@ -279,8 +276,8 @@ class TableStream:
         """Hand out the rows in order."""
         batch_size = check_batch_size(batch_size)
         self._left, self.rejected, self._n_told = self._first
-        position, start, n_used, statistics = self._left
-        n_rows, n_encoded = position.rows, start.columns.tallies.n_rows + n_used
+        position, _, n_used, statistics = self._left
+        n_rows = position.rows
         with closing(self._encoded()) as blocks:
             for found in cut(
                 self._noted(blocks),
@@ -293,12 +290,10 @@ class TableStream:
                 if not len(found.y):
                     continue
                 assert found.columns is not None
-                columns, n_new = found.columns.knowing(statistics), len(found.y)
+                columns = found.columns.knowing(statistics)
                 present = columns if found.names is None else columns.among(found.names)
-                features = present.restarted(n_encoded, n_encoded + n_new)
-                restarted: tuple[int | str, ...] = features
-                n_rows, n_encoded = n_rows + n_new, n_encoded + n_new
-                X, present = present.by_target(found.X, found.y, n_encoded)
+                n_rows += len(found.y)
+                X, present = present.by_target(found.X, found.y)
                 statistics = present.statistics
                 self.columns = columns = columns.knowing(statistics)
                 position = self._table.position(n_rows, found.places[-1])
@@ -307,12 +302,11 @@ class TableStream:
                 names: tuple[str, ...] | None = None
                 if self.is_open:
                     names = present.names
-                    restarted = tuple(names[feature] for feature in features)
                     if found.names is None:
                         X, names = _that_are_there(X, names)
                     if not names:  # nobody takes rows without a column: one that is missing
-                        X, names = _one_missing(n_new), columns.names[:1]
-                yield Batch(X, found.y, position, restarted, columns, found.waited, names)
+                        X, names = _one_missing(len(X)), columns.names[:1]
+                yield Batch(X, found.y, position, (), columns, found.waited, names)
         if n_rows == 0 and self.rejected.examples:
             raise unreadable(self._table, *self.rejected.examples[0])
 
@@ -386,7 +380,6 @@ class TableStream:
                 target, values = target.opened(frame[name])
                 self.target, labels = target, _labels(target, values, chunk)
                 faults: Iterable[tuple[int, Fault]] = ()
-                written = _written(chunk, kinds, labels.usable)
                 if labels.usable is not None:
                     frame, places = frame.filter(labels.usable), places[labels.usable]
                     numbers = None if numbers is None else numbers.rows(labels.usable)
@@ -402,11 +395,8 @@ class TableStream:
                         frame = columns.completed(frame, absent=True)
                     else:
                         names = (*frame.columns, *(() if numbers is None else numbers.names))
-                part = columns if names is None else columns.among(names)
                 _take_as_text(kinds, frame)
-                X, part = part.encode(frame, numbers, written)
-                columns = part if names is None else columns.after(part)
-                _take_as_it_is_now(kinds, start.columns, columns)
+                X, columns = columns.encode(frame, numbers)
                 if len(places):
                     position = self._table.position(0, places[-1])
                 yield PlacedRows(X, labels.y, places, columns, list(faults), start, names=names)
@@ -466,27 +456,6 @@ def _labels(target: Target, values: pl.Series, chunk: Chunk) -> ReadTarget:
     if len(labels.reasons) <= values.null_count():
         return labels
     return target.read(chunk.written(target.column.name))
-
-
-def _written(
-    chunk: Chunk, kinds: dict[str, Kind], usable: Mask | None
-) -> Callable[[str], pl.Series] | None:
-    """Give columns of the usable rows as they are in the source, and from now on let them be so."""
-    as_it_is = chunk.written
-    if as_it_is is None:
-        return None
-
-    def written(name: str) -> pl.Series:
-        kinds[name] = "category"
-        return as_it_is(name) if usable is None else as_it_is(name).filter(usable)
-
-    return written
-
-
-def _take_as_it_is_now(kinds: dict[str, Kind], before: Columns, after: Columns) -> None:
-    """Let columns that changed their kind come as numbers, or as text, from now on."""
-    for change in after.changes[len(before.changes) :]:
-        kinds[change.after.name] = "number" if change.after.is_plain else "category"
 
 
 def _take_as_text(kinds: dict[str, Kind], frame: pl.DataFrame) -> None:

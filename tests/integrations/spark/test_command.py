@@ -13,7 +13,7 @@ from tests.integrations.spark.conftest import write_files
 
 from fires.cli import main
 from fires.core.errors import InputError
-from fires.integrations.spark.session import check_java
+from fires.integrations.spark import check_java
 
 
 def test_the_command_selects_and_goes_on(spark, tmp_path):

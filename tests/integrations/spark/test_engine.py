@@ -14,7 +14,7 @@ from tests.integrations.spark.conftest import COLUMNS, rows
 from fires.core.errors import InputError
 from fires.integrations.spark import engine
 from fires.integrations.spark.engine import MicroBatch, NoRows, completed
-from fires.integrations.spark.layout import layout_of
+from fires.integrations.spark.rows import layout_of
 
 
 def sums_task():

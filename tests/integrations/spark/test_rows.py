@@ -9,8 +9,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from fires.core.errors import InputError
-from fires.integrations.spark.layout import Layout, Part
-from fires.integrations.spark.rows import in_pieces, shard_of, widths_of
+from fires.integrations.spark.rows import Layout, Part, in_pieces, shard_of, widths_of
 
 NUMBERS = Layout((Part("number", ("a",), 1), Part("number", ("b",), 1)), "y")
 

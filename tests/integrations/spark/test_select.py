@@ -18,10 +18,10 @@ from fires.cli import main
 from fires.core.batch import CheckedBatch
 from fires.core.errors import InputError
 from fires.core.sharding import Shards
-from fires.evaluation.saved_run import SavedRun
-from fires.evaluation.sharded_scoring import ShardedTest
-from fires.evaluation.totals import RunTotals
 from fires.integrations.spark import select_frame, select_stream
+from fires.run.saved import SavedRun
+from fires.run.sharded_scoring import ShardedTest
+from fires.run.totals import RunTotals
 from fires.selectors.sharded import partial_fit_sharded
 
 UPDATES = ["gradient", "bayes"]

@@ -13,15 +13,22 @@ session is made.
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import socket
+import subprocess
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fires.core.errors import InputError
+from fires.core.optional import require
+
 if TYPE_CHECKING:
-    from fires.integrations.spark.frame import select_frame
+    from pyspark.sql import SparkSession
+
     from fires.integrations.spark.keyed import select_by_key, select_stream_by_key
-    from fires.integrations.spark.session import spark_session
-    from fires.integrations.spark.stream import select_stream
+    from fires.integrations.spark.select import select_frame, select_stream
 
 __all__ = [
     "select_by_key",
@@ -33,10 +40,9 @@ __all__ = [
 
 _WHERE = {
     "select_by_key": "keyed",
-    "select_frame": "frame",
-    "select_stream": "stream",
+    "select_frame": "select",
+    "select_stream": "select",
     "select_stream_by_key": "keyed",
-    "spark_session": "session",
 }
 
 # Otherwise workers run whatever is called python3, without us.
@@ -47,3 +53,59 @@ def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+
+
+_LEAST_JAVA = 17
+_HINT = f"install Java {_LEAST_JAVA} or later, or let JAVA_HOME say where it is"
+
+
+def spark_session(master: str = "local[*]", **settings: str) -> SparkSession:
+    """The session of Spark, which is made if there is none.
+
+    Parameters
+    ----------
+    master : str
+        Where to run: ``local[2]`` on two cores here, or the address of a cluster. In
+        ``local[2,4]`` a task may fail three times before the query does.
+    **settings
+        Of Spark, with ``_`` for each dot: ``spark_driver_memory="4g"``.
+
+    Returns
+    -------
+    pyspark.sql.SparkSession
+
+    Raises
+    ------
+    InputError
+        If there is no Java that Spark runs on.
+    MissingExtra
+        If pyspark is not installed.
+    """
+    for library in ("pyspark", "pyarrow"):
+        require(library, "fires on Spark", extra="spark")
+    sql = require("pyspark.sql", "fires on Spark", extra="spark")
+    running = sql.SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    check_java()
+    builder = sql.SparkSession.builder.master(master).appName("fires")
+    if hasattr(socket, "AF_UNIX"):
+        # A round is a short job. Over TCP it would wait 40 ms for an answer that is held back.
+        builder = builder.config("spark.python.unix.domain.socket.enabled", "true")
+    for name, value in settings.items():
+        builder = builder.config(name.replace("_", "."), value)
+    return builder.getOrCreate()
+
+
+def check_java() -> None:
+    """Raise an error of one line unless there is a Java that Spark runs on."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=os.path.join(home, "bin") if home else None)
+    if java is None:
+        where = f" in JAVA_HOME ({home})" if home else ""
+        raise InputError(f"Spark needs Java, and there is none{where}", hint=_HINT)
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', output)
+    if found is None or int(found[1]) < _LEAST_JAVA:
+        which = f"{java} is {found[1]}" if found else f"{java} does not say its version"
+        raise InputError(f"Spark needs Java {_LEAST_JAVA} or later, and {which}", hint=_HINT)

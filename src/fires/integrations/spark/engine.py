@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark import RDD, Broadcast, SparkContext
     from pyspark.sql import DataFrame, Row
 
-    from fires.integrations.spark.layout import Layout
+    from fires.integrations.spark.rows import Layout
 
 PACKED = "partition int, piece int, shard binary, answer binary"
 """What :func:`packer` gives: a row for each shard, and one for the answer of the partition."""

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 from fires.core.errors import InputError
 from fires.core.optional import require
 from fires.core.settings import check_count
-from fires.evaluation.run_folder import feature_rows
-from fires.evaluation.totals import RunTotals
 from fires.integrations.spark.engine import completed, quoted
-from fires.integrations.spark.layout import Layout, Part, layout_of
-from fires.integrations.spark.rows import in_pieces, shard_of
+from fires.integrations.spark.rows import Layout, Part, in_pieces, layout_of, shard_of
 from fires.loading import selector_from_bytes, selector_to_bytes
+from fires.run.features import feature_rows
+from fires.run.totals import RunTotals
 from fires.selectors.fires import FIRES
 
 if TYPE_CHECKING:
@@ -68,8 +67,8 @@ def select_by_key(
     rows_at_once = selector.batch_size if batch_rows is None else batch_rows
     check_count("batch_rows", rows_at_once)
     keys = _columns(key)
-    given = (weight, features, entries, n_features)
-    layout = completed(df, _layout(df.schema, selector, keys, target, order, *given))
+    given = target, weight, features, entries, n_features
+    layout = completed(df, _layout(df.schema, selector, keys, order, *given))
     learning = _ByKey(selector, _known(layout), keys, order, state)
     schema = _schema(df.schema, learning)
     chosen = df.select(*map(quoted, learning.columns)).groupBy(*map(quoted, keys))
@@ -97,8 +96,8 @@ def select_stream_by_key(
     if not df.isStreaming:
         raise InputError("this DataFrame is no streaming one", hint="use select_by_key")
     keys = _columns(key)
-    given = (weight, features, entries, n_features)
-    layout = _known(_layout(df.schema, selector, keys, target, order, *given))
+    given = target, weight, features, entries, n_features
+    layout = _known(_layout(df.schema, selector, keys, order, *given))
     df, layout = _in_arrays(df, layout)
     learning = _ByKey(selector, layout, keys, order, state)
     schema = _schema(df.schema, learning)
@@ -223,28 +222,20 @@ def _layout(
     schema: StructType,
     selector: FIRES,
     keys: list[str],
-    target: str,
     order: str | None,
+    target: str,
     weight: str | None,
     features: str | Sequence[str] | None,
     entries: tuple[str, str] | None,
     n_features: int | None,
 ) -> Layout:
-    known = schema.names
-    for name in [*keys, *([order] if order else [])]:
-        if name not in known:
+    others = [*keys, *([order] if order else [])]
+    for name in others:
+        if name not in schema.names:
             raise InputError(f'the frame has no column "{name}"')
     if features is None and entries is None:
-        features = [name for name in known if name not in (*keys, target, weight, order)]
-    layout = layout_of(
-        schema,
-        target,
-        weight=weight,
-        features=features,
-        entries=entries,
-        n_features=n_features,
-        missing=selector.missing,
-    )
+        features = [name for name in schema.names if name not in (*others, target, weight)]
+    layout = layout_of(schema, target, weight, features, entries, n_features, selector.missing)
     return layout.in_order(selector)
 
 

@@ -18,16 +18,17 @@ from fires.core import files
 from fires.core.errors import InputError
 from fires.core.types import Json
 from fires.core.version import __version__
-from fires.evaluation.latency import Latencies
 from fires.evaluation.records import Step
-from fires.evaluation.run import Run
-from fires.evaluation.run_folder import RunFolder, alarm_rows, refuse_one_class
-from fires.evaluation.saved_run import known_before
-from fires.evaluation.sharded_scoring import ShardedTest
 from fires.integrations.spark.engine import MicroBatch, NoRows, completed
-from fires.integrations.spark.layout import Layout
+from fires.integrations.spark.rows import Layout
 from fires.integrations.spark.store import Store
 from fires.pipeline import OnlinePipeline
+from fires.run.features import alarm_rows
+from fires.run.folder import RunFolder, refuse_one_class
+from fires.run.latency import Latencies
+from fires.run.run import Run
+from fires.run.saved import known_before
+from fires.run.sharded_scoring import ShardedTest
 from fires.selectors.fires import FIRES
 from fires.selectors.sharded import partial_fit_sharded
 from fires.streams.base import Position
@@ -35,7 +36,7 @@ from fires.streams.base import Position
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from fires.evaluation.run_folder import Checkpoint
+    from fires.run.folder import Checkpoint
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pyspark", "pyarrow")
 _MODELS = ("auto", "probit", "logistic", "gaussian", "poisson")

@@ -145,12 +145,9 @@ class ArrivingFeatures(Selector):
         weights[list(self._chosen_)] = list(self._chosen_.values())
         return weights
 
-    @property
-    def feature_names_in_(self) -> npt.NDArray[np.object_]:  # type: ignore[override] # not set, found
-        """The names of the columns seen so far."""
-        if not getattr(self, "_names_", None):
-            raise AttributeError("feature_names_in_: the columns came without names.")
-        return np.array(list(self._names_), dtype=object)
+    def _known_names(self) -> npt.NDArray[np.object_] | None:
+        names = getattr(self, "_names_", None)
+        return np.array(list(names), dtype=object) if names else None
 
     def _selected(self) -> Places:
         selected = np.fromiter(self._chosen_, np.intp, len(self._chosen_))

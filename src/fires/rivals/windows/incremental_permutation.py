@@ -22,12 +22,12 @@ from fires.core.types import Codes, CsrRows, Estimator, Floats, Labels, Matrix, 
 from fires.core.validation import as_numbers, repeated
 from fires.kernels import read_only
 from fires.kernels.permutation import permute_csr, permute_rows
+from fires.models.scale import SCALES, Scaler
 from fires.models.target import NumberTarget, signed
 from fires.predictors import Predictor, SklearnPredictor, as_predictor
 from fires.predictors.state import predictor_from_state, predictor_state
 from fires.rivals.counting import check_forgetting, decay
 from fires.rivals.windows.kept_rows import KeptRows, Parts, kept, stacked, without
-from fires.scaling import SCALES, Scaler
 from fires.selectors.base import OnlineSelector
 from fires.selectors.selector import same_kind
 

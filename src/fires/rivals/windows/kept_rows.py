@@ -11,7 +11,7 @@ from fires.core.declared import Array
 from fires.core.errors import StateError
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import CsrRows, Floats, Header, Matrix, Places
-from fires.kernels.scaled import keep_columns
+from fires.kernels.select import keep_columns
 
 Parts = tuple[Matrix, ...]
 """Kept rows, the oldest first: arrays and CSR matrices, which nobody changes."""

@@ -1,0 +1,355 @@
+"""Learn from a DataFrame of Spark: a bounded one, or a stream."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fires.core import files
+from fires.core.errors import InputError
+from fires.core.optional import require
+from fires.core.settings import check_count
+from fires.evaluation.records import Step
+from fires.integrations.spark.engine import PACKED, MicroBatch, completed, packer, quoted, send
+from fires.integrations.spark.rows import Layout, layout_of
+from fires.integrations.spark.running import SparkRun
+from fires.integrations.spark.store import OFFSETS, store_for
+from fires.run.features import feature_rows
+from fires.run.totals import RunTotals
+from fires.selectors.fires import FIRES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+_CACHED_AT_ONCE = "spark.sql.inMemoryColumnarStorage.batchSize"
+
+
+@dataclass(frozen=True, eq=False)
+class FrameSelection:
+    """What was found in a frame."""
+
+    selector: FIRES
+    names: tuple[str, ...]
+    totals: RunTotals
+    n_left_out: int
+
+    @property
+    def selected(self) -> list[str]:
+        """The names of the selected features, the best first."""
+        return [row["feature"] for row in self.features]
+
+    @property
+    def features(self) -> list[dict[str, Any]]:
+        """The selected features as rows of ``features.csv``, the best first."""
+        chosen = self.selector.get_support(indices=True)
+        return feature_rows(self.selector, self.names, self.totals, chosen)
+
+
+def select_frame(
+    df: DataFrame,
+    selector: FIRES,
+    *,
+    target: str,
+    run: str | os.PathLike[str] | None = None,
+    weight: str | None = None,
+    features: str | Sequence[str] | None = None,
+    entries: tuple[str, str] | None = None,
+    n_features: int | None = None,
+    batch_rows: int = 20_000,
+    overwrite: bool = False,
+    on_step: Callable[[Step], None] | None = None,
+) -> FrameSelection:
+    """Select the features of a frame that is not a stream.
+
+    The frame is read once. It is learnt from in micro-batches of about ``batch_rows`` rows, which
+    take the next rows of all partitions together: where order matters, use
+    :func:`fires.integrations.spark.select_stream`. Until the end, the rows are cached in the memory
+    and on the disks of the workers.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        The rows.
+    selector : FIRES
+        What learns, with a linear model. One that has learnt already goes on.
+    target : str
+        The column of labels or numbers. Rows without one are left out, and counted.
+    run : path, optional
+        The folder of the run, which ``fires serve``, ``fires report`` and ``fires.load`` read. A
+        run that was killed goes on after its last micro-batch.
+    weight, features, entries, n_features
+        As in :func:`fires.integrations.spark.select_stream`.
+    batch_rows : int
+        About how many rows a micro-batch has.
+    overwrite : bool
+        Begin anew where the folder holds a run.
+    on_step : callable, optional
+        Called with the record of every micro-batch.
+
+    Returns
+    -------
+    FrameSelection
+
+    Raises
+    ------
+    InputError
+        If columns cannot be used, there are no rows, the target has one value only, or the folder
+        cannot go on.
+    """
+    if df.isStreaming:
+        raise InputError("this DataFrame is a streaming one", hint="use select_stream")
+    check_count("batch_rows", batch_rows)
+    layout = layout_of(df.schema, target, weight, features, entries, n_features, selector.missing)
+    path, store = None, None
+    if run is not None:
+        path, store = store_for(os.fspath(run), df.sparkSession)
+    settings = {"target": target, "weight": weight, "top": selector.n_features_to_select}
+    settings |= {"batch_rows": batch_rows, "file": df.inputFiles()[:1]}
+    learning = SparkRun(selector, layout, path, overwrite=overwrite, settings=settings, store=store)
+    learn_frame(df, learning, batch_rows, on_step)
+    assert learning.run is not None
+    totals = learning.run.totals
+    return FrameSelection(learning.selector, learning.names, totals, learning.n_left_out)
+
+
+def learn_frame(
+    df: DataFrame,
+    learning: SparkRun,
+    batch_rows: int,
+    on_step: Callable[[Step], None] | None = None,
+) -> None:
+    """Let a run learn from a frame, to its end."""
+    try:
+        if not learning.goes_on:
+            learning.layout = completed(df, learning.layout)
+        layout = learning.layout
+        cut = _cut(df, batch_rows)
+        if learning.cut is None:
+            learning.cut = cut
+        elif learning.cut["partitions"] != cut["partitions"]:
+            raise InputError(
+                f"the frame has {cut['partitions']} partitions, and had "
+                f"{learning.cut['partitions']} when the run was saved: its rows cannot be found "
+                "again"
+            )
+        with _packed(df, layout, learning.cut) as (packed, n_batches):
+            for number in range(learning.last + 1, n_batches):
+                with MicroBatch.of_packed(packed.where(f"piece = {number}"), layout) as batch:
+                    step = learning.take(batch)
+                learning.last = number
+                learning.save()
+                if step is not None and on_step is not None:
+                    on_step(step)
+        if learning.run is None:
+            raise InputError("the frame has no rows that can be learnt from")
+    except BaseException as error:
+        learning.finish(_first_line(error))
+        raise
+    learning.finish(all_rows=True)
+
+
+def _cut(df: DataFrame, batch_rows: int) -> dict[str, int]:
+    """How a frame is cut: its partitions, those they are made into, and the rows of a shard."""
+    n_partitions = df.rdd.getNumPartitions()
+    made = max(1, min(n_partitions, df.sparkSession.sparkContext.defaultParallelism))
+    return {"partitions": n_partitions, "made": made, "rows": max(1, batch_rows // made)}
+
+
+@contextmanager
+def _packed(df: DataFrame, layout: Layout, cut: dict[str, int]) -> Iterator[tuple[DataFrame, int]]:
+    """All shards of a frame, cached, and how many each partition has at most."""
+    session = df.sparkSession
+    sent = send(session.sparkContext, layout, None)
+    frame = df.select(*map(quoted, layout.columns)).coalesce(cut["made"])
+    before = session.conf.get(_CACHED_AT_ONCE)
+    # One shard at a time, so that a micro-batch reads its own and skips all others.
+    session.conf.set(_CACHED_AT_ONCE, "1")
+    try:
+        packed = frame.mapInArrow(packer(sent, cut["rows"]), PACKED).persist()
+        pieces = packed.select("piece").collect()
+    finally:
+        session.conf.set(_CACHED_AT_ONCE, before)
+    try:
+        yield packed, 1 + max((row.piece for row in pieces), default=-1)
+    finally:
+        packed.unpersist()
+        sent.destroy()
+
+
+# --- a stream ----------------------------------------------------------------------------------
+
+
+def select_stream(
+    df: DataFrame,
+    selector: FIRES,
+    *,
+    target: str,
+    run: str | os.PathLike[str],
+    weight: str | None = None,
+    features: str | Sequence[str] | None = None,
+    entries: tuple[str, str] | None = None,
+    n_features: int | None = None,
+    trigger: Mapping[str, str | bool] | None = None,
+    overwrite: bool = False,
+    on_step: Callable[[Step], None] | None = None,
+) -> StreamingQuery:
+    """Select features while a streaming DataFrame flows.
+
+    Every micro-batch of Spark is one batch: its partitions compute sums, and the driver takes one
+    step. Each row counts exactly once, also where the driver is killed: what was learnt and the
+    number of the micro-batch are saved in one step, and a micro-batch that comes again is skipped.
+    Call it again with the same ``run``, and it goes on.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        A streaming one, of what ``spark.readStream`` reads.
+    selector : FIRES
+        What learns, with a linear model. A run that goes on has its own; then the settings must be
+        the same.
+    target : str
+        The column of labels or numbers. Rows without one are left out, and counted.
+    run : path
+        The folder of the run, which ``fires serve``, ``fires report`` and ``fires.load`` read; or
+        an address that Hadoop reaches, such as ``hdfs://host/run``: see
+        :mod:`fires.integrations.spark.store`.
+    weight : str, optional
+        The column that says how often a row counts.
+    features : str or sequence of str, optional
+        The columns of features: numbers, vectors of Spark ML, arrays of numbers. By default, all
+        others.
+    entries : tuple of two str, optional
+        Two columns of arrays: places and values of the entries that are not zero.
+    n_features : int, optional
+        How many features there are, where columns of arrays do not tell.
+    trigger : mapping, optional
+        What ``DataStreamWriter.trigger`` takes: ``{"availableNow": True}`` ends with the rows that
+        are there now, ``{"processingTime": "10 seconds"}`` waits.
+    overwrite : bool
+        Begin anew where the folder holds a run.
+    on_step : callable, optional
+        Called with the record of every micro-batch.
+
+    Returns
+    -------
+    pyspark.sql.streaming.StreamingQuery
+        Call its ``awaitTermination`` or ``stop``, which write the
+        result; its ``selector`` can be asked meanwhile.
+
+    Raises
+    ------
+    InputError
+        If columns cannot be used, or the folder cannot go on.
+    """
+    if not df.isStreaming:
+        raise InputError("this DataFrame is no streaming one", hint="use select_frame")
+    layout = layout_of(df.schema, target, weight, features, entries, n_features, selector.missing)
+    path, store = store_for(os.fspath(run), df.sparkSession)
+    fresh = overwrite or not (path / "run.toml").exists()
+    top = selector.n_features_to_select
+    settings = {"target": target, "weight": weight, "top": top, "file": ["a stream of Spark"]}
+    learning = SparkRun(selector, layout, path, overwrite=overwrite, settings=settings, store=store)
+    try:
+        offsets = f"{os.fspath(run).rstrip('/')}/{OFFSETS}"
+        if store is None:
+            if fresh and (path / OFFSETS / "metadata").exists():
+                files.remove_tree(offsets)
+            _refuse_gaps(path, learning)
+        elif overwrite:
+            store.forget_offsets()
+
+        def take(frame: DataFrame, number: int) -> None:
+            try:
+                step = learning.learn(frame, number)
+            except Exception as error:
+                learning.error = error
+                raise
+            if step is not None and on_step is not None:
+                on_step(step)
+
+        writer = df.writeStream.foreachBatch(take)
+        writer = writer.option("checkpointLocation", offsets)
+        query = writer.trigger(**trigger).start() if trigger else writer.start()
+    except BaseException:
+        learning.finish("it could not be started")
+        raise
+    return _selection_query()(query, learning)
+
+
+def _refuse_gaps(path: Path, run: SparkRun) -> None:
+    """Raise an error if Spark has gone on without the run, or the other way round."""
+    commits = path / OFFSETS / "commits"
+    names = os.listdir(commits) if commits.is_dir() else []
+    done = max((int(name) for name in names if name.isdigit()), default=-1)
+    if run.goes_on and not (path / OFFSETS / "metadata").exists():
+        raise InputError(
+            f"{path} does not say any more how far Spark has read: {path / OFFSETS} is gone",
+            hint="begin anew with overwrite=True",
+        )
+    if done >= 0 and run.run is not None and not run.goes_on:
+        raise InputError(
+            f"{path} has gone on elsewhere since Spark has read up to micro-batch {done}: it is "
+            "not known which rows come next",
+            hint=f"remove {path / OFFSETS}, and give a stream of those that do",
+        )
+    if done > run.last and (path / "steps.jsonl").exists():
+        raise InputError(
+            f"{path} was saved after micro-batch {run.last}, and Spark has gone on to {done}: rows "
+            "would be lost",
+            hint="begin anew with overwrite=True",
+        )
+
+
+@cache
+def _selection_query() -> Any:
+    """The class ``SelectionQuery``, which can only be made where there is a pyspark."""
+    spark = require("pyspark.sql.streaming.query", "select_stream", extra="spark")
+
+    class SelectionQuery(spark.StreamingQuery):  # type: ignore[name-defined,misc]
+        """A ``StreamingQuery`` whose rows are learnt from.
+
+        The result (``features.csv``, ``state.safetensors``) is written when :meth:`stop` or
+        :meth:`awaitTermination` returns because the query has ended. A process that dies before
+        that leaves all it has learnt in the checkpoints of the run folder.
+        """
+
+        def __init__(self, query: StreamingQuery, run: SparkRun) -> None:
+            super().__init__(query._jsq)
+            self._run, self._is_stopped = run, False
+
+        @property
+        def selector(self) -> FIRES:
+            """What has learnt so far."""
+            return self._run.selector
+
+        def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802
+            """Wait until the query ends; see Spark's own."""
+            try:
+                ended: bool | None = super().awaitTermination(timeout)
+            except Exception as error:
+                self._run.finish(_first_line(self._run.error or error))
+                if self._run.error is not None:
+                    raise self._run.error from None
+                raise
+            if ended is not False:
+                self._run.finish(all_rows=not self._is_stopped)
+            return ended
+
+        def stop(self) -> None:
+            """End the query, and write the result."""
+            self._is_stopped = True
+            super().stop()
+            self._run.finish(None if self._run.error is None else _first_line(self._run.error))
+
+    return SelectionQuery
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [repr(error)])[0]

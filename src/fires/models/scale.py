@@ -1,0 +1,465 @@
+"""Scales of columns, learnt while the stream flows.
+
+A scale turns x into ``(x - shift) * gain``. It comes from the batches before; only the first batch
+is scaled by its own values. A column that has not varied yet has gain 0: it becomes 0 until it
+varies.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from fires.core.batch import nothing
+from fires.core.declared import Array, Declared, collect, rearrange, restart, restore
+from fires.core.errors import OVERFLOW
+from fires.core.state import Arrays, part_of, under
+from fires.core.types import CsrRows, Floats, Matrix, Places
+from fires.kernels import accumulate, moments
+from fires.kernels.compiling import row_major
+from fires.kernels.moments import CLIP, MOVED, PATIENCE, PROPORTION, ScalePlan, rescale, widen
+from fires.models.sparse_scale import SparseScale, Touched
+
+_TINY = np.finfo(np.float64).tiny
+_KNOWN: Declared = {"known": Array(moments.N_KNOWN, "J")}
+Scaled = tuple[Floats, Callable[[], None]]
+"""The rows on a scale, and what learns the scale from them."""
+
+
+class DenseScale:
+    """X as it comes; the base class of the scales of dense rows."""
+
+    kind: ClassVar[str | None] = None
+    learnt: ClassVar[Declared] = {}
+
+    def __init__(self, n_features: int) -> None:
+        self.n_features, self.ready = n_features, True
+
+    def scaled(self, X: Floats, weight: Floats, missing: bool = True) -> Scaled:
+        """Scale a batch by the batches before it."""
+        return (np.nan_to_num(X) if missing else X), nothing
+
+    def applied(self, X: Floats) -> Floats:
+        """Scale rows without learning; a column not seen yet becomes 0."""
+        return rescale(X, np.zeros(self.n_features), np.ones(self.n_features))
+
+    def restart(self, columns: Places) -> None:
+        """Forget some columns."""
+
+    def rearranged(self, source: Places) -> DenseScale:
+        """The scale of other columns: see :func:`fires.core.declared.rearrange`."""
+        return type(self)(len(source))
+
+    def state(self) -> Arrays:
+        """Everything needed to go on, as arrays."""
+        return collect(self, self.learnt)[1]
+
+    def restore(self, arrays: Arrays) -> None:
+        """Go on from :meth:`state`; StateError if the arrays do not fit."""
+        restore(self, self.learnt, {}, arrays, {"J": self.n_features})
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Compute what follows from what was learnt."""
+
+
+class _Line:
+    """One line of what is known of the columns, as an attribute."""
+
+    def __init__(self, line: int) -> None:
+        self.line = line
+
+    def __get__(self, scale: Standard, owner: type) -> Floats:
+        line: Floats = scale.known[self.line]
+        return line
+
+    def __set__(self, scale: Standard, values: Floats) -> None:
+        scale.known[self.line] = values
+
+
+class Standard(DenseScale):
+    r"""Mean 0 and standard deviation 1, by what the last 10,000 rows or so have shown.
+
+    **Forgetting.** Let :math:`n`, :math:`\bar x` and :math:`M_2` be the count, mean and sum of
+    squares so far. Count and sum of squares first fade by :math:`(1 - 1/10000)^w`. Then a batch of
+    weight :math:`w` is merged. With :math:`p = \sum_b w_b t_b`, :math:`q = \sum_b w_b t_b^2` and
+    :math:`t = x - \bar x`,
+
+    .. math::
+        \bar x' = \bar x + \frac{p}{n + w}, \qquad M_2' = M_2 + q - \frac{p^2}{n + w}
+
+    which loses no digits, whatever the offset of the column.
+
+    **Bad entries.** The *reach* of a column is the greatest :math:`|t|` so far; it fades, too. An
+    entry beyond ten times the reach is out of all proportion. It becomes 0 and does not count, as
+    if it were missing. If there are five of them within the memory, such entries belong to the
+    column: from then on they count.
+
+    **A column that moved.** Sixteen rows of a batch are looked at before it is scaled. If eight
+    entries in a row are beyond 1.5 times the reach, the level or the unit of the column has
+    changed, and its scale starts anew from the batch itself. It also does if for ten batches the
+    column has stayed about one value with less than a fifth of the standard deviation. Then the
+    unit has become smaller, or the scale came from a bad entry. Places that are narrow at times,
+    or move again and again would start anew for ever. So each start makes the next one harder, and
+    this is forgotten ten times as slowly.
+
+    Examples
+    --------
+    >>> scaler = Standard(1)
+    >>> X = np.array([[1.0], [3.0], [np.nan]])
+    >>> scaled, learn = scaler.scaled(X, np.ones(3))
+    >>> scaled.ravel()
+    array([-1.,  1.,  0.])
+    >>> learn()
+    >>> scaler.shift, scaler.gain
+    (array([2.]), array([1.]))
+    """
+
+    kind = "standard"
+    learnt: ClassVar[Declared] = {
+        "count": Array("1|J", low=0.0),
+        "shift": Array("J"),
+        "spread": Array("J", low=0.0),
+        "max_abs": Array("J", low=0.0, key="reach"),
+        "beyond": Array("J", low=0.0),
+        "waiting": Array("J", low=0.0),
+        "refused": Array("J", low=0.0),
+        "narrow": Array("J", low=0.0),
+        "settled": Array("J"),
+        "reset_threshold": Array("J", low=1.0, key="patience"),
+    }
+
+    count = _Line(moments.COUNT)
+    shift = _Line(moments.SHIFT)
+    spread = _Line(moments.SPREAD)
+    gain = _Line(moments.GAIN)
+    max_abs = _Line(moments.MAX_ABS)
+    beyond = _Line(moments.BEYOND)  # sampled entries in a row beyond the reach
+    waiting = _Line(moments.WAITING)  # the reach once entries are within it again
+    refused = _Line(moments.OUTLIERS)  # entries out of all proportion, fading
+    narrow = _Line(moments.NARROW)  # rows for which the column has hardly varied
+    settled = _Line(moments.SETTLED)  # about which value
+    reset_threshold = _Line(moments.RESET)  # how many such rows are too many
+
+    def __init__(self, n_features: int) -> None:
+        self.n_features, self.ready = n_features, False
+        self.known = np.zeros((moments.N_KNOWN, n_features))
+        self.reset_threshold = np.full(n_features, PATIENCE)
+
+    def scaled(self, X: Floats, weight: Floats, missing: bool = True) -> Scaled:
+        """Scale a batch by the batches before it."""
+        rows = row_major(X)
+        plan, out = self.plan(rows, weight), np.empty(X.shape)
+        shown = plan.empty_shown()
+        if not math.isfinite(moments.rescale_rows(rows, weight, plan, out, shown)):
+            raise ValueError(OVERFLOW)
+        return out, lambda: self.learn(shown, plan, weight)
+
+    def plan(self, rows: Floats, weight: Floats) -> ScalePlan:
+        """How to scale a batch."""
+        n = self.n_features
+        origin, gain, limit, beyond = np.empty((4, n))
+        plan = ScalePlan(origin, gain, limit, np.empty(n, dtype=np.bool_), beyond)
+        some_moved = moments.look_at(rows, weight, self.known, plan)
+        if not self.ready:
+            own = np.empty((4, n))
+            moments.own_moments(rows, weight, 0, n, own)
+            moments.own_scale(own, 0, origin, gain)
+            beyond[:] = MOVED
+        elif some_moved:
+            moments.find_moved(rows, weight, self.known, plan)
+        return plan
+
+    def learn(self, shown: Floats, plan: ScalePlan, weight: Floats) -> None:
+        """Learn from a batch."""
+        moments.learn(shown, plan, weight, self.known)
+        self.ready = self.ready or bool(self.count.any())
+
+    def applied(self, X: Floats) -> Floats:
+        """Scale rows without learning. See :class:`DenseScale`."""
+        scaled = rescale(X, self.shift, self.gain, self.limit)
+        return np.clip(scaled, -CLIP, CLIP, out=scaled)
+
+    def restart(self, columns: Places) -> None:
+        """Forget some columns: the next batch in which one varies gives it its scale."""
+        self.known[:, columns] = 0.0
+        # Whatever is wider than nothing is a new scale, taken from the batch itself.
+        self.narrow[columns] = self.reset_threshold[columns] = PATIENCE
+        self.ready = bool(self.count.any())
+
+    def rearranged(self, source: Places) -> Standard:
+        """The scale of other columns. See :class:`DenseScale`."""
+        fresh = Standard(len(source))
+        fresh.known[moments.NARROW] = PATIENCE
+        other = rearrange(self, _KNOWN, source, fresh)
+        other.n_features = len(source)
+        return other
+
+    def joined(self, other: Standard) -> Standard:
+        """The scale of these columns and then of those of another one."""
+        both = Standard(self.n_features + other.n_features)
+        both.known, both.ready = np.hstack([self.known, other.known]), self.ready or other.ready
+        return both
+
+    def undo(self, gain: Floats) -> None:
+        """See :meth:`fires.models.sparse_scale.SparseScale.undo`."""
+        for name in ("shift", "max_abs", "waiting", "settled"):
+            setattr(self, name, getattr(self, name) / gain)
+        self.spread = self.spread / gain**2
+        self.refresh()
+
+    @property
+    def limit(self) -> Floats:
+        """The distance from the shift beyond which entries are out of all proportion."""
+        judged = (self.count >= moments.YOUNG) & (self.gain > 0.0) & (self.max_abs > 0.0)
+        return np.where(judged, PROPORTION * self.max_abs, np.inf)
+
+    def restore(self, arrays: Arrays) -> None:
+        """Go on from :meth:`state`. See :class:`DenseScale`."""
+        learnt = self.learnt
+        if arrays.keys() == {"count", "shift", "spread"}:  # a file from before it forgot
+            learnt = {name: learnt[name] for name in arrays}
+        restore(self, learnt, {}, arrays, {"J": self.n_features})
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Compute the gain from the sums, and what older files do not have."""
+        self.ready = bool(self.count.any())
+        # In the same order as the compiled loop, so that a loaded scale goes on bit for bit.
+        variance = self.spread * np.where(
+            self.count > 0.0, 1.0 / np.maximum(self.count, _TINY), 0.0
+        )
+        deviation = np.sqrt(variance)
+        likely = np.minimum(np.sqrt(self.spread), 10.0 * deviation)
+        self.max_abs = np.where(self.max_abs > 0.0, self.max_abs, likely)
+        floor = np.maximum(moments.ROUNDING * self.shift**2, 1e-300)
+        seen = variance > floor
+        self.gain = np.where(seen, 1.0 / np.where(seen, deviation, 1.0), 0.0)
+
+
+class MinMax(DenseScale):
+    """0 for the smallest and 1 for the greatest value seen.
+
+    A missing entry must say nothing, and 0 would say that it is the smallest. So :meth:`applied`
+    puts the mean of its column in its place.
+
+    Examples
+    --------
+    >>> scaler = MinMax(1)
+    >>> X = np.array([[2.0], [3.0], [7.0], [np.nan]])
+    >>> scaler.merge(*scaler.sums(X, np.ones(4), missing=True))
+    >>> scaler.applied(X)
+    array([[0. ], [0.2], [1. ], [0.4]])
+    """
+
+    kind = "minmax"
+    learnt: ClassVar[Declared] = {
+        "low": Array("J", finite=False),
+        "high": Array("J", finite=False),
+        # Files of earlier versions have neither: their means begin with the next batch.
+        "count": Array("1|J", low=0.0, optional=True),
+        "mean": Array("J", optional=True),
+    }
+
+    def __init__(self, n_features: int) -> None:
+        self.n_features = n_features
+        self.low = np.full(n_features, np.inf)
+        self.high = np.full(n_features, -np.inf)
+        self.count: Floats = np.zeros(1)  # one number; one per column once entries are missing
+        self.mean = np.zeros(n_features)
+        self.refresh()
+
+    def scaled(self, X: Floats, weight: Floats, missing: bool = True) -> Scaled:
+        """Scale a batch by the batches before it, the first by itself."""
+        if self.ready:
+            return self.applied(X), lambda: self.merge(*self.sums(X, weight, missing))
+        own = MinMax(self.n_features)
+        own.merge(*own.sums(X, weight, missing))
+        own.refuse_overflow()
+        return own.applied(X), lambda: vars(self).update(vars(own))
+
+    def refuse_overflow(self) -> None:
+        """Raise if a range is not finite."""
+        if not math.isfinite(np.add.reduce(self.shift) + np.add.reduce(self.gain)):
+            raise ValueError("X holds values so large that sums overflow; rescale them.")
+
+    def sums(
+        self, X: Floats, weight: Floats, missing: bool
+    ) -> tuple[Floats, Floats, Floats | np.float64, Floats]:
+        """What a batch adds to the scale; rows of weight 0 are left out."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            total, _ = accumulate(X, weight, weight, self.mean)
+        count = weight @ ~np.isnan(X) if missing else np.add.reduce(weight)
+        return *widen(X, weight, self.low, self.high), count, total
+
+    def merge(self, low: Floats, high: Floats, count: Floats | np.float64, total: Floats) -> None:
+        """Learn from what :meth:`sums` gave, for one batch or for its parts together."""
+        self.low, self.high, self.count = low, high, self.count + count
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = self.mean + total / np.maximum(self.count, _TINY)
+        # Sums of huge values overflow; the mean stays within the range all the same.
+        seen = np.isfinite(self.low)
+        self.mean = np.where(seen, np.fmin(np.fmax(mean, self.low), self.high), 0.0)
+        self.refresh()
+
+    def applied(self, X: Floats) -> Floats:
+        """Scale rows without learning. See :class:`DenseScale`."""
+        gaps = np.isnan(X)
+        return rescale(np.where(gaps, self.mean, X) if gaps.any() else X, self.shift, self.gain)
+
+    def restart(self, columns: Places) -> None:
+        """Forget some columns. See :class:`DenseScale`."""
+        restart(self, self.learnt, columns, self.n_features, fresh=MinMax(self.n_features))
+        self.refresh()
+
+    def rearranged(self, source: Places) -> MinMax:
+        """The scale of other columns. See :class:`DenseScale`."""
+        other = rearrange(self, self.learnt, source, MinMax(len(source)))
+        other.n_features = len(source)
+        other.refresh()
+        return other
+
+    def refresh(self) -> None:
+        """Compute shift and gain from the range."""
+        self.ready = bool(np.isfinite(self.low).any())
+        seen = self.high - self.low > 1e-150
+        self.shift = np.where(np.isfinite(self.low), self.low, 0.0)
+        width = np.subtract(self.high, self.low, out=np.full(len(seen), np.inf), where=seen)
+        self.gain = 1.0 / width
+
+
+_DENSE: dict[str | None, type[DenseScale]] = {
+    scale.kind: scale for scale in (DenseScale, Standard, MinMax)
+}
+SCALES = tuple(_DENSE)
+"""What can be done to columns."""
+
+
+class Scaler:
+    """Standardises columns or brings them to [0, 1].
+
+    A missing entry becomes the mean of its column so far, so that it says nothing. On standardised
+    columns that is 0; without a scale it becomes 0 too.
+
+    Sparse rows are divided by the root mean square or the range of their columns. They are not
+    centred, since that would fill them. The first batch is scaled by its own values. If it is
+    dense, later sparse rows are made dense, and the other way round. Linear models do not need
+    scaled rows: they use the shift and gain in ``dense`` or ``sparse`` directly.
+
+    Examples
+    --------
+    >>> scaler = Scaler("standard", 1)
+    >>> scaled, learn = scaler.scaled(np.array([[1.0], [3.0]]), np.ones(2), missing=False)
+    >>> scaled.ravel(), scaler.ready
+    (array([-1.,  1.]), False)
+    >>> learn()
+    >>> scaler.scaled(np.array([[5.0], [np.nan]]), np.ones(2), missing=True)[0].ravel()
+    array([3., 0.])
+    """
+
+    def __init__(self, scale: str | None, n_features: int) -> None:
+        self.scale, self.n_features = scale, n_features
+        self.dense = _DENSE[scale](n_features)
+        self.sparse = SparseScale(scale, n_features)
+        self._slot = np.zeros(0, dtype=np.int32)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has learnt from a batch."""
+        return self.dense.ready or self.sparse.ready
+
+    def scaled(self, X: Matrix, weight: Floats, missing: bool) -> tuple[Matrix, Callable[[], None]]:
+        """Scale a batch by the batches before it."""
+        X = self._alike(X)
+        if isinstance(X, np.ndarray):
+            return self.dense.scaled(X, weight, missing)
+        batch, half = self.touched(X, weight, missing), self.sparse
+        if half.ready:
+            p, q = batch.accumulate(weight[None, :], weight[None, :])
+            return half.applied(batch), lambda: half.absorb(batch, p[0], q[0])
+        half = SparseScale.begun(self.scale, self.n_features, batch)
+        return half.applied(batch), lambda: setattr(self, "sparse", half)
+
+    def applied(self, X: Matrix) -> Matrix:
+        """Scale rows without learning; a column not seen yet becomes 0."""
+        X = self._alike(X)
+        if isinstance(X, np.ndarray):
+            return self.dense.applied(X)
+        return self.sparse.applied(self.touched(X, np.ones(X.shape[0]), True))
+
+    def touched(self, X: CsrRows, weight: Floats, missing: bool) -> Touched:
+        """A sparse batch reduced to the columns that have entries."""
+        if len(self._slot) != self.n_features:
+            self._slot = np.zeros(self.n_features, dtype=np.int32)
+        return Touched(X, weight, missing, self._slot)
+
+    def _alike(self, X: Matrix) -> Matrix:
+        """X made dense or sparse, like the batches learnt from."""
+        if self.dense.ready if isinstance(X, np.ndarray) else self.sparse.ready:
+            return X
+        if self.scale is None or not self.ready:
+            return X
+        if isinstance(X, np.ndarray):
+            rows: CsrRows = sp.csr_array(X)
+            return rows
+        return X.toarray()
+
+    def in_sparse_terms(self) -> Scaler:
+        """A copy for sparse rows that goes on from what dense rows have taught."""
+        other = Scaler(self.scale, self.n_features)
+        half = self.dense
+        if isinstance(half, Standard) and half.ready:
+            squares = half.spread + half.count * half.shift**2
+            other.sparse.take_over(half.count, half.count * half.shift, squares=squares)
+        elif isinstance(half, MinMax) and half.ready:
+            low, high = np.minimum(half.low, 0.0), np.maximum(half.high, 0.0)
+            other.sparse.take_over(half.count, half.count * half.mean, low=low, high=high)
+        return other
+
+    def restart(self, columns: Places) -> None:
+        """Forget the scale of some columns.
+
+        The next dense batch is standardised by its own values there, as a first batch is. On other
+        scales, and in sparse rows, a column never seen becomes 0 until the batch after.
+        """
+        for half in (self.dense, self.sparse):
+            if half.ready:
+                half.restart(columns)
+
+    def rearranged(self, source: Places) -> Self:
+        """A copy for other columns: see :func:`fires.core.declared.rearrange`."""
+        other = copy.copy(self)
+        other.n_features = len(source)
+        other.dense, other.sparse = self.dense.rearranged(source), self.sparse.rearranged(source)
+        return other
+
+    def moments(self) -> tuple[Floats, Floats] | None:
+        """Where each column has been lately, and how far it spreads."""
+        half = self.dense
+        if not isinstance(half, Standard) or not half.ready:
+            return None
+        varies = half.gain > 0.0
+        spread = np.divide(1.0, half.gain, out=np.zeros_like(half.gain), where=varies)
+        return half.shift.copy(), spread
+
+    def state(self) -> Arrays:
+        """Everything needed to go on, as arrays."""
+        if self.sparse.ready and self.scale is not None:
+            return under("sparse", self.sparse.state())
+        return under("dense", self.dense.state())
+
+    def restore(self, arrays: Arrays) -> None:
+        """Go on from :meth:`state`; StateError if the arrays do not fit."""
+        sparse, dense = part_of("sparse", arrays), part_of("dense", arrays)
+        if sparse:
+            self.sparse.restore(sparse)
+        if dense or not sparse:
+            self.dense.restore(dense)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_slot": np.zeros(0, dtype=np.int32)}

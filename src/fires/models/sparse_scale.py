@@ -1,0 +1,262 @@
+"""Scales of sparse rows, learnt while the stream flows, at the cost of the entries alone.
+
+As :mod:`fires.models.scale`, for the columns that have entries in a batch, the *touched* columns.
+x is never shifted, since that would fill it. The gradient update has a *pull* for each column
+instead, with which it centres (:class:`SparseScale`). The Bayesian update takes full columns as
+dense ones (:class:`Mixed`).
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from fires.core.declared import Array, Declared, collect, rearrange, restart, restore
+from fires.core.state import Arrays
+from fires.core.types import CsrRows, Floats, Ints, Places, RowIndex
+from fires.kernels import read_only, sparse, touched_columns
+
+_NOWHERE = np.zeros(0, dtype=np.intp)
+_LEAST = 1e-300  # sums of squares below this have lost their digits
+_EPSILON = float(np.finfo(np.float64).eps)
+
+
+class Touched:
+    """A CSR batch reduced to the columns with entries, so that cost does not grow with J."""
+
+    def __init__(
+        self, X: CsrRows, weight: Floats, missing: bool, slot: npt.NDArray[np.int32]
+    ) -> None:
+        self.local = np.empty(len(X.indices), dtype=X.indptr.dtype)
+        self.columns = touched_columns(*read_only(X.indices), slot, self.local)
+        self._entries = read_only(X.data, self.local, X.indptr)
+        self._X, self.weight, self.missing = X, weight, missing
+        self.total = float(weight.sum())
+
+    def project(self, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
+        """As :func:`fires.kernels.project`, for these columns."""
+        a, v = np.empty((len(mu), len(self.weight))), np.empty((len(mu), len(self.weight)))
+        sparse.project_csr(*self._entries, mu, var, a, v)
+        return a, v
+
+    def accumulate(self, c: Floats, d: Floats) -> tuple[Floats, Floats]:
+        """As :func:`fires.kernels.accumulate`, for these columns."""
+        p, q = np.zeros((len(c), len(self.columns))), np.zeros((len(c), len(self.columns)))
+        sparse.accumulate_csr(*self._entries, c, d, p, q)
+        return p, q
+
+    def scaled(self, gain: Floats, fill: Floats) -> CsrRows:
+        """The batch times the gain of its columns."""
+        data = np.nan_to_num(self._X.data * gain[self.local])
+        if self.missing:
+            data = np.where(np.isnan(self._X.data), fill[self.local], data)
+        scaled: CsrRows = sp.csr_array((data, self._X.indices, self._X.indptr), shape=self._X.shape)
+        return scaled
+
+    def gaps(self) -> tuple[Places, Places]:
+        """The positions of missing entries."""
+        if not self.missing:
+            return _NOWHERE, _NOWHERE
+        (entries,) = np.nonzero(np.isnan(self._X.data))
+        rows = np.searchsorted(self._X.indptr, entries, side="right") - 1
+        return rows, self.local[entries]
+
+    def absent(self) -> Floats:
+        """The weight of the missing entries of each column."""
+        missing = self._row_weight() * np.isnan(self._X.data)
+        return np.bincount(self.local, missing, len(self.columns)).astype(np.float64)
+
+    def extreme(self, pick: np.ufunc) -> Floats:
+        """The smallest or greatest entry of each column, or 0; rows of weight 0 are left out."""
+        extreme = np.zeros(len(self.columns))
+        present = (self._row_weight() > 0) & ~np.isnan(self._X.data)
+        pick.at(extreme, self.local, np.where(present, self._X.data, 0.0))
+        return extreme
+
+    def _row_weight(self) -> Floats:
+        return np.repeat(self.weight, np.diff(self._X.indptr))
+
+
+_LEARNT: dict[str | None, Declared] = {
+    None: {},
+    "standard": {
+        "count": Array(1, low=0.0),
+        "sums": Array("J"),
+        "squares": Array("J", low=0.0),
+        "absent": Array("0|J", low=0.0),
+        "observed": Array("0|J", low=0.0, high=1.0),
+    },
+    "minmax": {
+        "low": Array("J", high=0.0),
+        "high": Array("J", low=0.0),
+        "batches": Array(1, low=0.0),
+        # Files of earlier versions have none of these: their means begin with the next batch.
+        "count": Array(1, low=0.0, optional=True),
+        "sums": Array("J", optional=True),
+        "absent": Array("0|J", low=0.0, optional=True),
+    },
+}
+
+
+class SparseScale:
+    r"""The gain of sparse columns, and a pull with which a linear model centres.
+
+    **Standard.** Let :math:`S_j` and :math:`Q_j` be the sums of a column and of its squares over
+    :math:`n` rows. x is divided by :math:`r_j = \sqrt{Q_j / n}`. The mean to be subtracted is then
+    :math:`m_j / r_j = \frac{S_j}{\sqrt{Q_j}} \frac{1}{\sqrt n}`. Its first factor is the *pull*,
+    which does not change while a column is not touched. The second is the *pace*, the same for all
+    columns. So untouched columns can be centred later, and exactly. The standard deviation could
+    not be split in this way. If entries are missing, n is multiplied by the share of rows in which
+    the column had an entry when it was last touched.
+
+    **Min-max.** A range of width 1 with 0 and every value seen; a linear model shifts its lower end
+    to 0. A missing entry becomes the mean of its column over the rows in which it is not missing,
+    those without an entry, which are zeros, included.
+
+    **None.** X as it comes, and not centred.
+    """
+
+    def __init__(self, kind: str | None, n_features: int) -> None:
+        self.kind, self.n_features, self.learnt = kind, n_features, _LEARNT[kind]
+        n = n_features if kind is not None else 0
+        self.count, self.batches = np.zeros(1), np.zeros(1)
+        self.sums, self.squares, self.low, self.high, self.pulls = np.zeros((5, n))
+        self.absent: Floats = np.zeros(0)  # one entry per column once an entry was missing
+        self.observed: Floats = np.ones(0)
+
+    @classmethod
+    def begun(cls, kind: str | None, n_features: int, batch: Touched) -> SparseScale:
+        """The scale of a first batch, from the batch itself."""
+        scale, weight = cls(kind, n_features), batch.weight[None, :]
+        p, q = batch.accumulate(weight, weight)
+        scale.absorb(batch, p[0], q[0])
+        return scale
+
+    @property
+    def ready(self) -> bool:
+        """Whether a batch was seen."""
+        return self.kind is None or bool(self.count[0] > 0 or self.batches[0] > 0)
+
+    @property
+    def pace(self) -> float:
+        """What the pull is multiplied by at this point of the stream."""
+        if self.kind == "standard":
+            return float(self.count[0] ** -0.5)
+        return 0.0 if self.kind is None else 1.0
+
+    def gain(self, columns: RowIndex | Ints) -> Floats:
+        """One over the root mean square, or the width of the range; 0 for columns never seen."""
+        if self.kind is None:
+            assert not isinstance(columns, slice)
+            return np.ones(len(columns))
+        if self.kind == "minmax":
+            width = self.high[columns] - self.low[columns]
+            return 1.0 / np.where(width > 1e-150, width, np.inf)
+        squares = self.squares[columns]
+        gain: Floats = np.sqrt(self.count[0] / np.where(squares > _LEAST, squares, np.inf))
+        if len(self.observed):
+            gain *= np.sqrt(self.observed[columns])
+        return gain
+
+    def pull(self, columns: Ints) -> Floats:
+        """The scaled mean of a column, or the lower end of its range, divided by the pace."""
+        pull: Floats = np.zeros(len(columns)) if self.kind is None else self.pulls[columns]
+        return pull
+
+    def fill(self, columns: Ints) -> Floats:
+        """What missing entries become: the mean of the column so far, on the new scale."""
+        if self.kind != "minmax":
+            return self.pace * self.pull(columns)
+        rows = self.count[0] - (self.absent[columns] if len(self.absent) else 0.0)
+        mean = self.sums[columns] / np.maximum(rows, np.finfo(float).tiny)
+        # Sums of huge values overflow; the mean stays within the range all the same.
+        mean = np.fmin(np.fmax(mean, self.low[columns]), self.high[columns])
+        fill: Floats = mean * self.gain(columns)
+        return fill
+
+    def applied(self, batch: Touched) -> CsrRows:
+        """Rows on the scale, with no gaps."""
+        return batch.scaled(self.gain(batch.columns), self.fill(batch.columns))
+
+    def absorb(self, batch: Touched, p: Floats, q: Floats) -> None:
+        """Add the sums of a batch, and of its squares; widen the range."""
+        if self.kind is None:
+            return
+        columns = batch.columns
+        self.count, self.batches = self.count + batch.total, self.batches + 1.0
+        with np.errstate(over="ignore", invalid="ignore"):  # see fill
+            self.sums[columns] = np.nan_to_num(self.sums[columns] + p)
+        if batch.missing:
+            self._expect_gaps()
+            self.absent[columns] += batch.absent()
+        if self.kind == "minmax":
+            self.low[columns] = np.minimum(self.low[columns], batch.extreme(np.minimum))
+            self.high[columns] = np.maximum(self.high[columns], batch.extreme(np.maximum))
+        else:
+            self.squares[columns] += q
+            if len(self.absent):
+                share = 1.0 - self.absent[columns] / self.count[0]
+                self.observed[columns] = np.maximum(share, _EPSILON)
+        self.refresh(columns)
+
+    def _expect_gaps(self) -> None:
+        if not len(self.absent):
+            self.absent, self.observed = np.zeros_like(self.sums), np.ones_like(self.sums)
+
+    def refresh(self, columns: RowIndex = slice(None)) -> None:
+        """Compute the pull from the sums, or from the range."""
+        if self.kind == "minmax":
+            self.pulls[columns] = self.low[columns] * self.gain(columns)
+            return
+        squares = self.squares[columns]
+        squares = np.where(squares > _LEAST, squares, np.inf)
+        if len(self.observed):
+            squares *= self.observed[columns]
+        self.pulls[columns] = self.sums[columns] / np.sqrt(squares)
+
+    def restart(self, columns: Ints) -> None:
+        """Forget some columns: they are then as if missing in all rows so far."""
+        if self.kind is None:
+            return
+        restart(self, self.learnt, columns, self.n_features)
+        self._expect_gaps()
+        self.absent[columns], self.observed[columns] = self.count[0], _EPSILON
+        self.refresh(columns)
+
+    def rearranged(self, source: Places) -> Self:
+        """The scale of other columns: see :func:`fires.core.declared.rearrange`."""
+        n = len(source)
+        fresh = SparseScale(self.kind, n)
+        fresh.absent, fresh.observed = np.zeros(n), np.ones(n)
+        other = rearrange(self, self.learnt, source, fresh, *(["pulls"] if self.learnt else []))
+        other.n_features = n
+        return other
+
+    def undo(self, gain: Floats) -> None:
+        """Go on with rows that are not multiplied by a gain any more before they come here."""
+        if self.kind is not None:
+            self.sums, self.squares = self.sums / gain, self.squares / gain**2
+            self.low, self.high = self.low / gain, self.high / gain
+            self.refresh()
+
+    def take_over(self, count: Floats, sums: Floats, **more: Floats) -> None:
+        """Go on from what is known of dense columns: squares, or low and high."""
+        every = np.broadcast_to(count, sums.shape)
+        self.count, self.batches, self.sums = np.full(1, every.max()), np.ones(1), sums
+        vars(self).update(more)
+        if len(count) > 1:
+            self.absent = self.count - every
+            self.observed = np.maximum(every / self.count, _EPSILON)
+        self.refresh()
+
+    def state(self) -> Arrays:
+        """Everything needed to go on, as arrays."""
+        return collect(self, self.learnt)[1]
+
+    def restore(self, arrays: Arrays) -> None:
+        """Go on from :meth:`state`; StateError if the arrays do not fit."""
+        restore(self, self.learnt, {}, arrays, {"J": self.n_features})
+        self.refresh()

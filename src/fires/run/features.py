@@ -1,0 +1,228 @@
+"""What was learnt, feature by feature or column by column, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.belief import Belief
+from fires.core.named import RunNames
+from fires.core.spreadsheets import csv_text
+from fires.core.types import Floats, Header, Json, Labels, Mask, Places
+from fires.core.weighting import rank
+from fires.models.linear import Linear
+from fires.run.totals import Change, RunTotals
+from fires.selectors.significance import above_noise
+
+if TYPE_CHECKING:
+    from fires.selectors.fires import FIRES
+
+
+class ByColumn:
+    """A selector as its users see it: one entry for each group of features.
+
+    Examples
+    --------
+    >>> from fires import FIRES
+    >>> X = np.random.default_rng(0).normal(size=(500, 3))
+    >>> selector = FIRES(1, groups=["town", "town", "age"]).fit(X, X[:, 1] > 0)
+    >>> seen = ByColumn(selector)
+    >>> seen.ranking_, seen.get_support()
+    (array([1, 2]), array([ True, False]))
+    """
+
+    def __init__(self, selector: FIRES) -> None:
+        self._selector = selector
+        groups = selector.groups_
+        assert groups is not None
+        self.groups = groups
+        belief = selector.group_belief()
+        self.importances_: Floats = belief.mu
+        self.uncertainties_: Floats = belief.sigma
+        self.first = np.unique(self.groups, return_index=True)[1]
+        self.weights_: Floats = selector.weights_[self.first]
+        self.ranking_ = rank(self.weights_)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._selector, name)
+
+    def get_support(self) -> Mask:
+        """Which groups are selected."""
+        support: Mask = self._selector.get_support()[self.first]
+        return support
+
+    def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        """The interval of each importance; that of several features together is not below 0."""
+        half_width = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * self.uncertainties_
+        several = np.bincount(self.groups) > 1
+        low = self.importances_ - half_width
+        return np.where(several, np.maximum(low, 0.0), low), self.importances_ + half_width
+
+    @property
+    def class_importances_(self) -> Floats:
+        """For each class, how much the groups matter for it."""
+        by_class = self._selector.class_importances_
+        several = np.bincount(self.groups) > 1
+        squares = np.array([np.bincount(self.groups, weights=row * row) for row in by_class])
+        return np.asarray(np.where(several, np.sqrt(squares), by_class[:, self.first]))
+
+
+def has_intervals(selector: FIRES) -> bool:
+    """Whether the uncertainty of an importance is a standard deviation."""
+    learns_by_bayes = getattr(selector, "update", None) == "bayes"
+    return learns_by_bayes and isinstance(selector.model_, str | Linear)
+
+
+def column_names(selector: FIRES, names: Sequence[str]) -> tuple[str, ...]:
+    """What the groups of a selector are called."""
+    columns = getattr(selector, "columns_", None)
+    if columns is not None and selector.groups is None:
+        return tuple(column.name for column in columns.used)
+    groups = selector.groups_
+    assert groups is not None
+    first = np.unique(groups, return_index=True)[1]
+    return tuple(names[place] for place in first.tolist())
+
+
+_AT_ONCE = 10_000
+
+Table: TypeAlias = dict[str, npt.NDArray[np.generic]]
+
+
+def feature_rows(
+    selector: FIRES,
+    names: Sequence[str],
+    totals: RunTotals,
+    columns: Places | None = None,
+) -> list[Header]:
+    """Features as plain values, best first."""
+    table = _feature_table(selector, names, totals, columns)
+    return [dict(zip(table, row, strict=True)) for row in _rows_of(table)]
+
+
+def features_csv(selector: FIRES, names: Sequence[str], totals: RunTotals) -> str:
+    """All features as CSV, with those at the end that were forgotten."""
+    table = _with_forgotten(_feature_table(selector, names, totals), names, totals)
+    return csv_text(table, _rows_of(table))
+
+
+def _feature_table(
+    selector: FIRES,
+    names: Sequence[str],
+    totals: RunTotals,
+    columns: Places | None = None,
+) -> Table:
+    """The columns of :func:`feature_rows`: a million features are too many for a dict each."""
+    share, absent = totals.share_selected, None
+    if isinstance(names, RunNames):
+        known = selector.feature_names_in_.tolist()
+        share = _padded(share, len(names))[names.places(known)]
+        names, absent = known, np.isin(known, selector.absent_)
+    seen: FIRES | ByColumn = selector
+    if getattr(selector, "groups_", None) is not None:  # what the user knows are columns
+        seen = by_column = ByColumn(selector)
+        columns = None if columns is None else np.unique(by_column.groups[columns])
+        names, share = column_names(selector, names), share[by_column.first]
+    ranking = seen.ranking_
+    order = np.argsort(ranking)
+    if columns is not None:
+        order = columns[np.argsort(ranking[columns])]
+    by_class = seen.class_importances_
+    low, high = seen.interval()
+    belief = Belief(seen.importances_, seen.uncertainties_)
+    above: Labels = above_noise(belief, len(by_class) if len(by_class) >= 3 else 1)
+    if not has_intervals(selector):
+        low = high = above = np.full(len(ranking), None)
+    table = {
+        "rank": ranking[order],
+        "feature": np.array([names[column] for column in order.tolist()], dtype=object),
+        "weight": seen.weights_[order],
+        "importance": seen.importances_[order],
+        "uncertainty": seen.uncertainties_[order],
+        "low": low[order],
+        "high": high[order],
+        "above_noise": above[order],
+        "selected": seen.get_support()[order],
+        "share_selected": share[order],
+    }
+    if absent is not None:
+        table["absent"] = absent[order]
+    by_class = by_class[:, order]
+    if len(by_class) >= 3:
+        # The class whose coefficient is the importance; by gradient, that is a mean of all.
+        own = by_class == table["importance"]
+        table["class"] = seen.classes_[
+            np.where(own.any(axis=0), own, np.abs(by_class)).argmax(axis=0)
+        ]
+    return table
+
+
+def _with_forgotten(table: Table, names: Sequence[str], totals: RunTotals) -> Table:
+    """With those columns at the end that came and went, and were forgotten."""
+    if not isinstance(names, RunNames):
+        return table
+    known = set(table["feature"].tolist())
+    gone = [place for place, name in enumerate(names) if name not in known]
+    if not gone:
+        return table
+    told: Table = {
+        "feature": np.array([names[place] for place in gone], dtype=object),
+        "selected": np.zeros(len(gone), dtype=bool),
+        "share_selected": _padded(totals.share_selected, len(names))[gone],
+        "absent": np.ones(len(gone), dtype=bool),
+    }
+    nothing = np.full(len(gone), None)
+    return {
+        name: np.append(column.astype(object), told.get(name, nothing))
+        for name, column in table.items()
+    }
+
+
+def _padded(values: Floats, n: int) -> Floats:
+    """With zeros for features that are not among those that were ever selected."""
+    return np.pad(values, (0, max(n - len(values), 0)))
+
+
+def _rows_of(table: Table) -> Iterator[tuple[Json, ...]]:
+    """The rows of a table of columns, as plain values, of which few are made at a time."""
+    for start in range(0, len(table["rank"]), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        yield from zip(*(column[part].tolist() for column in table.values()), strict=True)
+
+
+def alarm_rows(
+    selector: FIRES, names: Sequence[str], totals: RunTotals | None = None
+) -> list[Header]:
+    """The alarms of a run as plain values."""
+    changes = {} if totals is None else totals.changes.by_batch
+    known = selector.feature_names_in_ if isinstance(names, RunNames) else names
+    return [
+        alarm._asdict() | {"feature": known[alarm.feature]}
+        if alarm.feature is not None
+        else alarm._asdict() | _change_row(changes.get(alarm.batch), names)
+        for alarm in selector.alarms_
+    ]
+
+
+def twin_names(selector: FIRES, names: Sequence[str]) -> dict[str, list[str]]:
+    """Which selected feature stands for which others, by name."""
+
+    def called(feature: int | str) -> str:
+        return str(feature if isinstance(feature, str) else names[feature])
+
+    return {called(one): list(map(called, others)) for one, others in selector.twins_.items()}
+
+
+def _change_row(change: Change | None, names: Sequence[str]) -> Header:
+    if change is None:
+        return {}
+    return {
+        "left": list(dict.fromkeys(names[column] for column in change.left.tolist())),
+        "came": list(dict.fromkeys(names[column] for column in change.came.tolist())),
+        "before": change.before | {"batches": change.n_before},
+        "after": change.after | {"batches": change.n_after},
+    }

@@ -1,0 +1,433 @@
+"""The folder of a run: what it writes down while it goes on, and what later reports read."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from fires.core import files
+from fires.core.errors import InputError, StateError
+from fires.core.files import is_transient, make_folder, naming, remove_empty, replace_file
+from fires.core.named import RunNames
+from fires.core.saved_files import read_json
+from fires.core.spreadsheets import csv_text
+from fires.core.state import State
+from fires.core.types import Json
+from fires.evaluation.records import Step
+from fires.pipeline import OnlinePipeline
+from fires.run.checkpoints import FOLDER as CHECKPOINTS
+from fires.run.checkpoints import Checkpoints
+from fires.run.features import features_csv
+from fires.run.locking import FolderLock, was_held
+from fires.run.records import QUARANTINE, SNAPSHOTS, STEPS, TRANSFORMED, VERSION, RunRecords
+from fires.run.run import Run
+from fires.run.totals import RunTotals
+
+if TYPE_CHECKING:
+    from fires.columns.account import ColumnFacts
+    from fires.selectors.fires import FIRES
+
+
+REPORT = "report.html"
+"""The page of a run: part of its folder, though others write it."""
+
+_RUN, _OPTIONS, _NAMES = "run.json", "run.toml", "names.json"
+_FEATURES, _COLUMNS, _STATE = "features.csv", "columns.csv", "state.safetensors"
+_NUMBER = "[0-9]" * 12
+_MANIFEST = (
+    *(_RUN, _OPTIONS, _NAMES, STEPS, QUARANTINE, _FEATURES, _COLUMNS, _STATE, REPORT),
+    *(f"{folder}/{_NUMBER}.safetensors" for folder in (CHECKPOINTS, SNAPSHOTS)),
+    *(f"{TRANSFORMED}/part-{_NUMBER}.{ending}" for ending in ("parquet", "tmp")),
+    *(".fires-*.tmp", f"{CHECKPOINTS}/.fires-*.tmp", f"{SNAPSHOTS}/.fires-*.tmp"),
+)
+"""The files of a run, as patterns: the ``manifest`` in ``run.json``, before the first record."""
+_WITHIN = re.compile(r"(?!.*\*\*)[^/]*[^/.][^/]*(/[^/]*[^/.][^/]*)?")
+REPLACED, _MOVING = ".replaced", ".moving"
+"""Where an earlier run is until this one has saved something; and while it is moved there."""
+
+
+class RunFolder:
+    """Writes down a run while it goes on, so that it can be taken up again wherever it ended.
+
+    Before the first row:
+
+    - ``run.toml``: the options. ``run.json``: settings and versions, ``status`` "running".
+
+    While it goes on:
+
+    - ``names.json``: what the features are called. Where columns come and go, all that were met.
+    - ``steps.jsonl`` and ``snapshots/``: see :mod:`fires.run.records`.
+    - ``quarantine.ndjson``: the rows that could not be used, with reason and text.
+    - ``checkpoints/``: all that is needed to go on; the last two.
+    - ``transformed/``: the selected columns of all rows, if they were asked for.
+
+    When it ends:
+
+    - ``features.csv``: every feature with its rank, weight, importance, uncertainty, the ends of
+      the 95 % interval, whether it is above noise and selected, and the share of batches in which
+      it was. Where columns come and go also ``absent``: whether it has not come lately. One that
+      was forgotten has no numbers.
+    - ``columns.csv``: every column of the table, and what was done with it.
+    - ``state.safetensors``: the pipeline, selector and predictor, for :func:`fires.load`.
+    - ``run.json``: counts, timings and alarms too, ``status`` "ended" or "ended early".
+
+    Use it in a ``with`` statement. If nothing comes of the run, it is as it was before. While the
+    disk is full, the run goes on; what could not be written is tried again with each checkpoint.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        overwrite: bool = False,
+        resume: bool = False,
+        accept_loss: bool = False,
+    ) -> None:
+        self.path, self._resumed, self._accept_loss = path, resume, accept_loss
+        self._lost: list[str] = []
+        self._facts: Mapping[str, Json] = {}
+        is_run = _is_run(path)
+        if resume and not (path / _OPTIONS).exists():
+            why = "has no run.toml" if path.is_dir() else "is no folder"
+            raise InputError(f"{path} holds no run to go on with: it {why}")
+        if is_run and not (overwrite or resume):
+            raise InputError(
+                f"{path} holds {earlier_run(path / _RUN)}",
+                hint="give --overwrite to replace it, another folder, or --resume to go on with it",
+            )
+        if not (is_run or resume):
+            refuse_foreign(path)
+        self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
+        make_folder(path)
+        with naming(path):
+            self._lock = FolderLock(path)
+            _move(path / _MOVING, path)  # if a process was killed while it moved a run
+        self._checkpoints = Checkpoints(path)
+        self._began, self._keep = False, resume
+        # run.json and run.toml of a run that goes on, until more is saved
+        self._former: dict[str, bytes] = {}
+        self._late: dict[str, str] = {}
+        self._names: Sequence[str] = ()
+        self._n_named = 0
+        self.records: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.records is not None:
+            with suppress(OSError):  # a full disk was heard of before
+                self.records.close()
+        if self._began and not self._keep:
+            with suppress(OSError):  # the next process goes on with it
+                self._put_back()
+        for name, former in self._former.items():
+            with suppress(OSError):
+                replace_file(self.path / name, former)
+        self._lock.release()
+        remove_empty(*self._made)
+
+    def discard(self) -> None:
+        """Leave nothing of this run, unless it was taken up again."""
+        self._keep = self._resumed
+
+    # --- beginning --------------------------------------------------------------------------
+
+    def begin(self, options: str, facts: Mapping[str, Json], *, moved: bool = False) -> None:
+        """Write down what is to be done, before the first row."""
+        if self._resumed:
+            for name in (_RUN, _OPTIONS):
+                with suppress(FileNotFoundError):
+                    self._former[name] = (self.path / name).read_bytes()
+            for draft in self.path.rglob(".fires-*.tmp"):  # what a killed process was writing
+                files.remove(draft)
+        else:
+            self._set_aside()
+        self._began = True
+        if moved or not self._resumed:
+            self._write_soon(_OPTIONS, options)
+        self.note(facts)
+
+    def note(self, facts: Mapping[str, Json]) -> None:
+        """Write down what is known of the run while it goes on; ``facts`` as of :meth:`begin`."""
+        self._facts = facts
+        self._write_soon(_RUN, self._document("running", facts))
+
+    def newest_checkpoint(self) -> tuple[Checkpoint | None, list[str]]:
+        """The newest checkpoint that can be used."""
+        return self._checkpoints.newest(_checkpoint)
+
+    def start(self, names: Sequence[str], *, transform: str | None = None) -> None:
+        """Begin with the first row."""
+        self._names = names
+        self._write_names()
+        _move(self.path, None, "*/*")
+        self.records = RunRecords(self.path, names, transform=transform)
+
+    def go_on(
+        self, saved: Checkpoint, names: Sequence[str], *, transform: str | None = None
+    ) -> None:
+        """Go on after a checkpoint: what was written later is removed."""
+        self._names, self._n_named = names, len(names)
+        selected = saved.run.pipeline.selector.get_support(indices=True)
+        if isinstance(names, RunNames):
+            selected = np.sort(names.of_run(selected))
+        self.records = RunRecords(
+            self.path,
+            names,
+            saved.facts,
+            saved.run.totals,
+            selected,
+            transform=transform,
+            accept_loss=self._accept_loss,
+        )
+        self._lost = [*saved.facts.get("lost", ()), *self.records.lost]
+        if self._lost:
+            self._write_soon(_RUN, self._document("running", self._facts))
+        if self.records.lost:  # from here on, no more is lost
+            facts = self.records.saved() | {"lost": self._lost}
+            self._checkpoints.amend(saved.run.totals.n_batches, facts)
+
+    def add(self, step: Step, pipeline: OnlinePipeline) -> None:
+        """Write down one record, and what features are called that came with its batch."""
+        if len(self._names) > self._n_named:
+            self._write_names()
+        self.records.add(step, pipeline)
+
+    def _write_names(self) -> None:
+        """Before the first record that tells of them."""
+        self._n_named = len(self._names)
+        self._write_soon(_NAMES, json.dumps(list(self._names), ensure_ascii=False) + "\n")
+
+    def checkpoint(self, run: Run, bookmark: Mapping[str, Json] | None, **more: Any) -> None:
+        """Save all that is needed to go on after the last record."""
+        self._write_late()
+        header, arrays = run.saved()
+        header |= {"class": "Run", "records": VERSION, "lost": self._lost}
+        header |= self.records.saved() | {"bookmark": bookmark, **more}
+        with naming(self.path / CHECKPOINTS):
+            self._checkpoints.write(run.totals.n_batches, header, arrays)
+        self._is_saved()
+
+    # --- ending -----------------------------------------------------------------------------
+
+    def finish(
+        self,
+        pipeline: OnlinePipeline,
+        names: Sequence[str],
+        totals: RunTotals,
+        run: dict[str, Any],
+        columns: Sequence[ColumnFacts] = (),
+    ) -> None:
+        """Write what is known at the end."""
+        self._late.pop(_RUN, None)
+        self._write_late()
+        with naming(self.path / _STATE):
+            pipeline.save(self.path / _STATE)
+        self._write(_FEATURES, features_csv(pipeline.selector, names, totals))
+        if columns:
+            self._write(_COLUMNS, csv_text(columns[0], (row.values() for row in columns)))
+        status = "ended early" if run.get("ended_early") else "ended"
+        self._write(_RUN, self._document(status, run | totals.as_dict()))
+        self._is_saved()
+
+    def _is_saved(self) -> None:
+        self._former, self._keep = {}, True
+        aside = self.path / REPLACED
+        with suppress(OSError):
+            if aside.exists():
+                _move(aside, None)
+            if aside.exists():  # versions before have moved files that are not of a run
+                files.move(aside, self.path / f"replaced-{time.time_ns()}")
+
+    def _document(self, status: str, facts: Mapping[str, Json]) -> str:
+        """The text of ``run.json``."""
+        known = {"status": status, "records": VERSION, "manifest": _MANIFEST} | dict(facts)
+        known |= {"lost": self._lost} if self._lost else {}
+        return json.dumps(known, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def _write_soon(self, name: str, text: str) -> None:
+        """Write a file now or, if the disk is full, with the next checkpoint."""
+        self._late[name] = text
+        try:
+            self._write_late()
+        except OSError as error:
+            if not is_transient(error):
+                raise
+
+    def _write_late(self) -> None:
+        for name in list(self._late):
+            self._write(name, self._late[name])
+            del self._late[name]
+
+    def _write(self, name: str, text: str) -> None:
+        with naming(self.path / name):
+            # A file name may hold bytes that are no text.
+            replace_file(self.path / name, text.encode(errors="backslashreplace"))
+
+    def _set_aside(self) -> None:
+        """Keep an earlier run until this one has saved something."""
+        aside, moving = self.path / REPLACED, self.path / _MOVING
+        # If there is one, what is here has never saved anything.
+        try:
+            _move(self.path, None if aside.exists() else moving)
+            if moving.exists():
+                files.move(moving, aside)
+        except BaseException:
+            with suppress(OSError):
+                _move(moving, self.path)
+            raise
+
+    def _put_back(self) -> None:
+        aside, moving = self.path / REPLACED, self.path / _MOVING
+        _move(self.path, None)
+        if aside.exists():
+            files.move(aside, moving)
+        _move(moving, self.path)
+
+
+class Checkpoint(NamedTuple):
+    """Where a run can go on."""
+
+    run: Run
+    facts: dict[str, Any]
+
+
+def _checkpoint(state: State, path: Path) -> Checkpoint:
+    header, arrays = state
+    try:
+        return Checkpoint(Run.from_saved(header, arrays, str(path)), header)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
+        message = str(error) if isinstance(error, StateError) else repr(error)
+        raise StateError(f"{path} cannot be used ({message})") from error
+
+
+def refuse_one_class(selector: FIRES, column: str, folder: RunFolder | None) -> None:
+    """Raise an error at the end of a run whose target was always the same; nothing is left."""
+    classes = getattr(selector, "classes_", None)
+    if classes is not None and len(classes) == 1:
+        if folder is not None:
+            folder.discard()
+        raise InputError(
+            f"the target column {column} holds one value only, {classes.tolist()[0]!r}: "
+            "there is nothing to tell apart"
+        )
+
+
+def _is_run(path: Path) -> bool:
+    """Whether a folder holds a run, maybe damaged, or what a killed process has left of one."""
+    try:
+        facts = read_json(path / _RUN)
+        return isinstance(facts, dict) and not facts.keys().isdisjoint(("records", "settings"))
+    except InputError:
+        return True
+    except OSError:
+        begun = (path / _OPTIONS).exists() or (path / _MOVING).exists()
+        return begun or (was_held(path) and any(path.glob("[!.]*")))
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files of the run in a folder, its marks last: by its manifest, if it has a proper one."""
+    try:
+        listed = read_json(folder / _RUN)["manifest"]
+        if not isinstance(listed, list) or not all(map(_WITHIN.fullmatch, listed)):
+            listed = ()
+    except (OSError, ValueError, LookupError, TypeError):
+        listed = ()
+    found = [path for one in listed or _MANIFEST for path in folder.glob(one) if not path.is_dir()]
+    return sorted(found, key=lambda path: (path.name == _OPTIONS, path.name == _RUN))
+
+
+def _move(folder: Path, to: Path | None, which: str = "*") -> None:
+    """Move the files of the run in a folder, or remove them; whatever else is there stays."""
+    for file in _files(folder):
+        place = file.relative_to(folder)
+        if not place.match(which):
+            continue
+        if to is None:
+            files.remove(file)
+        else:
+            make_folder((to / place).parent)
+            files.move(file, to / place)
+        remove_empty(file.parent)
+    ours = folder.glob("*/") if folder.name in (REPLACED, _MOVING) else ()
+    remove_empty(*ours, folder)
+
+
+class OutFolder:
+    """Collects the files of a run, and puts them into place when all of them are written.
+
+    Until then they are in a folder ``.fires-*`` within; only a killed process leaves it behind.
+    Use it in a ``with`` statement.
+    """
+
+    def __init__(
+        self, path: Path, mark: str, others: Sequence[str] = (), *, overwrite: bool = False
+    ) -> None:
+        # A process that is killed while it puts files into place leaves its mark in its draft.
+        existing = (path / mark).exists() or any(path.glob(f".fires-*/{mark}"))
+        if taken := [] if existing else [name for name in others if (path / name).exists()]:
+            raise InputError(f"{path} holds {taken[0]} and no {mark}", hint="give another folder")
+        if not overwrite and (path / mark).exists():
+            raise InputError(
+                f"{path} holds {earlier_run(path / mark)}",
+                hint="give --overwrite to replace it, or another folder",
+            )
+        self.path, self._mark, self._others = path, mark, others
+        self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
+        make_folder(path)
+        with naming(path):
+            self._draft = files.draft_folder(".fires-", path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        files.remove_tree(self._draft)
+        files.remove_empty(*self._made)  # unless something has come of it
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file, which :meth:`publish` puts into place."""
+        with naming(self.path / name):
+            # A file name may hold bytes that are no text.
+            replace_file(self._draft / name, text.encode(errors="backslashreplace"))
+
+    def publish(self) -> None:
+        """Put all that was written into place, the mark last; nothing stays of an earlier run."""
+        for name in (self._mark, *self._others):
+            with naming(self.path / name):
+                files.remove(self.path / name)
+        for file in sorted(self._draft.iterdir(), key=lambda file: file.name == self._mark):
+            with naming(self.path / file.name):
+                files.move(file, self.path / file.name)
+
+
+def refuse_foreign(folder: Path, *marks: str) -> None:
+    """Raise an error if a folder holds files, and nothing that says that they are ours."""
+    # Where Spark keeps how far a stream was read stays, also if nothing came of the run.
+    existing = sorted({path.name for path in folder.glob("[!.]*")} - {"spark"})
+    if existing and not any((folder / mark).exists() for mark in marks):
+        what = f"{folder} holds {existing[0]} and no run of fires"
+        raise InputError(what, hint="give another folder")
+
+
+def earlier_run(mark: Path) -> str:
+    """Say what run a folder holds, as far as that can be read."""
+    try:
+        facts = read_json(mark)
+        first, *more = facts["settings"]["file"]
+        others = f" and {len(more):,} more" if more else ""
+        run = f"the run on {first}{others} of {facts['started']}"
+        if facts.get("status") == "running":
+            return f"{run}, which has not ended"
+        rows = facts["rows"] if "rows" in facts else facts["n_rows"]
+        return f"{run}, with {rows:,} rows"
+    except (OSError, ValueError, LookupError, TypeError):
+        return f"an earlier run ({mark.name})"

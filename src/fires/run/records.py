@@ -1,0 +1,325 @@
+"""What a run writes down while it goes on, for whoever looks at it: records of a fixed form.
+
+``steps.jsonl`` has one object a line for each batch:
+
+- ``index``, ``rows`` (so far), ``n_rows`` (of the batch), ``scores``, ``stability``,
+  ``seconds_select``, ``seconds_train``; ``baselines``: their scores; ``waited`` if the batch was
+  cut by time; ``alarms`` if there were any. See :class:`fires.evaluation.records.Step`.
+- ``selected``: the features selected after the batch, by their places in ``run.json``'s
+  ``features``; ``came`` and ``left`` where the set is another one than before.
+- ``importance`` and ``uncertainty`` of these features, in the same order, to six digits: in the
+  first 100 batches, in every tenth, and where the set changed or an alarm was raised.
+- ``missing``: missing values so far, if there were any.
+- ``present``: where columns come and go, how many were there in the window of the stability.
+
+``snapshots/INDEX.safetensors`` holds all features after a batch, or the first 10,000 by rank:
+arrays ``features`` (places), ``importance``, ``uncertainty``, ``rank`` (1 is the best) and
+``selected``; where columns are standardised also ``mean`` and ``deviation`` of their last rows,
+some 10,000. Its facts say how many ``classes`` there were so far. There are never more than 128: of
+the first 128 batches each, of the first 256 every second, and so on.
+
+What is written depends on the batches alone, not on time: a run that was killed and taken up again
+has the same records, but for the seconds.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core import files
+from fires.core.files import is_transient, naming
+from fires.core.named import Names, RunNames
+from fires.core.state import Arrays, read_state, write_state
+from fires.core.types import Floats, Header, Labels, Matrix, Places
+from fires.run.lines import LinesFile
+
+if TYPE_CHECKING:
+    from fires.evaluation.records import Step
+    from fires.pipeline import OnlinePipeline
+    from fires.run.totals import RunTotals
+    from fires.streams.table import Fault
+
+VERSION = 1
+"""Of the form of the records; in ``run.json`` as ``records``."""
+
+STEPS, QUARANTINE, SNAPSHOTS = "steps.jsonl", "quarantine.ndjson", "snapshots"
+_EACH, _EVERY = 100, 10
+_N_SNAPSHOTS = 128
+_MOST_FEATURES = 10_000
+
+
+def stride(index: int) -> int:
+    """Of how many batches one has a snapshot, when a run is at a batch.
+
+    Examples
+    --------
+    >>> [stride(index) for index in (0, 127, 128, 255, 256, 1000)]
+    [1, 1, 2, 2, 4, 8]
+    """
+    return 1 << (index // _N_SNAPSHOTS).bit_length()
+
+
+class Recorder:
+    """Turns steps into records."""
+
+    def __init__(self, folder: Path, before: Places, names: RunNames | None = None) -> None:
+        self._folder, self._names = folder / SNAPSHOTS, names
+        self._before = before
+        self._late: dict[int, tuple[dict[str, int], Arrays]] = {}
+
+    def row(self, step: Step, pipeline: OnlinePipeline) -> Header:
+        """The line of ``steps.jsonl`` for a step."""
+        row, selector = step.as_row(), pipeline.selector
+        changed = not np.array_equal(step.selected, self._before)
+        if changed:
+            row["came"] = np.setdiff1d(step.selected, self._before).tolist()
+            row["left"] = np.setdiff1d(self._before, step.selected).tolist()
+        self._before = step.selected
+        often = step.index < _EACH or step.index % _EVERY == 0
+        if len(step.selected) and (often or changed or step.alarms):
+            places = step.selected
+            if self._names is not None:
+                places = self._names.of_selector(places)
+            row["importance"] = _short(selector.importances_[places])
+            row["uncertainty"] = _short(selector.uncertainties_[places])
+        if pipeline.n_missing_:
+            row["missing"] = pipeline.n_missing_
+        return row
+
+    def snapshot(self, step: Step, pipeline: OnlinePipeline) -> None:
+        """Write a snapshot, if it is time for one, and remove those that are too many now."""
+        apart = stride(step.index)
+        if step.index % apart or not len(step.selected):
+            return
+        if apart > stride(step.index - 1) and step.index:
+            self._late = {index: late for index, late in self._late.items() if not index % apart}
+            for index, path in snapshots(self._folder.parent):
+                if index % apart:
+                    files.remove(path)
+        selector = pipeline.selector
+        ranking = selector.ranking_
+        features = np.arange(len(ranking))
+        if len(features) > _MOST_FEATURES:
+            features = np.sort(np.argpartition(ranking, _MOST_FEATURES)[:_MOST_FEATURES])
+        places = features if self._names is None else self._names.of_run(features)
+        arrays: Arrays = {
+            "features": places.astype(np.int32),
+            "importance": selector.importances_[features].astype(np.float32),
+            "uncertainty": selector.uncertainties_[features].astype(np.float32),
+            "rank": ranking[features].astype(np.int32),
+            "selected": np.isin(places, step.selected),
+        }
+        moments = pipeline.column_moments()
+        if moments is not None:
+            names = ("mean", "deviation")
+            arrays |= {name: of[features] for name, of in zip(names, moments, strict=True)}
+        facts = {"records": VERSION, "index": step.index, "rows": step.position.rows}
+        facts["classes"] = len(getattr(selector, "classes_", ()))
+        self._late[step.index] = facts, arrays
+        self.write()
+
+    def write(self) -> None:
+        """Write what is not written yet: it may be late, if the disk was full."""
+        for index in sorted(self._late):
+            files.make_folder(self._folder)
+            write_state(self._folder / f"{index:012d}.safetensors", *self._late[index])
+            del self._late[index]
+
+
+def snapshots(folder: Path) -> Iterator[tuple[int, Path]]:
+    """The snapshots in the folder of a run, in order."""
+    if (folder / SNAPSHOTS).is_dir():
+        for path in sorted((folder / SNAPSHOTS).glob("*.safetensors")):
+            if path.stem.isdigit():
+                yield int(path.stem), path
+
+
+def read_snapshot(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.generic]]]:
+    """What a snapshot holds.
+
+    Parameters
+    ----------
+    path : Path
+        One of :func:`snapshots`.
+
+    Returns
+    -------
+    facts, arrays : dict
+        ``index`` and ``rows``; and the arrays that the text above names.
+    """
+    return read_state(path)
+
+
+def _short(values: Floats) -> list[float | None]:
+    return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values.tolist()]
+
+
+_LONGEST_RAW = 100_000
+
+
+class RunRecords:
+    """Writes down a run batch by batch."""
+
+    def __init__(
+        self,
+        folder: Path,
+        names: Sequence[str],
+        saved: Mapping[str, Any] | None = None,
+        totals: RunTotals | None = None,
+        selected: Places | None = None,
+        *,
+        transform: str | None = None,
+        accept_loss: bool = False,
+    ) -> None:
+        lengths, known = (saved or {}).get("files", {}), (saved or {}).get("checksums", {})
+        n_batches, n_rows = (0, 0) if totals is None else (totals.n_batches, totals.n_rows)
+        before = np.empty(0, dtype=np.intp) if selected is None else selected
+        self._folder = folder
+        least = n_batches if accept_loss else None
+        lines = [
+            LinesFile(folder / name, lengths.get(name, 0), known.get(name), least)
+            for name in (STEPS, QUARANTINE)
+        ]
+        self._steps, self._bad = lines
+        self._bad_until = self._bad.length, self._bad.checksum
+        self.lost = [f"{file.path.name} {file.lost}" for file in lines if file.lost]
+        if lengths.get(SNAPSHOTS) and not any(snapshots(folder)):
+            self.lost.append(f"{SNAPSHOTS} of the first {n_batches:,} batches are gone")
+        open_names = names if isinstance(names, RunNames) else None
+        self._recorder = Recorder(folder, before, open_names)
+        for index, path in snapshots(folder):
+            if index >= n_batches:
+                files.remove(path)
+        self.transformed = None
+        if transform is not None:
+            self.transformed = Transformed(folder, names, transform)
+            self.transformed.cut_back(n_rows)
+
+    def quarantine(self, faults: Sequence[Fault]) -> None:
+        """Write down rows that could not be used."""
+        for fault in faults:
+            row: Header = {**(fault.where or {}), "line": fault.line}
+            row |= {"reason": fault.reason, "raw": fault.raw[:_LONGEST_RAW]}
+            if len(fault.raw) > _LONGEST_RAW:
+                row["raw_length"] = len(fault.raw)
+            self._bad.write(row)
+
+    def add(self, step: Step, pipeline: OnlinePipeline) -> None:
+        """Write down one record."""
+        row = self._recorder.row(step, pipeline)
+        if self.lost:
+            row["lost"], self.lost = self.lost, []
+        self._steps.write(row)
+        try:
+            with naming(self._folder / SNAPSHOTS):
+                self._recorder.snapshot(step, pipeline)
+        except OSError as error:
+            if not is_transient(error):  # else it is kept, and written later
+                raise
+        self._bad_until = (
+            self._bad.length,
+            self._bad.checksum,
+        )  # more may come before the next batch is whole
+
+    def flush(self) -> None:
+        """Let others see all records so far, if there is room."""
+        self._steps.show()
+        self._bad.show()
+
+    def saved(self) -> Header:
+        """Let all of it reach the disk."""
+        self._steps.flush(sync=True)
+        self._bad.flush(sync=True)
+        with naming(self._folder / SNAPSHOTS):
+            self._recorder.write()
+        if self.transformed is not None:
+            self.transformed.write()
+        n_shots, (length, checksum) = sum(1 for _ in snapshots(self._folder)), self._bad_until
+        return {
+            "files": {STEPS: self._steps.length, QUARANTINE: length, SNAPSHOTS: n_shots},
+            "checksums": {STEPS: self._steps.checksum, QUARANTINE: checksum},
+        }
+
+    def close(self) -> None:
+        """Write what is left, and close the files."""
+        try:
+            self._steps.close()
+        finally:
+            self._bad.close()
+
+
+TRANSFORMED = "transformed"
+_MOST_CELLS = 8_000_000
+
+
+class Transformed:
+    """Collects rows, reduced to the features that are selected once they were learnt from.
+
+    Each file ``part-ROW.parquet`` starts with the row of that number. Its columns are ``row``, the
+    target, and every feature that was selected in one of its batches; there is no value in the
+    rows of batches in which it was not. Values are those that the selector sees, before they are
+    scaled.
+    """
+
+    def __init__(self, folder: Path, names: Sequence[str], target: str) -> None:
+        self._folder, self._names, self._target = folder / TRANSFORMED, names, target
+        self._parts: list[tuple[int, Places, Floats, Labels]] = []
+        self._n_cells = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are so many rows that they should be written."""
+        return self._n_cells > _MOST_CELLS
+
+    def add(
+        self,
+        X: Matrix,
+        y: Labels,
+        stop: int,
+        selected: Places,
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        """Keep the rows of a batch."""
+        at = selected
+        if columns is not None:
+            at = Names(columns).places(self._names[place] for place in selected.tolist())
+            selected, at = selected[at >= 0], at[at >= 0]
+        some = X[:, at]
+        rows = some if isinstance(some, np.ndarray) else some.toarray()
+        self._parts.append((stop - len(y), selected, rows, y))
+        self._n_cells += rows.size
+
+    def write(self) -> None:
+        """Write what was kept to a file of its own."""
+        if not self._parts:
+            return
+        import polars as pl
+
+        frames = []
+        for first, selected, rows, y in self._parts:
+            columns = {"row": pl.Series(np.arange(first, first + len(y)), dtype=pl.Int64)}
+            columns[self._target] = pl.Series(y.tolist() if y.dtype.kind == "U" else y)
+            columns |= {
+                self._names[j]: pl.Series(rows[:, i]).fill_nan(None)
+                for i, j in enumerate(selected.tolist())
+            }
+            frames.append(pl.DataFrame(columns))
+        start = self._parts[0][0]
+        files.make_folder(self._folder)
+        path, content = self._folder / f"part-{start:012d}.parquet", io.BytesIO()
+        pl.concat(frames, how="diagonal").write_parquet(content)
+        with files.naming(path):
+            files.replace_file(path, content.getvalue())
+        self._parts, self._n_cells = [], 0
+
+    def cut_back(self, n_rows: int) -> None:
+        """Remove what was written of rows from a number on: they come again."""
+        for path in self._folder.glob("part-*.*"):
+            if path.suffix == ".tmp" or int(path.stem.removeprefix("part-")) >= n_rows:
+                files.remove(path)

@@ -1,0 +1,285 @@
+"""Running totals over the steps of a run: nothing grows with its length."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fires.core.errors import StateError
+from fires.core.state import Arrays, State, part_of, under
+from fires.core.types import Floats, Header, Label, Places
+from fires.evaluation.records import Step, WeightedMean, number_or_none, plain
+from fires.evaluation.scoring import Baseline, beats
+from fires.metrics.prediction import Scores
+from fires.metrics.stability import StabilityWindow
+from fires.predictors import Majority
+
+_COUNTS = ("n_batches", "n_rows", "seconds_select", "seconds_train")
+
+
+class RunTotals:
+    """What the steps of a run add up to.
+
+    Examples
+    --------
+    >>> from fires.streams.base import Position
+    >>> totals = RunTotals(3)
+    >>> for index, accuracy in enumerate([float("nan"), 0.5, 1.0]):
+    ...     scores, selected = {"accuracy": accuracy}, np.array([index])
+    ...     totals.add(Step(index, Position(10 * index), 10, scores, selected, 0.5, 0.0, 0.0))
+    >>> totals.n_rows, totals.scores, totals.share_selected
+    (30, {'accuracy': 0.75}, array([0.33333333, 0.33333333, 0.33333333]))
+    """
+
+    def __init__(self, n_features: int | None, recent: int = 100, window: int = 10) -> None:
+        self.whole: Scores | None = None
+        self.baselines: dict[str, Baseline] = {}
+        self.changes = Changes()
+        self.window = StabilityWindow(window, n_features)
+        self.n_batches = self.n_rows = 0
+        self.seconds_select = self.seconds_train = 0.0
+        self._times_selected = np.zeros(n_features or 0, dtype=np.int64)
+        self._is_open = n_features is None
+        self._stability = WeightedMean()
+        self._scores: dict[str, WeightedMean] = {}
+        self._recent: deque[tuple[dict[str, float], int]] = deque(maxlen=recent)
+
+    def add(self, step: Step) -> None:
+        """Count one step in, all rows of which have a label."""
+        self.n_batches += 1
+        self.n_rows += step.n_rows
+        self.seconds_select += step.seconds_select
+        self.seconds_train += step.seconds_train
+        if self._is_open:
+            n_more = int(step.selected.max(initial=-1)) + 1 - len(self._times_selected)
+            self._times_selected = np.pad(self._times_selected, (0, max(n_more, 0)))
+        self._times_selected[step.selected] += 1
+        self._stability.add(step.stability)
+        self._recent.append((step.scores, step.n_rows))
+        self.changes.add(step)
+        for name, value in step.scores.items():
+            self._scores.setdefault(name, WeightedMean()).add(value, step.n_rows)
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Each score over all rows: the total of :attr:`whole`, if it is there.
+
+        Without it, the mean over the steps, weighted by rows. Of accuracy and mae that is the same;
+        of r2, f1 and balanced accuracy it is not.
+        """
+        if self.whole is not None:
+            return self.whole.total
+        return {name: mean.value for name, mean in self._scores.items()}
+
+    @property
+    def recent_scores(self) -> dict[str, float]:
+        """The same over the last steps only."""
+        means = {name: WeightedMean() for name in self._scores}
+        for scores, n_rows in self._recent:
+            for name, value in scores.items():
+                means[name].add(value, n_rows)
+        return {name: mean.value for name, mean in means.items()}
+
+    @property
+    def beaten(self) -> dict[str, dict[str, bool]]:
+        """Which baselines the pipeline beats, by which scores: see :func:`beats`."""
+        if self.whole is None:
+            return {}
+        return {name: beats(self.whole, one.scores) for name, one in self.baselines.items()}
+
+    @property
+    def class_shares(self) -> dict[Label, float]:
+        """The share of rows of each class, if one of the baselines counts them."""
+        predictors = (one.predictor for one in self.baselines.values())
+        return next((one.shares for one in predictors if isinstance(one, Majority)), {})
+
+    @property
+    def stability(self) -> float:
+        """The mean stability of the windows in which it is defined."""
+        return self._stability.value
+
+    @property
+    def share_selected(self) -> Floats:
+        """The share of the batches after which each feature was selected.
+
+        Where features come and go, those behind the last one that was ever selected are left out.
+        """
+        return self._times_selected / max(self.n_batches, 1)
+
+    def saved(self) -> State:
+        """Everything there is to save."""
+        parts = {name: one.saved() for name, one in self.baselines.items()}
+        header: Header = {name: getattr(self, name) for name in _COUNTS} | {
+            "scores": None if self.whole is None else list(self.whole.names),
+            "stability": self._stability.sums,
+            "means": {name: mean.sums for name, mean in self._scores.items()},
+            "recent": list(self._recent),
+            "most_recent": self._recent.maxlen,
+            "open": self._is_open,
+            "changes": self.changes.as_json(),
+            "baselines": {name: part[0] for name, part in parts.items()},
+        }
+        arrays: Arrays = {"times_selected": self._times_selected.copy()}
+        arrays |= under("window", self.window.state())
+        arrays |= {} if self.whole is None else under("whole", self.whole.state())
+        for name, (_, learnt) in parts.items():
+            arrays |= under(name, learnt)
+        return header, arrays
+
+    @classmethod
+    def from_saved(cls, header: dict[str, Any], arrays: Arrays) -> RunTotals:
+        """The totals that gave this :meth:`saved`."""
+        times = arrays["times_selected"]
+        is_open = header.get("open", False)
+        totals = cls(None if is_open else len(times), header["most_recent"])
+        totals.window = StabilityWindow.from_state(part_of("window", arrays))
+        fits = is_open or totals.window.n_features == len(times)
+        if not fits or times.dtype != np.int64:
+            raise StateError("the totals of the run do not fit together")
+        for name in _COUNTS:
+            setattr(totals, name, header[name])
+        totals._times_selected = times
+        totals._stability = WeightedMean(*header["stability"])
+        totals._scores = {name: WeightedMean(*sums) for name, sums in header["means"].items()}
+        totals._recent.extend((scores, n_rows) for scores, n_rows in header["recent"])
+        totals.changes = Changes.from_json(header["changes"])
+        if (names := header["scores"]) is not None:
+            totals.whole = Scores.from_state(part_of("whole", arrays), names)
+            totals.baselines = {
+                name: Baseline.from_saved(part, part_of(name, arrays), names)
+                for name, part in header["baselines"].items()
+            }
+        return totals
+
+    def as_dict(self) -> Header:
+        """The totals as JSON values."""
+        beaten = self.beaten
+        baselines: dict[str, Header] = {
+            name: {"scores": plain(one.scores.total), "beaten": beaten[name]}
+            for name, one in self.baselines.items()
+        }
+        return {
+            "rows": self.n_rows,
+            "batches": self.n_batches,
+            "scores": plain(self.scores),
+            "baselines": baselines,
+            "class_shares": {str(label): share for label, share in self.class_shares.items()},
+            "stability": number_or_none(self.stability),
+            "seconds_select": self.seconds_select,
+            "seconds_train": self.seconds_train,
+        }
+
+
+WINDOW = 20
+"""How many batches before an alarm, and after it, are looked at."""
+
+_KEPT = 100  # alarms of a run that notes are kept of, the last ones
+_MEANS = ("accuracy", "mae")  # the mean over batches is that of all their rows
+
+
+@dataclass(eq=False)
+class Change:
+    """What is known about one alarm."""
+
+    selected_before: Places
+    selected_after: Places
+    before: dict[str, float]
+    after: dict[str, float]
+    n_before: int
+    n_after: int = 0
+
+    def as_json(self) -> Header:
+        """All of it, as JSON values."""
+        sets = ("selected_before", "selected_after")
+        return vars(self) | {name: getattr(self, name).tolist() for name in sets}
+
+    @classmethod
+    def from_json(cls, saved: dict[str, Any]) -> Change:
+        """What :meth:`as_json` wrote down."""
+        change = cls(**saved)
+        change.selected_before = np.array(change.selected_before, dtype=np.intp)
+        change.selected_after = np.array(change.selected_after, dtype=np.intp)
+        return change
+
+    @property
+    def left(self) -> Places:
+        """The features that are not selected any more."""
+        return np.setdiff1d(self.selected_before, self.selected_after)
+
+    @property
+    def came(self) -> Places:
+        """The features that were not selected before."""
+        return np.setdiff1d(self.selected_after, self.selected_before)
+
+
+class Changes:
+    """Follows the steps of a run, in bounded memory.
+
+    Examples
+    --------
+    >>> from fires.drift import Alarm
+    >>> from fires.streams.base import Position
+    >>> changes = Changes()
+    >>> for i, (accuracy, column) in enumerate([(0.9, 3), (0.9, 3), (0.5, 3), (0.8, 7)]):
+    ...     alarms = (Alarm(30, 2, None, 20.0),) if i == 2 else ()
+    ...     facts = {"accuracy": accuracy}, np.array([column]), 1.0, 0.0, 0.0, None, alarms
+    ...     changes.add(Step(i, Position(10 * i), 10, *facts))
+    >>> change = changes.by_batch[2]
+    >>> change.left, change.came, change.before, change.after
+    (array([3]), array([7]), {'accuracy': 0.9}, {'accuracy': 0.8})
+    """
+
+    def __init__(self) -> None:
+        self.by_batch: dict[int, Change] = {}
+        self._now: Change | None = None
+        self._recent: deque[tuple[dict[str, float], int]] = deque(maxlen=WINDOW)
+        self._selected: Places = np.empty(0, dtype=np.intp)
+
+    def add(self, step: Step) -> None:
+        """Follow one step."""
+        alarm = next((alarm for alarm in step.alarms if alarm.feature is None), None)
+        if alarm is not None:
+            sets = self._selected, step.selected
+            self._now = Change(*sets, self._means(), {}, n_before=len(self._recent))
+            self.by_batch[alarm.batch] = self._now
+            if len(self.by_batch) > _KEPT:
+                del self.by_batch[next(iter(self.by_batch))]
+            self._recent.clear()  # what comes now is measured against what came since
+        else:
+            self._recent.append((step.scores, step.n_rows))
+            if self._now is not None and self._now.n_after < WINDOW:
+                self._now.n_after += 1
+                self._now.selected_after, self._now.after = step.selected, self._means()
+        self._selected = step.selected
+
+    def as_json(self) -> Header:
+        """Everything there is to save, as JSON values; :meth:`from_json` takes it back."""
+        return {
+            "by_batch": [[batch, change.as_json()] for batch, change in self.by_batch.items()],
+            "follows": self._now is not None,
+            "recent": list(self._recent),
+            "selected": self._selected.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, saved: dict[str, Any]) -> Changes:
+        """What :meth:`as_json` wrote down."""
+        changes = cls()
+        for batch, change in saved["by_batch"]:
+            changes.by_batch[int(batch)] = Change.from_json(change)
+        if saved["follows"]:
+            changes._now = list(changes.by_batch.values())[-1]  # the last alarm is followed
+        changes._recent.extend((scores, n_rows) for scores, n_rows in saved["recent"])
+        changes._selected = np.array(saved["selected"], dtype=np.intp)
+        return changes
+
+    def _means(self) -> dict[str, float]:
+        """The scores of the steps since the last alarm, as far as they are looked at."""
+        means = {name: WeightedMean() for name in _MEANS}
+        for scores, n_rows in self._recent:
+            for name in means.keys() & scores.keys():
+                means[name].add(scores[name], n_rows)
+        return {name: mean.value for name, mean in means.items() if mean.value == mean.value}

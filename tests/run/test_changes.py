@@ -1,0 +1,81 @@
+"""What is noted about an alarm: who left, who came, and the score before and after."""
+
+import numpy as np
+import pytest
+
+from fires import FIRES
+from fires.drift import Alarm
+from fires.evaluation import prequential
+from fires.evaluation.records import Step
+from fires.predictors import Perceptron
+from fires.run.features import alarm_rows
+from fires.run.totals import WINDOW, Changes, RunTotals
+from fires.streams import DriftingFeatures
+from fires.streams.base import Position
+
+
+def step(index, accuracy, selected, *, alarm=False, feature=None, n_rows=10):
+    alarms = (Alarm(10 * index, index, feature, 20.0),) if alarm else ()
+    facts = {"accuracy": accuracy}, np.array(selected), 1.0, 0.0, 0.0
+    return Step(index, Position(10 * index), n_rows, *facts, alarms=alarms)
+
+
+def followed(steps):
+    changes = Changes()
+    for one in steps:
+        changes.add(one)
+    return changes.by_batch
+
+
+def test_an_alarm_is_measured_against_the_batches_around_it():
+    before = [step(i, 0.9 if i < 10 else 0.7, [1, 2]) for i in range(30)]
+    after = [step(31 + i, 0.6 if i < WINDOW else 0.1, [2, 5 + i]) for i in range(40)]
+    change = followed([*before, step(30, 0.2, [2, 4], alarm=True), *after])[30]
+    assert (change.n_before, change.n_after) == (WINDOW, WINDOW)
+    assert change.before == pytest.approx({"accuracy": 0.7})
+    assert change.after == pytest.approx({"accuracy": 0.6})
+    assert (change.left.tolist(), change.came.tolist()) == ([1], [5 + WINDOW - 1])
+
+
+def test_rows_weigh_and_what_was_not_tested_does_not_count():
+    tested = [step(0, np.nan, [1]), step(1, 0.5, [1], n_rows=30), step(2, 0.9, [1])]
+    change = followed([*tested, step(3, 0.1, [1], alarm=True)])[3]
+    assert change.before == pytest.approx({"accuracy": 0.6})
+    assert (change.after, change.n_after) == ({}, 0)
+
+
+def test_another_alarm_ends_the_first():
+    steps = [step(i, i / 10, [i], alarm=i in (2, 5)) for i in range(9)]
+    found = followed(steps)
+    assert (found[2].n_after, found[5].n_before, found[5].n_after) == (2, 2, 3)
+    assert found[2].after == found[5].before == pytest.approx({"accuracy": 0.35})
+
+
+def test_an_alarm_about_one_feature_is_none_about_all():
+    assert followed([step(0, 0.9, [1]), step(1, 0.9, [1], alarm=True, feature=3)]) == {}
+
+
+def test_memory_is_bounded_however_many_alarms_there_are():
+    found = followed(step(i, 0.5, [1], alarm=True) for i in range(1_000))
+    assert len(found) <= 100
+    assert max(found) == 999
+
+
+def test_a_drifting_stream_is_told_as_it_was():
+    stream = DriftingFeatures(6_000, n_features=20, n_relevant=3, random_state=0)
+    selector, totals, steps = FIRES(3), RunTotals(20), []
+    for one in prequential(stream, selector, Perceptron()):
+        totals.add(one)
+        steps.append(one)
+    (row,) = alarm_rows(selector, stream.schema.feature_names, totals)
+    at = row["batch"]
+    assert [len(one.alarms) for one in steps] == [int(one.index == at) for one in steps]
+    assert steps[at].as_row()["alarms"] == [selector.alarms_[0]._asdict()]
+    assert "alarms" not in steps[0].as_row()
+    old, new = stream.relevant_at(0), stream.relevant_at(5_999)
+    assert row["left"] == [f"x{j}" for j in np.setdiff1d(old, new)]
+    assert row["came"] == [f"x{j}" for j in np.setdiff1d(new, old)]
+    accuracy = [one.scores["accuracy"] for one in steps]
+    before, after = accuracy[at - 20 : at], accuracy[at + 1 : at + 21]
+    assert row["before"] == {"accuracy": pytest.approx(np.mean(before)), "batches": 20}
+    assert row["after"] == {"accuracy": pytest.approx(np.mean(after)), "batches": 20}
