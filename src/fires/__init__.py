@@ -17,33 +17,7 @@ if TYPE_CHECKING:
     from fires.loading import load as load
     from fires.metrics.stability import stability as stability
     from fires.pipeline import OnlinePipeline as OnlinePipeline
-    from fires.rivals.arriving.alpha_investing import AlphaInvesting as AlphaInvesting
-    from fires.rivals.arriving.fast_osfs import FastOSFS as FastOSFS
-    from fires.rivals.arriving.grafting import Grafting as Grafting
-    from fires.rivals.arriving.group_saola import GroupSAOLA as GroupSAOLA
-    from fires.rivals.arriving.leverage import LeverageScores as LeverageScores
-    from fires.rivals.arriving.osfs import OSFS as OSFS
-    from fires.rivals.arriving.saola import SAOLA as SAOLA
-    from fires.rivals.baselines import AllFeatures as AllFeatures
-    from fires.rivals.baselines import FixedFeatures as FixedFeatures
-    from fires.rivals.baselines import RandomFeatures as RandomFeatures
-    from fires.rivals.cancelout import CancelOut as CancelOut
-    from fires.rivals.chi_squared import ChiSquared as ChiSquared
-    from fires.rivals.from_model import FromModel as FromModel
-    from fires.rivals.fsds import FSDS as FSDS
-    from fires.rivals.rows.arow import AROW as AROW
-    from fires.rivals.rows.efs import EFS as EFS
-    from fires.rivals.rows.ftrl import FTRL as FTRL
-    from fires.rivals.rows.ofs import OFS as OFS
-    from fires.rivals.rows.ofs_partial import OFSPartial as OFSPartial
-    from fires.rivals.rows.petrun import PEtrun as PEtrun
-    from fires.rivals.rows.scw import SCW as SCW
-    from fires.rivals.screening import Screening as Screening
-    from fires.rivals.windows.incremental_permutation import (
-        IncrementalPermutation as IncrementalPermutation,
-    )
-    from fires.rivals.windows.window_refit import WindowRefit as WindowRefit
-    from fires.selectors.fires import FIRES as FIRES
+    from fires.rivals import *
     from fires.selectors.sharded import Sharded as Sharded
 
 _MODULES = {

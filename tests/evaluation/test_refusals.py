@@ -51,7 +51,7 @@ def test_a_label_that_the_predictor_cannot_take_up_changes_nothing(selector, pre
 def test_a_first_batch_of_one_class_is_not_learnt_by_half():
     X, _ = data()
     model = OnlinePipeline(FIRES(2), SGDClassifier(random_state=0))
-    with pytest.raises(ValueError, match="give them as classes="):
+    with pytest.raises(ValueError, match="pass them as classes="):
         model.partial_fit(X[:50], np.zeros(50, dtype=int))
     assert not hasattr(model.selector, "n_samples_seen_")
     model.partial_fit(X[:50], np.zeros(50, dtype=int), classes=[0, 1])
@@ -201,7 +201,7 @@ def test_mistakes_are_told_before_the_first_step():
 def test_classes_can_be_announced():
     X, y = data()
     stream, model = from_arrays(X, np.sort(y)), SGDClassifier(random_state=0)
-    with pytest.raises(ValueError, match="give them as classes="):
+    with pytest.raises(ValueError, match="pass them as classes="):
         list(prequential(stream, FIRES(2), model))
     steps = list(prequential(stream, FIRES(2), model, classes=[0, 1]))
     assert len(steps) == 4

@@ -279,8 +279,8 @@ def test_the_classes_of_the_first_batch_are_all_an_estimator_will_know():
     model.partial_fit(X[two], y[two])
     before = model.predict(X)
     message = (
-        r"GaussianNB has started with the classes \['ant', 'bee'\] and cannot add 'cat': give all "
-        r"of them with the first batch, as classes=\."
+        r"GaussianNB has started with the classes \['ant', 'bee'\] and cannot add 'cat': pass all "
+        r"of them as classes= to the first partial_fit\."
     )
     for classes in (None, ["ant", "bee", "cat"]):
         with pytest.raises(ValueError, match=message):
@@ -292,7 +292,7 @@ def test_the_classes_of_the_first_batch_are_all_an_estimator_will_know():
 def test_an_estimator_is_not_started_with_a_single_class():
     X, y = blobs(2)
     model = as_predictor(SGDClassifier(random_state=0))
-    with pytest.raises(ValueError, match=r"SGDClassifier must know all.*give them as class"):
+    with pytest.raises(ValueError, match=r"SGDClassifier must know all.*pass them as class"):
         model.partial_fit(X[y == 1], y[y == 1])
     model.partial_fit(X[y == 1], y[y == 1], classes=[0, 1])
     model.partial_fit(X[y == 0], y[y == 0])

@@ -90,7 +90,7 @@ def test_the_regulariser_in_numpy(seed, n):
 def test_weights_are_the_gates():
     for kind, wanted in (("sigmoid", 1 / (1 + np.exp(-W))), ("softmax", np.exp(W))):
         selector = CancelOut(1, gate=kind, hidden=()).partial_fit(np.eye(4), [0, 1, 0, 1])
-        selector._net_.theta["gates"] = torch.tensor(W)
+        selector._net_["theta.gates"] = torch.tensor(W)
         selector._seen_ = {}
         wanted = wanted / (wanted.sum() if kind == "softmax" else 1.0)
         assert_allclose(selector.weights_, wanted, rtol=1e-14)
@@ -227,16 +227,16 @@ def test_a_new_class_changes_nothing_for_the_others(selector):
     batches = list(stream(4))
     selector = learn(selector, [(X, NAMES[np.minimum(y, 1) * 2]) for X, y in batches])
     before = selector._net_
-    last = f"layer {len(selector.hidden)}"
+    last, gates = f"theta.layer {len(selector.hidden)}", "theta.gates"
     X, y = batches[0]
     # At this rate the step itself moves nothing worth the name.
     selector.set_params(learning_rate=1e-12).partial_fit(X, NAMES[y])
     after = selector._net_
     assert_array_equal(selector.classes_, NAMES)
-    assert after.theta[last].shape[1] == 3
-    assert_allclose(after.theta[last][:, [0, 2]], before.theta[last], atol=1e-10)
-    assert_allclose(after.theta[last][:, 1], 0.0, atol=1e-10)
-    assert_allclose(after.theta["gates"], before.theta["gates"], atol=1e-10)
+    assert after[last].shape[1] == 3
+    assert_allclose(after[last][:, [0, 2]], before[last], atol=1e-10)
+    assert_allclose(after[last][:, 1], 0.0, atol=1e-10)
+    assert_allclose(after[gates], before[gates], atol=1e-10)
 
 
 def test_a_stream_sorted_by_class_is_learnt():
@@ -250,7 +250,7 @@ def test_a_stream_sorted_by_class_is_learnt():
 def test_classes_given_are_all_there_will_be():
     ((X, y),) = stream(1)
     selector = clone(SELECTORS[0]).partial_fit(X, NAMES[np.minimum(y, 1)], classes=NAMES)
-    assert selector._net_.theta["bias 1"].shape == (3,)
+    assert selector._net_["theta.bias 1"].shape == (3,)
     with pytest.raises(ValueError, match="the label 'd', which is not in classes"):
         selector.partial_fit(X, np.full(len(X), "d"))
 

@@ -12,7 +12,7 @@ from sklearn.feature_selection import f_classif, f_regression
 
 import fires
 from fires import Screening
-from fires.rivals.counting import decay
+from fires.rivals.arrays import decay
 
 KINDS = {
     "dense": np.asarray,

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 
 from fires.core.batch import CheckedBatch
-from fires.core.classes import NO_CLASSES, Classes, Labels
+from fires.core.classes import NO_CLASSES, Classes, Codes, Labels
 from fires.core.estimators import learnt_state, take_up
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Floats, Matrix
@@ -23,7 +23,7 @@ class SklearnPredictor(Predictor):
 
     def __init__(self, estimator: BaseEstimator) -> None:
         self.estimator = estimator
-        if hasattr(estimator, "classes_"):  # it has learnt before
+        if self._has_started:
             self._label_index_ = Classes(np.asarray(estimator.classes_))
 
     @property
@@ -31,57 +31,71 @@ class SklearnPredictor(Predictor):
         """The estimator."""
         return self.estimator
 
+    @property
+    def takes_classes(self) -> bool:
+        """Whether the estimator learns classes, and has to know all of them beforehand."""
+        return "classes" in self._options
+
+    @property
+    def _options(self) -> Any:
+        return inspect.signature(self.estimator.partial_fit).parameters
+
+    @property
+    def _has_started(self) -> bool:
+        return hasattr(self.estimator, "classes_")
+
     def fresh(self) -> SklearnPredictor:
         """A clone of the estimator, which has learnt nothing."""
         return SklearnPredictor(clone(self.estimator))
 
     def foresee(self, y: Labels) -> None:
         """Know the labels that will come, before the first batch."""
-        if "classes" in inspect.signature(self.estimator.partial_fit).parameters:
+        if self.takes_classes:
             self._label_index_, _ = NO_CLASSES.take(y, None)
 
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from a batch."""
-        takes = inspect.signature(self.estimator.partial_fit).parameters
+        takes = self._options
         options: dict[str, Floats | Labels] = {}
-        X, y = batch.X, batch.y
+        X, y, label_index = batch.X, batch.y, self._label_index_
+        if "classes" in takes:
+            label_index, codes = self._all_classes(batch, expected)
+            y = label_index.labels[codes]
+            if not self._has_started:
+                options["classes"] = label_index.labels
         if "sample_weight" not in takes:
             X, y = repeated(X, y, batch.weight, type(self.estimator).__name__)
         elif batch.weight is not None:
             options["sample_weight"] = batch.weight
-        if "classes" in takes:
-            label_index = self._all_classes(batch, expected)
-            if not hasattr(self.estimator, "classes_"):
-                options["classes"] = label_index.labels
-            self._label_index_ = label_index
+        self._label_index_ = label_index
         self.estimator.partial_fit(X, y, **options)
 
     def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Raise an error if :meth:`learn` would refuse the batch; the estimator is not called."""
-        takes = inspect.signature(self.estimator.partial_fit).parameters
+        takes = self._options
         if "sample_weight" not in takes:
             repeated(batch.y, None, batch.weight, type(self.estimator).__name__)
         if "classes" in takes:
             self._all_classes(batch, expected)
 
-    def _all_classes(self, batch: CheckedBatch, expected: Classes) -> Classes:
+    def _all_classes(self, batch: CheckedBatch, expected: Classes) -> tuple[Classes, Codes]:
         """All classes: the estimator must know them from its first batch on."""
         name, before = type(self.estimator).__name__, self._known(expected)
-        label_index, _ = batch.labels(before)
+        label_index, codes = batch.labels(before)
         known = label_index.labels.tolist()
         if len(known) < 2:
             raise ValueError(
-                f"{name} must know all classes from its first batch on, which holds only "
-                f"{known[0]!r}: give them as classes=."
+                f"{name} must know all classes from its first batch on, which holds only one "
+                f"class, {known[0]!r}: pass them as classes=."
             )
-        if hasattr(self.estimator, "classes_") and len(before) < len(known):
+        if self._has_started and len(before) < len(known):
             started = before.labels.tolist()
             new = next(label for label in known if label not in started)
             raise ValueError(
-                f"{name} has started with the classes {started} and cannot add "
-                f"{new!r}: give all of them with the first batch, as classes=."
+                f"{name} has started with the classes {started} and cannot add {new!r}: "
+                "pass all of them as classes= to the first partial_fit."
             )
-        return label_index
+        return label_index, codes
 
     def predict(self, X: Matrix) -> Labels:
         """The label of each row."""

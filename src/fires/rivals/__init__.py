@@ -8,26 +8,54 @@ from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import StateError
 
+# For type checkers only, which find them here and in fires.
 if TYPE_CHECKING:
     from fires.core.state import Arrays
+    from fires.rivals.arriving.alpha_investing import AlphaInvesting as AlphaInvesting
+    from fires.rivals.arriving.grafting import Grafting as Grafting
+    from fires.rivals.arriving.leverage import LeverageScores as LeverageScores
+    from fires.rivals.arriving.osfs import OSFS as OSFS
+    from fires.rivals.arriving.osfs import FastOSFS as FastOSFS
+    from fires.rivals.arriving.saola import SAOLA as SAOLA
+    from fires.rivals.arriving.saola import GroupSAOLA as GroupSAOLA
+    from fires.rivals.baselines import AllFeatures as AllFeatures
+    from fires.rivals.baselines import FixedFeatures as FixedFeatures
+    from fires.rivals.baselines import RandomFeatures as RandomFeatures
+    from fires.rivals.cancelout import CancelOut as CancelOut
+    from fires.rivals.chi_squared import ChiSquared as ChiSquared
+    from fires.rivals.from_model import FromModel as FromModel
+    from fires.rivals.fsds import FSDS as FSDS
+    from fires.rivals.rows.efs import EFS as EFS
+    from fires.rivals.rows.ftrl import FTRL as FTRL
+    from fires.rivals.rows.ofs import OFS as OFS
+    from fires.rivals.rows.ofs import OFSPartial as OFSPartial
+    from fires.rivals.rows.ofs import PEtrun as PEtrun
+    from fires.rivals.rows.second_order import AROW as AROW
+    from fires.rivals.rows.second_order import SCW as SCW
+    from fires.rivals.screening import Screening as Screening
+    from fires.rivals.windows.incremental_permutation import (
+        IncrementalPermutation as IncrementalPermutation,
+    )
+    from fires.rivals.windows.window_refit import WindowRefit as WindowRefit
+    from fires.selectors.fires import FIRES as FIRES
 
 # Every method, by name, and the module it is in. Only these can be saved and loaded.
 REGISTRY = {
     "FIRES": "selectors.fires",
     "AlphaInvesting": "rivals.arriving.alpha_investing",
-    "FastOSFS": "rivals.arriving.fast_osfs",
+    "FastOSFS": "rivals.arriving.osfs",
     "Grafting": "rivals.arriving.grafting",
-    "GroupSAOLA": "rivals.arriving.group_saola",
+    "GroupSAOLA": "rivals.arriving.saola",
     "LeverageScores": "rivals.arriving.leverage",
     "OSFS": "rivals.arriving.osfs",
     "SAOLA": "rivals.arriving.saola",
-    "AROW": "rivals.rows.arow",
+    "AROW": "rivals.rows.second_order",
     "EFS": "rivals.rows.efs",
     "FTRL": "rivals.rows.ftrl",
     "OFS": "rivals.rows.ofs",
-    "OFSPartial": "rivals.rows.ofs_partial",
-    "PEtrun": "rivals.rows.petrun",
-    "SCW": "rivals.rows.scw",
+    "OFSPartial": "rivals.rows.ofs",
+    "PEtrun": "rivals.rows.ofs",
+    "SCW": "rivals.rows.second_order",
     "AllFeatures": "rivals.baselines",
     "FixedFeatures": "rivals.baselines",
     "RandomFeatures": "rivals.baselines",

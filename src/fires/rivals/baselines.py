@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -13,16 +14,20 @@ from fires.core.declared import Array, Declared, Random
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, plain
 from fires.core.types import Floats, Places, Seed
-from fires.selectors.base import OnlineSelector
+from fires.rivals.base import Rival, settings
 
 
-class _Baseline(OnlineSelector):
+@settings
+class _Baseline(Rival):
     """A selector whose weights do not depend on the data; y is ignored."""
+
+    missing: str = "ignore"
+    batch_size: int = 100
 
     _supervised = False
     _learnt: ClassVar[Declared] = {"weights": Array("J", low=0.0, high=1.0)}
 
-    _weights_: Floats
+    _weights_: Floats = field(init=False)
 
     def _weights(self) -> Floats:
         return self._weights_.copy()
@@ -31,6 +36,7 @@ class _Baseline(OnlineSelector):
         """Nothing was learnt."""
 
 
+@settings
 class AllFeatures(_Baseline):
     """Selects every feature: the baseline that shows what selection costs or gains.
 
@@ -49,17 +55,14 @@ class AllFeatures(_Baseline):
     array([0, 1, 2])
     """
 
-    def __init__(self, *, missing: str = "ignore", batch_size: int = 100) -> None:
-        self.missing = missing
-        self.batch_size = batch_size
-
     def _resolve_k(self) -> int:
         return self.n_features_in_
 
-    def _learn(self, batch: CheckedBatch) -> None:
+    def _start(self, batch: CheckedBatch) -> None:
         self._weights_ = np.ones(self.n_features_in_)
 
 
+@settings
 class RandomFeatures(_Baseline):
     """Selects features at random: the baseline that a selector has to beat.
 
@@ -89,36 +92,29 @@ class RandomFeatures(_Baseline):
     (2, True)
     """
 
+    n_features_to_select: int | float = field(default=10, kw_only=False)
+    redraw: bool = False
+    random_state: Seed = None
+
     _learnt: ClassVar[Declared] = {**_Baseline._learnt, "rng": Random()}
 
-    _rng_: np.random.Generator
-
-    def __init__(
-        self,
-        n_features_to_select: int | float = 10,
-        *,
-        redraw: bool = False,
-        random_state: Seed = None,
-        missing: str = "ignore",
-        batch_size: int = 100,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.redraw = redraw
-        self.random_state = random_state
-        self.missing = missing
-        self.batch_size = batch_size
+    _rng_: np.random.Generator = field(init=False)
 
     def _check_parameters(self) -> None:
         check_choice("redraw", self.redraw, (True, False), "True or False")
         check_seed(self.random_state)
 
+    def _start(self, batch: CheckedBatch) -> None:
+        self._rng_ = generator(self.random_state, "random features")
+        self._weights_ = self._rng_.random(self.n_features_in_)
+
     def _learn(self, batch: CheckedBatch) -> None:
-        if not hasattr(self, "_rng_"):
-            self._rng_ = generator(self.random_state, "random features")
-        if self.redraw or not hasattr(self, "_weights_"):
+        if self.redraw and self._started_:
             self._weights_ = self._rng_.random(self.n_features_in_)
+        super()._learn(batch)
 
 
+@settings
 class FixedFeatures(_Baseline):
     """Selects a given set of features: an expert's choice, or the truth where it is known.
 
@@ -141,22 +137,14 @@ class FixedFeatures(_Baseline):
     array(['size'], dtype=object)
     """
 
-    def __init__(
-        self,
-        features: Sequence[int | str] | int | str = (),
-        *,
-        missing: str = "ignore",
-        batch_size: int = 100,
-    ) -> None:
-        self.features = features
-        self.missing = missing
-        self.batch_size = batch_size
+    features: Sequence[int | str] | int | str = field(default=(), kw_only=False)
 
     def _resolve_k(self) -> int:
         # The first batch calls this before the features have been looked up.
-        return int(self._weights_.sum()) if hasattr(self, "_weights_") else 1
+        return int(self._weights_.sum()) if self._started_ else 1
 
     def _learn(self, batch: CheckedBatch) -> None:
+        super()._learn(batch)
         weights = np.zeros(self.n_features_in_)
         weights[self._places()] = 1.0
         self._weights_ = weights
@@ -166,7 +154,7 @@ class FixedFeatures(_Baseline):
         if not wanted:
             raise ValueError("features must hold at least one name or index; got none.")
         if all(isinstance(one, str) for one in wanted):
-            names = getattr(self, "feature_names_in_", None)
+            names = self._known_names()
             if names is None:
                 raise ValueError(
                     f"features holds names such as {wanted[0]!r}, but the columns of X have none: "

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
-from fires.core.classes import are_numbers, encode
+from fires.core.classes import encode
 from fires.core.declared import Array, Declared, Value
 from fires.core.optional import require
 from fires.core.randomness import check_seed, generator
-from fires.core.settings import check_choice, check_number, is_count, plain
+from fires.core.settings import check_choice, check_count, check_number, is_count, plain
 from fires.core.state import Arrays, State, part_of, under
-from fires.core.types import Estimator, Floats, Header, Labels, Matrix, Places, Seed
-from fires.core.validation import as_numbers
+from fires.core.types import Floats, Header, Labels, Places, Seed
 from fires.models.likelihoods import log_likelihood_of
 from fires.models.parameters import LOG_NOISE
 from fires.models.target import NumberTarget
-from fires.selectors.base import OnlineSelector
+from fires.rivals.arrays import as_dense, filled
+from fires.rivals.base import TargetSelector, settings, weights_or_ones
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from fires.models.base import BaseModel
 
 Tensors = dict[str, "Tensor"]
 
@@ -36,31 +32,12 @@ Tensors = dict[str, "Tensor"]
 # (0.999): otherwise one extreme batch would slow down learning for thousands of batches.
 _KEEP_SLOPE, _KEEP_SQUARE = 0.9, 0.99
 _EPS = 1e-8
-
-
+# The parameters, and Adam's running means of their gradient and of its square.
 _PARTS = ("theta", "slope", "square")
-_N_STEPS = Value(int, low=0, high=2**53)
 
 
-@dataclass(frozen=True)
-class Net:
-    """Everything a step changes, as tensors by name. A step makes a new ``Net``."""
-
-    theta: Tensors
-    slope: Tensors  # Adam's running mean of the gradient
-    square: Tensors  # and of its square
-    n_steps: int
-
-    def changed(self, change: Callable[[str, Tensor], Tensor]) -> Net:
-        """A copy with every tensor replaced."""
-        theta, slope, square = (
-            {name: change(name, tensor) for name, tensor in part.items()}
-            for part in (self.theta, self.slope, self.square)
-        )
-        return Net(theta, slope, square, self.n_steps)
-
-
-class CancelOut(OnlineSelector):
+@settings
+class CancelOut(TargetSelector):
     r"""Features ranked by learnt gates in front of a neural net (Borisov et al., ICANN 2019).
 
     Every feature passes a gate before it meets the net, :math:`x \circ g(w)`, and gates and net
@@ -149,128 +126,96 @@ class CancelOut(OnlineSelector):
     array([3, 5])
     """
 
+    hidden: tuple[int, ...] = (100,)
+    gate: str = "sigmoid"
+    gate_init: float = 1.0
+    variance_bonus: float = 0.002
+    l1_penalty: float = 0.001
+    learning_rate: float = 0.01
+    n_epochs: int = 1
+    device: str = "cpu"
+    random_state: Seed = None
+
     _weights_repeat_rows = True
-    _learnt: ClassVar[Declared] = {"numeric": Value(bool)}
-    _for_numbers = "say target='numbers'."
+    _learnt: ClassVar[Declared] = {
+        **TargetSelector._learnt,
+        "n_steps": Value(int, low=0, high=2**53),
+    }
 
-    _net_: Net
-    _target_: NumberTarget
-    _numeric_: bool
-
-    def __init__(
-        self,
-        n_features_to_select: int | float = 10,
-        *,
-        hidden: tuple[int, ...] = (100,),
-        gate: str = "sigmoid",
-        gate_init: float = 1.0,
-        variance_bonus: float = 0.002,
-        l1_penalty: float = 0.001,
-        learning_rate: float = 0.01,
-        n_epochs: int = 1,
-        target: str = "auto",
-        device: str = "cpu",
-        missing: str = "ignore",
-        batch_size: int = 100,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.hidden = hidden
-        self.gate = gate
-        self.gate_init = gate_init
-        self.variance_bonus = variance_bonus
-        self.l1_penalty = l1_penalty
-        self.learning_rate = learning_rate
-        self.n_epochs = n_epochs
-        self.target = target
-        self.device = device
-        self.missing = missing
-        self.batch_size = batch_size
-        self.random_state = random_state
+    _net_: Tensors = field(init=False)  # each name begins with one of _PARTS
+    _n_steps_: int = field(init=False)
+    _target_: NumberTarget = field(init=False)
 
     def _weighting(self) -> tuple[Hashable, ...]:
         return (self.gate,)
 
     def _weights(self) -> Floats:
-        weights: Floats = gates(self._net_.theta["gates"], self.gate).cpu().numpy()
+        weights: Floats = gates(self._net_["theta.gates"], self.gate).cpu().numpy()
         return weights
 
     # --- learning ---------------------------------------------------------------------------
 
+    def _start(self, batch: CheckedBatch) -> None:
+        super()._start(batch)
+        self._target_, self._n_steps_ = NumberTarget(scaled=True), 0
+
     def _learn(self, batch: CheckedBatch) -> None:
-        self._check_parameters()
-        y, rows = batch.y, _dense(batch.X, batch.n_missing > 0)
-        assert y is not None
-        w = np.ones(len(rows)) if batch.weight is None else batch.weight
-        started = hasattr(self, "_net_")
-        if not started:
-            self._numeric_ = are_numbers(y, batch.classes, self.target)
-            self._target_ = NumberTarget(scaled=True)
-        if self._numeric_:
-            if batch.classes is not None:
-                raise ValueError("classes is for class labels; this selector learns numbers.")
-            y = as_numbers(y, "CancelOut")
-            goal, before, n_outputs = self._target_.look(y, w)[0][0], None, 0
-        else:
-            goal, before = self._take_whole_labels(batch)
-            n_outputs = len(self.classes_)
-        with self._started(n_outputs) as net:
-            if before is not None and len(before) < n_outputs:
+        is_first = not self._started_
+        super()._learn(batch)
+        X = np.ascontiguousarray(filled(as_dense(batch.X), batch.n_missing > 0))
+        w = weights_or_ones(batch)
+        y, before = self._goal(batch)
+        goal = self._target_.look(y, w)[0][0] if self._numeric_ else y
+        rng = generator(self.random_state if is_first else 0, "cancelout")
+        drawn = rng.bit_generator.state
+        try:
+            if is_first:
+                net = self._fresh((*self.hidden, self._sizes()["T"]), rng)
+            else:  # the net may have been loaded, or ``device`` may have changed
+                net = {name: tensor.to(self.device) for name, tensor in self._net_.items()}
+            if before is not None:
                 net = with_classes(net, before, self.classes_)
-            if n_outputs != 1:
-                net = self._steps(net, rows, goal, w / w.sum())
-            self._net_ = net
+            if self._numeric_ or len(self.classes_) > 1:
+                net = self._steps(net, X, goal, w / w.sum())
+        except BaseException:
+            rng.bit_generator.state = drawn
+            raise
+        self._net_ = net
         if self._numeric_:
             self._target_.count(y, w)
 
-    def _restart_features(self, columns: Places) -> None:
-        net, device = self._net_, self.device
-        widths = [net.theta[f"bias {layer}"].shape[0] for layer in range(_n_layers(net.theta))]
-        sizes, rng = (self.n_features_in_, *widths), np.random.default_rng(net.n_steps)
-        new = fresh(sizes, self.gate_init, self._numeric_, rng, device)
-        parts = {}
-        for part in _PARTS:
-            tensors = {name: tensor.clone() for name, tensor in getattr(net, part).items()}
-            for name in ("gates", "layer 0"):  # those with a row for each feature
-                tensors[name][columns] = getattr(new, part)[name][columns].to(tensors[name].device)
-            parts[part] = tensors
-        self._net_ = Net(**parts, n_steps=net.n_steps)
+    def _fresh(self, widths: tuple[int, ...], rng: np.random.Generator) -> Tensors:
+        """A new net: gates equally open, random hidden layers, last layer 0."""
+        torch = require("torch", "CancelOut")
+        theta: dict[str, Floats] = {"gates": np.full(self.n_features_in_, float(self.gate_init))}
+        for layer, (n_in, n_out) in enumerate(pairwise((self.n_features_in_, *widths))):
+            spread = np.sqrt(2.0 / n_in) if layer < len(widths) - 1 else 0.0
+            theta[f"layer {layer}"] = spread * rng.normal(size=(n_in, n_out))
+            theta[f"bias {layer}"] = np.zeros(n_out)
+        if self._numeric_:
+            theta[LOG_NOISE] = np.zeros(1)
+        return {
+            f"{part}.{name}": torch.tensor(value * (part == "theta"), device=self.device)
+            for part in _PARTS
+            for name, value in theta.items()
+        }
 
-    @contextmanager
-    def _started(self, n_outputs: int) -> Iterator[Net]:
-        """The net so far, or a fresh one. On an error, the random numbers it used are put back."""
-        if hasattr(self, "_net_"):
-            # The net may have been loaded, or ``device`` may have changed.
-            yield self._net_.changed(lambda _, tensor: tensor.to(self.device))
-            return
-        rng = generator(self.random_state, "cancelout")
-        before = rng.bit_generator.state
-        try:
-            sizes = (self.n_features_in_, *self.hidden, max(n_outputs, 1))
-            yield fresh(sizes, self.gate_init, n_outputs == 0, rng, self.device)
-        except BaseException:
-            rng.bit_generator.state = before
-            raise
-
-    def _steps(self, net: Net, X: Floats, y: Labels, share: Floats) -> Net:
+    def _steps(self, net: Tensors, X: Floats, y: Labels, share: Floats) -> Tensors:
         """The net after its steps on one batch; ``share`` weighs the rows and sums to 1."""
         torch = require("torch", "CancelOut")
-        place = {"device": self.device, "dtype": torch.float64}
-        codes = {} if self._numeric_ else {"dtype": torch.int64}
         with torch.inference_mode(False):
-            batch = (
-                torch.tensor(X, **place),
-                torch.tensor(y, **(place | codes)),
-                torch.tensor(share, **place),
-            )
+            batch = [torch.tensor(part, device=self.device) for part in (X, y, share)]
         for _ in range(self.n_epochs):
             # The caller's torch code may have switched gradients off.
             with torch.inference_mode(False), torch.enable_grad():
-                theta = {name: t.clone().requires_grad_() for name, t in net.theta.items()}
+                theta = {name: t.clone().requires_grad_() for name, t in _theta(net).items()}
                 slopes = torch.autograd.grad(self._loss(theta, *batch), list(theta.values()))
-            net = adam(net, dict(zip(theta, slopes, strict=True)), self.learning_rate)
+            self._n_steps_ += 1
+            net = adam(
+                net, dict(zip(theta, slopes, strict=True)), self._n_steps_, self.learning_rate
+            )
         # If a slope was not finite in any step, the running squares are not finite either.
-        if not all(t.isfinite().all() for t in (*net.theta.values(), *net.square.values())):
+        if not all(tensor.isfinite().all() for tensor in net.values()):
             raise ValueError(
                 "X or a setting is so large that a step would overflow: rescale X, or take a "
                 "smaller learning_rate."
@@ -284,11 +229,20 @@ class CancelOut(OnlineSelector):
             regulariser(w, float(self.variance_bonus), float(self.l1_penalty)) - share @ likelihood
         )
 
+    def _restart_features(self, columns: Places) -> None:
+        n_layers = _n_layers(_theta(self._net_))
+        widths = tuple(len(self._net_[f"theta.bias {layer}"]) for layer in range(n_layers))
+        fresh = self._fresh(widths, np.random.default_rng(self._n_steps_))
+        self._net_ = {name: tensor.clone() for name, tensor in self._net_.items()}
+        for part in _PARTS:
+            for name in (f"{part}.gates", f"{part}.layer 0"):  # those with a row for each feature
+                tensor = self._net_[name]
+                tensor[columns] = fresh[name][columns].to(tensor.device)
+
     def _check_parameters(self) -> None:
         torch = require("torch", "CancelOut")
+        super()._check_parameters()
         check_choice("gate", self.gate, ("sigmoid", "softmax"))
-        check_choice("target", self.target, ("auto", "classes", "numbers"))
-        check_choice("missing", self.missing, ("ignore", "error"))
         check_choice("device", self.device, ("cpu", "cuda"))
         if self.device == "cuda" and not torch.cuda.is_available():
             raise ValueError("device='cuda', but torch sees no GPU on this machine.")
@@ -296,8 +250,7 @@ class CancelOut(OnlineSelector):
         check_number("variance_bonus", self.variance_bonus, ends="[)")
         check_number("l1_penalty", self.l1_penalty, ends="[)")
         check_number("learning_rate", self.learning_rate)
-        if not is_count(self.n_epochs):
-            raise ValueError(f"n_epochs must be a positive integer; got {self.n_epochs!r}.")
+        check_count("n_epochs", self.n_epochs)
         listed = isinstance(self.hidden, (tuple, list))
         if not listed or not all(is_count(n) for n in self.hidden):
             raise ValueError(
@@ -314,28 +267,26 @@ class CancelOut(OnlineSelector):
         return [plain(n) for n in value] if isinstance(value, (tuple, list)) else plain(value)
 
     def _state(self) -> State:
-        arrays = under("target", self._target_.state())
-        for part in _PARTS:
-            tensors = getattr(self._net_, part)
-            arrays |= under(part, {name: tensor.cpu().numpy() for name, tensor in tensors.items()})
-        return super()._state()[0] | {"n_steps": self._net_.n_steps}, arrays
+        tensors = {name: tensor.cpu().numpy() for name, tensor in self._net_.items()}
+        return super()._state()[0], tensors | under("target", self._target_.state())
 
-    def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
+    def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
         torch = require("torch", "CancelOut")
         super()._restore(header, arrays, model)
         self._target_ = NumberTarget(scaled=True)
         self._target_.restore(part_of("target", arrays))
-        sizes = self._sizes()
-        sizes["T"] = 1 if self._numeric_ else sizes["K"]
-        declared = net_declared(_n_layers(part_of("theta", arrays)), self._numeric_)
-        parts: dict[str, Tensors] = {}
-        for part in _PARTS:
-            found = part_of(part, arrays)
-            parts[part] = {
-                name: torch.tensor(each.read(name, header, found, sizes), device="cpu")
-                for name, each in declared.items()
-            }
-        self._net_ = Net(**parts, n_steps=_N_STEPS.read("n_steps", header, arrays, sizes))
+        n_layers, sizes = _n_layers(part_of("theta", arrays)), self._sizes()
+        widths = ["J", *(f"H{layer}" for layer in range(1, n_layers)), "T"]
+        declared = {"gates": Array("J")} | ({LOG_NOISE: Array(1)} if self._numeric_ else {})
+        for layer, (n_in, n_out) in enumerate(pairwise(widths)):
+            declared |= {f"layer {layer}": Array(n_in, n_out), f"bias {layer}": Array(n_out)}
+        self._net_ = {
+            f"{part}.{name}": torch.tensor(
+                declared[name].read(f"{part}.{name}", header, arrays, sizes), device="cpu"
+            )
+            for part in _PARTS
+            for name in declared
+        }
 
 
 # --- the formula ----------------------------------------------------------------------------
@@ -353,87 +304,44 @@ def regulariser(w: Tensor, variance_bonus: float, l1_penalty: float) -> Tensor:
     return value - variance_bonus * scaled.var() if len(w) > 1 else value
 
 
-def scores(theta: Mapping[str, Tensor], X: Tensor) -> Tensor:
-    """The outputs of the net for features that have passed the gates.
-
-    Parameters
-    ----------
-    theta : mapping of str to Tensor
-        The parameters of the net.
-    X : Tensor (n_rows, n_features)
-        Features after the gates.
-
-    Returns
-    -------
-    Tensor (n_rows, n_outputs)
-    """
+def scores(theta: Tensors, X: Tensor) -> Tensor:
+    """The outputs of the net for features that have passed the gates."""
     for layer in range(_n_layers(theta)):
         nodes = X.relu() if layer else X
         X = nodes @ theta[f"layer {layer}"] + theta[f"bias {layer}"]
     return X
 
 
-def _n_layers(theta: Mapping[str, Tensor | npt.NDArray[np.generic]]) -> int:
+def _theta(net: Tensors) -> Tensors:
+    return {n.removeprefix("theta."): t for n, t in net.items() if n.startswith("theta.")}
+
+
+def _n_layers(theta: Mapping[str, Any]) -> int:
     return sum(name.startswith("bias") for name in theta)
 
 
-def net_declared(n_layers: int, numeric: bool) -> Declared:
-    """The declared shapes of a net's tensors, from J features to T outputs."""
-    widths = ["J", *(f"H{layer}" for layer in range(1, n_layers)), "T"]
-    declared = {"gates": Array("J")}
-    for layer, (n_in, n_out) in enumerate(pairwise(widths)):
-        declared |= {f"layer {layer}": Array(n_in, n_out), f"bias {layer}": Array(n_out)}
-    return declared | {LOG_NOISE: Array(1)} if numeric else declared
-
-
-def fresh(
-    sizes: tuple[int, ...], gate_init: float, numeric: bool, rng: np.random.Generator, device: str
-) -> Net:
-    """A new net: gates equally open, random hidden layers, last layer 0."""
-    torch = require("torch", "CancelOut")
-    theta: dict[str, Floats] = {"gates": np.full(sizes[0], float(gate_init))}
-    for layer, (n_in, n_out) in enumerate(pairwise(sizes)):
-        spread = np.sqrt(2.0 / n_in) if layer < len(sizes) - 2 else 0.0
-        theta[f"layer {layer}"] = spread * rng.normal(size=(n_in, n_out))
-        theta[f"bias {layer}"] = np.zeros(n_out)
-    if numeric:
-        theta[LOG_NOISE] = np.zeros(1)
-    tensors = {name: torch.tensor(value, device=device) for name, value in theta.items()}
-    zeros = {name: torch.zeros_like(tensor) for name, tensor in tensors.items()}
-    return Net(tensors, zeros, zeros, 0)
-
-
-def with_classes(net: Net, before: npt.NDArray[np.generic], after: npt.NDArray[np.generic]) -> Net:
+def with_classes(net: Tensors, before: Labels, after: Labels) -> Tensors:
     """A net with more outputs; those of new classes start at 0."""
-    last = _n_layers(net.theta) - 1
-    places = encode(before, after)
+    last, places = _n_layers(_theta(net)) - 1, encode(before, after)
     assert places is not None
-
-    def wider(name: str, tensor: Tensor) -> Tensor:
-        if name not in (f"layer {last}", f"bias {last}"):
-            return tensor
-        new = tensor.new_zeros(*tensor.shape[:-1], len(after))
-        new[..., places.tolist()] = tensor
-        return new
-
-    return net.changed(wider)
+    wider = {}
+    for name, tensor in net.items():
+        if name.endswith((f"layer {last}", f"bias {last}")):
+            wider[name] = tensor.new_zeros(*tensor.shape[:-1], len(after))
+            wider[name][..., places.tolist()] = tensor
+    return net | wider
 
 
-def adam(net: Net, slopes: Tensors, rate: float) -> Net:
-    """One step of Adam against these slopes."""
-    n = net.n_steps + 1
-    theta, slope, square = {}, {}, {}
+def adam(net: Tensors, slopes: Tensors, n: int, rate: float) -> Tensors:
+    """The n-th step of Adam against these slopes.
+
+    The class of torch would load torch's compiler first, which takes seconds.
+    """
+    new: Tensors = {}
     for name, g in slopes.items():
-        slope[name] = _KEEP_SLOPE * net.slope[name] + (1.0 - _KEEP_SLOPE) * g
-        square[name] = _KEEP_SQUARE * net.square[name] + (1.0 - _KEEP_SQUARE) * g * g
-        size = (square[name] / (1.0 - _KEEP_SQUARE**n)).sqrt() + _EPS
-        theta[name] = net.theta[name] - rate / (1.0 - _KEEP_SLOPE**n) * slope[name] / size
-    return Net(theta, slope, square, n)
-
-
-def _dense(X: Matrix, missing: bool) -> Floats:
-    """X as one dense array of float64; missing entries are zeros."""
-    rows = X if isinstance(X, np.ndarray) else X.toarray()
-    if missing:
-        rows = np.where(np.isnan(rows), 0.0, rows)
-    return np.ascontiguousarray(rows, dtype=np.float64)
+        theta, mean, square = (f"{part}.{name}" for part in _PARTS)
+        new[mean] = _KEEP_SLOPE * net[mean] + (1.0 - _KEEP_SLOPE) * g
+        new[square] = _KEEP_SQUARE * net[square] + (1.0 - _KEEP_SQUARE) * g * g
+        size = (new[square] / (1.0 - _KEEP_SQUARE**n)).sqrt() + _EPS
+        new[theta] = net[theta] - rate / (1.0 - _KEEP_SLOPE**n) * new[mean] / size
+    return new

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,14 +12,22 @@ import scipy.sparse as sp
 from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared, Value
 from fires.core.settings import check_choice
-from fires.core.types import Floats, Matrix, Places
-from fires.rivals.counting import check_forgetting, decay, grown, rows_by_class
-from fires.selectors.base import OnlineSelector
+from fires.core.types import Floats, Places
+from fires.rivals.arrays import (
+    check_forgetting,
+    decay,
+    entries,
+    grown,
+    rows_by_class,
+    with_entries,
+)
+from fires.rivals.base import BatchSelector, settings
 
 _LONGEST_UNIT = 1e100  # beyond it, the unit of the counts is reset to 1
 
 
-class ChiSquared(OnlineSelector):
+@settings
+class ChiSquared(BatchSelector):
     r"""Incremental chi-squared ranking (Katakis, Tsoumakas, Vlahavas, PCI 2005).
 
     For each feature and class, it counts the rows in which the feature is present, that is, not 0.
@@ -73,6 +82,9 @@ class ChiSquared(OnlineSelector):
     array([6., 0., 0.])
     """
 
+    aggregate: str = "max"
+    forgetting: float = 0.0
+
     _weights_repeat_rows = True
     _learnt: ClassVar[Declared] = {
         "present": Array("K", "J", low=0.0),
@@ -81,25 +93,10 @@ class ChiSquared(OnlineSelector):
         "unit": Value(float, low=1.0, high=_LONGEST_UNIT),
     }
 
-    _present_: Floats
-    _missing_: Floats
-    _rows_: Floats
-    _unit_: float
-
-    def __init__(
-        self,
-        n_features_to_select: int | float = 10,
-        *,
-        aggregate: str = "max",
-        forgetting: float = 0.0,
-        missing: str = "ignore",
-        batch_size: int = 100,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.aggregate = aggregate
-        self.forgetting = forgetting
-        self.missing = missing
-        self.batch_size = batch_size
+    _present_: Floats = field(init=False)
+    _missing_: Floats = field(init=False)
+    _rows_: Floats = field(init=False)
+    _unit_: float = field(init=False)
 
     def _weighting(self) -> tuple[Hashable, ...]:
         return (self.aggregate,)
@@ -117,22 +114,27 @@ class ChiSquared(OnlineSelector):
 
     # --- learning ---------------------------------------------------------------------------
 
+    def _start(self, batch: CheckedBatch) -> None:
+        self._present_ = np.zeros((0, self.n_features_in_))
+        self._missing_, self._rows_, self._unit_ = np.zeros((0, 1)), np.zeros(0), 1.0
+
     def _learn(self, batch: CheckedBatch) -> None:
-        X, n_missing = batch.X, batch.n_missing
+        super()._learn(batch)
+        X, n_features = batch.X, self.n_features_in_
         codes, before = self._take_whole_labels(batch)
-        n_classes, n_features = len(self.classes_), self.n_features_in_
+        n_classes = len(self.classes_)
         mass, keep = decay(batch.weight, X.shape[0], self.forgetting)
-        if not hasattr(self, "_present_"):
-            self._present_ = np.zeros((n_classes, n_features))
-            self._missing_, self._rows_ = np.zeros((n_classes, 1)), np.zeros(n_classes)
-            self._unit_ = 1.0
-        elif before is not None and len(before) < n_classes:
-            for name in ("_present_", "_missing_", "_rows_"):
-                setattr(self, name, grown(getattr(self, name), before, self.classes_))
-        if n_missing and self._missing_.shape[1] < n_features:
+        if len(self._rows_) < n_classes:
+            tables = self._present_, self._missing_, self._rows_
+            self._present_, self._missing_, self._rows_ = (
+                grown(table, before, self.classes_) for table in tables
+            )
+        if batch.n_missing and self._missing_.shape[1] < n_features:
             self._missing_ = np.repeat(self._missing_, n_features, axis=1)
-        rows, presence = rows_by_class(codes, n_classes, mass), _presence(X)
-        present, missing = rows @ presence[0], rows @ presence[1] if n_missing else None
+        rows, stored = rows_by_class(codes, n_classes, mass), entries(X)
+        gaps = np.isnan(stored)
+        present: Any = rows @ with_entries(X, ((stored != 0.0) & ~gaps).astype(np.float64))
+        missing: Any = rows @ with_entries(X, gaps.astype(np.float64)) if batch.n_missing else None
 
         # Nothing can fail from here on, so the tables are changed in place: a batch costs no more
         # than its entries. For the same reason old counts are not shrunk. New rows count in a
@@ -164,20 +166,6 @@ def chi_squared(present: Floats, rows: Floats) -> Floats:
     cross = n * present - n_present * rows  # AD - BC
     values: Floats = np.where(margins > 0.0, n * cross**2, 0.0) / np.where(margins > 0, margins, 1)
     return values
-
-
-def _presence(X: Matrix) -> tuple[Any, Any]:
-    """Where entries are present and where they are missing, as matrices of 0 and 1."""
-    values = X if isinstance(X, np.ndarray) else X.data
-    missing = np.isnan(values)
-    present = (values != 0.0) & ~missing
-    if isinstance(X, np.ndarray):
-        return present.astype(np.float64), missing.astype(np.float64)
-    structure = X.indices, X.indptr
-    return (
-        sp.csr_array((present.astype(np.float64), *structure), shape=X.shape),
-        sp.csr_array((missing.astype(np.float64), *structure), shape=X.shape),
-    )
 
 
 def _add(table: Floats, counts: Any) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import copy
-import inspect
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import get_tags
 
@@ -17,18 +16,18 @@ from fires.core.estimators import learnt_state, seeded_clone, take_up
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import plain
 from fires.core.state import Arrays, State
-from fires.core.types import Estimator, Floats, Header, Labels, Matrix, Seed
-from fires.core.validation import as_numbers, repeated
-from fires.selectors.base import OnlineSelector
+from fires.core.types import Floats, Header, Labels, Matrix, Seed
+from fires.core.validation import as_numbers
+from fires.predictors import SklearnPredictor
+from fires.rivals.arrays import entries, filled, with_entries
+from fires.rivals.base import BatchSelector, Rival, settings
 from fires.selectors.selector import same_kind
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-    from fires.models.base import BaseModel
 
-
-class TakesEstimator(OnlineSelector):
+class TakesEstimator(Rival):
     """A selector with an ``estimator`` of scikit-learn among its settings.
 
     Its code is not saved: the user passes it to ``fires.load`` again.
@@ -58,7 +57,8 @@ class TakesEstimator(OnlineSelector):
         return same_kind(model, found, value["estimator"], "an estimator of yours")
 
 
-class FromModel(TakesEstimator):
+@settings
+class FromModel(TakesEstimator, BatchSelector):
     r"""Features ranked by the coefficients or importances of a scikit-learn estimator.
 
     .. math::
@@ -123,22 +123,10 @@ class FromModel(TakesEstimator):
     array([1, 4])
     """
 
-    estimator_: Any
+    estimator: Any = None
+    random_state: Seed = None
 
-    def __init__(
-        self,
-        n_features_to_select: int | float = 10,
-        *,
-        estimator: Any = None,
-        random_state: Seed = None,
-        missing: str = "ignore",
-        batch_size: int = 100,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.estimator = estimator
-        self.random_state = random_state
-        self.missing = missing
-        self.batch_size = batch_size
+    estimator_: Any = field(init=False)
 
     def _weights(self) -> Floats:
         return weights_of(self.estimator_, self.n_features_in_)
@@ -147,57 +135,32 @@ class FromModel(TakesEstimator):
 
     def _foresee(self, y: Labels) -> None:
         self._check_settings()
-        if "classes" in _options(self.estimator):
+        if SklearnPredictor(self.estimator).takes_classes:
             # So the first batch already knows every label.
             self._take_whole_labels(CheckedBatch(None, y))
 
+    def _start(self, batch: CheckedBatch) -> None:
+        self.estimator_ = seeded_clone(self.estimator, generator(self.random_state, "from model"))
+
     def _learn(self, batch: CheckedBatch) -> None:
-        started = hasattr(self, "estimator_")
+        super()._learn(batch)
         # A copy learns: if it fails half-way, the old one is untouched.
-        if started:
-            estimator = copy.deepcopy(self.estimator_)
-        else:
-            estimator = seeded_clone(self.estimator, generator(self.random_state, "from model"))
-        name, takes = type(estimator).__name__, _options(estimator)
-        options: dict[str, Any] = {}
-        if "classes" in takes:
-            y = self._labels(batch, name, started)
-            if not started:
-                options["classes"] = self.classes_
+        learner = SklearnPredictor(copy.deepcopy(self.estimator_))
+        name, known = type(learner.estimator).__name__, self._label_index_
+        rows = batch.with_rows(_ready(batch.X, batch.n_missing > 0))
+        if learner.takes_classes:
+            self._take_whole_labels(batch)
         elif batch.classes is not None:
             raise ValueError(f"classes is for class labels; {name} takes none.")
         else:
             assert batch.y is not None
-            y = as_numbers(batch.y, name)
-        X = _ready(batch.X, batch.n_missing > 0)
-        weight = batch.weight
-        if "sample_weight" not in takes:
-            X, y = repeated(X, y, weight, name)
-        elif weight is not None:
-            options["sample_weight"] = weight
+            rows.y = as_numbers(batch.y, name)
         with np.errstate(over="ignore", invalid="ignore"):
-            estimator.partial_fit(X, y, **options)
-            weights = weights_of(estimator, self.n_features_in_)
+            learner.learn(rows, known)
+            weights = weights_of(learner.estimator, self.n_features_in_)
         if not np.isfinite(weights).all():
             raise ValueError(f"A step of {name} led to weights that are not finite; rescale X.")
-        self.estimator_ = estimator
-
-    def _labels(self, batch: CheckedBatch, name: str, started: bool) -> npt.NDArray[np.generic]:
-        """Labels for the estimator; its classes are fixed by its first batch."""
-        codes, before = self._take_whole_labels(batch)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{name} must know all classes from its first batch on, which holds only one "
-                f"class, {self.classes_.tolist()[0]!r}: pass them as classes=."
-            )
-        if started and before is not None and len(before) < len(self.classes_):
-            new = sorted(set(self.classes_.tolist()) - set(before.tolist()))
-            raise ValueError(
-                f"{name} has started with the classes {before.tolist()} and cannot add {new[0]!r}: "
-                "pass all of them as classes= to the first partial_fit."
-            )
-        labels: Labels = self.classes_[codes]
-        return labels
+        self.estimator_ = learner.estimator
 
     def _check_parameters(self) -> None:
         estimator = self.estimator
@@ -214,7 +177,8 @@ class FromModel(TakesEstimator):
     def _state(self) -> State:
         return learnt_state(self.estimator_)
 
-    def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
+    def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
+        super()._restore(header, arrays, model)
         estimator = take_up(self.estimator, header, arrays)
         if not np.isfinite(weights_of(estimator, self.n_features_in_)).all():
             raise StateError("the weights of features are not finite")
@@ -238,20 +202,10 @@ def weights_of(estimator: Any, n_features: int) -> Floats:
     return weights
 
 
-def _options(estimator: Any) -> Any:
-    """The names of the arguments that its partial_fit takes."""
-    return inspect.signature(estimator.partial_fit).parameters
-
-
 def _ready(X: Matrix, missing: bool) -> Matrix:
     """X as every estimator takes it: float64, zeros for what is missing, short indices."""
-    rows: Any = X.astype(np.float64, copy=missing)
-    dense = isinstance(rows, np.ndarray)
-    if missing:
-        values = rows if dense else rows.data
-        values[np.isnan(values)] = 0.0
-    if not dense and max(*rows.shape, rows.nnz) < 2**31:
-        indices, indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
-        rows = type(rows)((rows.data, indices, indptr), shape=rows.shape)
+    rows: Any = with_entries(X, filled(entries(X), missing))
+    if not isinstance(X, np.ndarray) and max(*X.shape, X.nnz) < 2**31:
+        rows.indices, rows.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     ready: Matrix = rows
     return ready

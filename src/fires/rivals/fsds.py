@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
 from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared
 from fires.core.settings import check_count, check_number, is_count
 from fires.core.types import Floats, Matrix, Places
-from fires.selectors.base import OnlineSelector
+from fires.rivals.arrays import as_dense, entries, filled, with_entries
+from fires.rivals.base import BatchSelector, settings
 
 _BLOCK = 1024  # rows handled at once, so that memory is bounded for batches of any length
 _EPS = float(np.finfo(np.float64).eps)
@@ -26,7 +27,8 @@ _LEAST = 5e-324  # the least number above 0: directions of length 0 are not kept
 _SHORTEST = 1e-130  # the square of a shorter length would lose digits
 
 
-class FSDS(OnlineSelector):
+@settings
+class FSDS(BatchSelector):
     r"""Unsupervised feature selection on data streams (Huang, Yoo, Kasiviswanathan, CIKM 2015).
 
     A sketch :math:`S` of :math:`\ell` rows stands for all rows seen so far ("frequent
@@ -94,6 +96,10 @@ class FSDS(OnlineSelector):
     array([3, 8])
     """
 
+    n_directions: int = 2
+    sketch_size: int | None = None
+    ridge: float = 8.0
+
     _weights_repeat_rows = True
     _supervised = False
     _learnt: ClassVar[Declared] = {
@@ -101,25 +107,8 @@ class FSDS(OnlineSelector):
         "singular_values": Array("S", low=_LEAST),
     }
 
-    _sketch_: Floats
-    _singular_values_: Floats
-
-    def __init__(
-        self,
-        n_features_to_select: int | float = 10,
-        *,
-        n_directions: int = 2,
-        sketch_size: int | None = None,
-        ridge: float = 8.0,
-        missing: str = "ignore",
-        batch_size: int = 100,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_directions = n_directions
-        self.sketch_size = sketch_size
-        self.ridge = ridge
-        self.missing = missing
-        self.batch_size = batch_size
+    _sketch_: Floats = field(init=False)
+    _singular_values_: Floats = field(init=False)
 
     @property
     def singular_values_(self) -> Floats:
@@ -139,10 +128,13 @@ class FSDS(OnlineSelector):
         weights: Floats = (np.abs(self._sketch_[: len(s)] / s[:, None]) * gain[:, None]).max(axis=0)
         return weights
 
+    def _start(self, batch: CheckedBatch) -> None:
+        self._sketch_, self._singular_values_ = np.zeros((0, self.n_features_in_)), np.zeros(0)
+
     def _learn(self, batch: CheckedBatch) -> None:
+        super()._learn(batch)
         X, w, size = batch.X, batch.weight, self._size()
-        sketch = getattr(self, "_sketch_", np.zeros((0, self.n_features_in_)))
-        lengths = getattr(self, "_singular_values_", np.zeros(0))
+        sketch, lengths = self._sketch_, self._singular_values_
         for start in range(0, batch.n_rows, max(_BLOCK, size)):
             part = slice(start, start + max(_BLOCK, size))
             rows = _rows(X[part], None if w is None else w[part], batch.n_missing > 0)
@@ -235,7 +227,7 @@ def _orthogonalised(nearly: Floats, most: int) -> tuple[Floats, Floats] | None:
 
 def directions_plain(sketch: Floats, rows: Matrix, most: int) -> tuple[Floats, Floats]:
     """The definition of :func:`directions`, with the same arguments."""
-    stacked = np.vstack([sketch, _dense(rows)])
+    stacked = np.vstack([sketch, as_dense(rows)])
     _, lengths, right = np.linalg.svd(stacked, full_matrices=False)
     return lengths[:most], right[:most]
 
@@ -252,26 +244,16 @@ def _shrunk(lengths: Floats, right: Floats, size: int) -> tuple[Floats, Floats]:
 
 def _rows(X: Any, weight: Floats | None, missing: bool) -> Matrix:
     """The rows that are not all zeros, in float64; weight w multiplies a row by the root of w."""
-    X = X.astype(np.float64)
-    if missing:
-        values = X.data if sp.issparse(X) else X
-        values[np.isnan(values)] = 0.0
+    stored = filled(entries(X), missing)
     if weight is not None:
         root = np.sqrt(weight)
-        if sp.issparse(X):
-            X.data *= np.repeat(root, np.diff(X.indptr))
-        else:
-            X *= root[:, None]
-    length = np.asarray(abs(X).sum(axis=1)).ravel()
-    kept: Matrix = X[length > 0.0]
+        dense = isinstance(X, np.ndarray)
+        stored = stored * (root[:, None] if dense else np.repeat(root, np.diff(X.indptr)))
+    rows: Any = with_entries(X, stored)
+    length = np.asarray(abs(rows).sum(axis=1)).ravel()
+    kept: Matrix = rows[length > 0.0]
     return kept
 
 
-def _gram(rows: Matrix) -> Floats:
-    if isinstance(rows, np.ndarray):
-        return np.asarray(rows @ rows.T)
-    return (rows @ rows.T).toarray()
-
-
-def _dense(matrix: Matrix) -> Floats:
-    return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+def _gram(rows: Any) -> Floats:
+    return as_dense(rows @ rows.T)

@@ -1,33 +1,63 @@
-"""Screening: how strongly each feature, on its own, goes with the target."""
+"""Screening: how strongly each feature, on its own, goes with the target.
+
+It comes from running moments of columns and targets.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import field
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
-from fires.core.classes import are_numbers
-from fires.core.declared import Declared, Value, collect, restart
+from fires.core.declared import Array, Declared, collect, restart
 from fires.core.settings import check_choice
 from fires.core.state import Arrays, State
-from fires.core.types import Estimator, Floats, Header, Places
-from fires.core.validation import as_numbers
-from fires.rivals import moments
-from fires.rivals.counting import check_forgetting, decay, grown
-from fires.rivals.moments import MOMENTS, Moments
-from fires.selectors.base import OnlineSelector
-
-if TYPE_CHECKING:
-    from fires.models.base import BaseModel
-
+from fires.core.types import Codes, CsrRows, Floats, Header, Mask, Matrix, Places
+from fires.kernels.moments import ROUNDING
+from fires.rivals.arrays import check_forgetting, decay, grown, rows_by_class, with_entries
+from fires.rivals.base import TargetSelector, settings
 
 _EPS = float(np.finfo(np.float64).eps)
 
 
-class Screening(OnlineSelector):
+class Moments(NamedTuple):
+    """Means of x and of targets z, and sums of products about these means.
+
+    Each target has its own row. Numbers that are the same for every column are stored once, until
+    entries are missing and columns differ. A mean is stored as the sum of two numbers: a mean far
+    from 0 would otherwise have a rounding error as large as the differences of interest.
+    """
+
+    n: Floats  # (1,) or (n_features,): the weight of the entries
+    x: Floats  # (n_features,), as the next two
+    x_rest: Floats
+    xx: Floats
+    z: Floats  # (n_targets, 1 or n_features), as the next two
+    z_rest: Floats
+    zz: Floats
+    xz: Floats  # (n_targets, n_features)
+
+
+MOMENTS: Declared = {
+    "n": Array("1|J", low=0.0),
+    "x": Array("J"),
+    "x_rest": Array("J"),
+    "xx": Array("J", low=0.0),
+    "z": Array("T", "1|J"),
+    "z_rest": Array("T", "1|J"),
+    "zz": Array("T", "1|J", low=0.0),
+    "xz": Array("T", "J"),
+}
+"""What the moments of J columns and T targets may be."""
+
+
+@settings
+class Screening(TargetSelector):
     r"""Features ranked one by one by their correlation with the target, or by its F statistic.
 
     With means and sums of products over all rows so far, the correlation of feature j is
@@ -94,36 +124,19 @@ class Screening(OnlineSelector):
     array([1, 4])
     """
 
+    measure: str = "correlation"
+    forgetting: float = 0.0
+
     _weights_repeat_rows = True
-    _learnt: ClassVar[Declared] = {"numeric": Value(bool)}
-    _for_numbers = "say target='numbers'."
 
-    _moments_: Moments
-    _numeric_: bool
-
-    def __init__(
-        self,
-        n_features_to_select: int | float = 10,
-        *,
-        measure: str = "correlation",
-        target: str = "auto",
-        forgetting: float = 0.0,
-        missing: str = "ignore",
-        batch_size: int = 100,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.measure = measure
-        self.target = target
-        self.forgetting = forgetting
-        self.missing = missing
-        self.batch_size = batch_size
+    _moments_: Moments = field(init=False)
 
     def _weighting(self) -> tuple[Hashable, ...]:
         return (self.measure,)
 
     def _weights(self) -> Floats:
         m = self._moments_
-        share = moments.by_numbers(m) if self._numeric_ else moments.by_classes(m)
+        share = by_numbers(m) if self._numeric_ else by_classes(m)
         if self.measure == "correlation":
             return np.sqrt(share)
         groups = 2 if self._numeric_ else np.maximum((m.z > 0.0).sum(axis=0), 2)
@@ -135,25 +148,19 @@ class Screening(OnlineSelector):
     # --- learning ---------------------------------------------------------------------------
 
     def _learn(self, batch: CheckedBatch) -> None:
-        X, y, missing = batch.X, batch.y, batch.n_missing > 0
-        assert y is not None
-        if not hasattr(self, "_moments_"):
-            self._numeric_ = are_numbers(y, batch.classes, self.target)
-        mass, keep = decay(batch.weight, X.shape[0], self.forgetting)
-        before: Moments | None = getattr(self, "_moments_", None)
+        before = self._moments_ if self._started_ else None
+        super()._learn(batch)
+        mass, keep = decay(batch.weight, batch.n_rows, self.forgetting)
+        goal, known = self._goal(batch)
         if self._numeric_:
-            if batch.classes is not None:
-                raise ValueError("classes is for class labels; this selector learns numbers.")
-            numbers = as_numbers(y, "Screening")
-            new = moments.of_numbers(X, numbers, mass, missing)
+            new = of_numbers(batch.X, goal, mass, batch.n_missing > 0)
         else:
-            codes, known = self._take_whole_labels(batch)
-            new = moments.of_classes(X, codes, len(self.classes_), mass, missing)
-            if before is not None and known is not None and len(known) < len(self.classes_):
-                tables = (grown(table, known, self.classes_) for table in before[4:])
-                before = Moments(*before[:4], *tables)
+            new = of_classes(batch.X, goal, len(self.classes_), mass, batch.n_missing > 0)
+        if before is not None and known is not None:
+            tables = (grown(table, known, self.classes_) for table in before[4:])
+            before = Moments(*before[:4], *tables)
         with np.errstate(over="ignore", invalid="ignore"):
-            merged = new if before is None else moments.merge(before, new, keep)
+            merged = new if before is None else merge(before, new, keep)
         if not all(np.isfinite(part).all() for part in merged):
             raise ValueError("Input X or y holds values so large that sums overflow; rescale them.")
         self._moments_ = merged
@@ -165,7 +172,7 @@ class Screening(OnlineSelector):
 
     def _check_parameters(self) -> None:
         check_choice("measure", self.measure, ("correlation", "f"))
-        check_choice("target", self.target, ("auto", "classes", "numbers"))
+        super()._check_parameters()
         check_forgetting(self.forgetting)
 
     # --- state ------------------------------------------------------------------------------
@@ -173,9 +180,147 @@ class Screening(OnlineSelector):
     def _state(self) -> State:
         return super()._state()[0], collect(self._moments_, MOMENTS)[1]
 
-    def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
+    def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
         super()._restore(header, arrays, model)
-        sizes = self._sizes()
-        sizes["T"] = 1 if self._numeric_ else sizes["K"]
-        parts = (part.read(name, header, arrays, sizes) for name, part in MOMENTS.items())
-        self._moments_ = Moments(*parts)
+        sizes, parts = self._sizes(), MOMENTS.items()
+        self._moments_ = Moments(*(part.read(name, header, arrays, sizes) for name, part in parts))
+
+
+# --- the moments of a batch ---------------------------------------------------------------------
+
+
+def of_numbers(X: Matrix, y: Floats, mass: Floats, missing: bool) -> Moments:
+    """Moments of one batch with a numeric target."""
+    level = mass @ y / max(mass.sum(), 1e-300)
+    u = y - level
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = sp.csr_array(np.stack([mass, mass * u, mass * (u * u)]))
+        sums, x, x_rest, xx, xz = _summed(X, rows, missing)
+        z = sums[1:2] / np.where(sums[0] > 0.0, sums[0], 1.0)
+        zz = np.maximum(sums[2:] - sums[1:2] * z, 0.0)
+        return Moments(sums[0], x, x_rest, xx, np.full_like(z, level), z, zz, xz[1:2])
+
+
+def of_classes(X: Matrix, codes: Codes, n_classes: int, mass: Floats, missing: bool) -> Moments:
+    """Moments of one batch of classes: each class is a target, 1 in the class and 0 elsewhere."""
+    rows = sp.vstack([sp.csr_array(mass[None, :]), rows_by_class(codes, n_classes, mass)], "csr")
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums, x, x_rest, xx, xz = _summed(X, rows, missing)
+        z = sums[1:] / np.where(sums[0] > 0.0, sums[0], 1.0)
+        return Moments(sums[0], x, x_rest, xx, z, np.zeros_like(z), sums[1:] * (1.0 - z), xz[1:])
+
+
+def _summed(
+    X: Matrix, rows: CsrRows, missing: bool
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Weighted sums of 1 and of x minus its mean, over the entries of each column.
+
+    Each row of ``rows`` holds the factors of one sum; the first holds the weights. Returned are
+    the sums of 1, the mean in two parts, the spread about it, and the sums of x about the mean.
+    """
+    if isinstance(X, np.ndarray):
+        return _settled(*_summed_dense(X, rows, missing))
+    # Only columns with entries have sums.
+    columns, places = np.unique(X.indices, return_inverse=True)
+    touched = sp.csr_array((X.data, places, X.indptr), shape=(X.shape[0], len(columns)))
+    sums, *about_mean = _settled(*_summed_sparse(touched, rows, missing))
+    if missing:
+        present = np.repeat(rows.sum(axis=1)[:, None], X.shape[1], axis=1)
+        present[:, columns] = sums
+        sums = present
+    wide = [np.zeros((*part.shape[:-1], X.shape[1])) for part in about_mean]
+    for part, of_touched in zip(wide, about_mean, strict=True):
+        part[..., columns] = of_touched
+    mean, rest, spread, crossed = wide
+    return sums, mean, rest, spread, crossed
+
+
+def _settled(
+    sums: Floats, mean: Floats, spread: Floats, crossed: Floats
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """The same sums about the exact mean: those about a rounded mean show how far it is off."""
+    rest = crossed[0] / np.where(sums[0] > 0.0, sums[0], 1.0)
+    spread = np.maximum(spread - crossed[0] * rest, 0.0)
+    return sums, mean, rest, spread, crossed - sums * rest
+
+
+def _summed_dense(X: Floats, rows: CsrRows, missing: bool) -> tuple[Floats, Floats, Floats, Floats]:
+    if not missing:
+        sums, values = rows.sum(axis=1)[:, None], X
+        present: Mask | bool = True
+    else:
+        entries = present = ~np.isnan(X)
+        sums, values = rows @ entries.astype(np.float64), np.where(entries, X, 0.0)
+    weight = rows[:1]
+    mean = (weight @ values)[0] / np.where(sums[0] > 0.0, sums[0], 1.0)
+    t = (values - mean) * present
+    return sums, mean, (weight @ (t * t))[0], rows @ t
+
+
+def _summed_sparse(
+    X: CsrRows, rows: CsrRows, missing: bool
+) -> tuple[Floats, Floats, Floats, Floats]:
+    def like_x(data: Floats) -> Any:
+        return with_entries(X, data)
+
+    present = ~np.isnan(X.data)
+    values = np.where(present, X.data, 0.0).astype(np.float64, copy=False)
+    totals = rows.sum(axis=1)[:, None]
+    held = (rows @ like_x(np.ones(len(X.data)))).toarray()
+    zeros = totals - held  # the sums over zeros that are not stored
+    # A column that stores all its entries has none: remove what rounding left.
+    zeros[:, np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0]] = 0.0
+    sums = zeros + (rows @ like_x(present.astype(np.float64))).toarray() if missing else totals
+    weight = rows[:1]
+    mean = (weight @ like_x(values)).toarray()[0] / np.where(sums[0] > 0.0, sums[0], 1.0)
+    t = np.where(present, values - mean[X.indices], 0.0)
+    spread = (weight @ like_x(t * t)).toarray()[0] + zeros[0] * mean * mean
+    return sums, mean, spread, (rows @ like_x(t)).toarray() - zeros * mean
+
+
+def merge(old: Moments, new: Moments, keep: float) -> Moments:
+    """Moments of two parts of a stream together."""
+    n = keep * old.n + new.n
+    share = new.n / np.where(n > 0.0, n, 1.0)
+    both = keep * old.n * share
+    dx = (new.x - old.x) + (new.x_rest - old.x_rest)
+    dz = (new.z - old.z) + (new.z_rest - old.z_rest)
+    return Moments(
+        n,
+        *_two_parts(old.x, old.x_rest + share * dx),
+        keep * old.xx + new.xx + both * dx * dx,
+        *_two_parts(old.z, old.z_rest + share * dz),
+        keep * old.zz + new.zz + both * dz * dz,
+        keep * old.xz + new.xz + both * dx * dz,
+    )
+
+
+def _two_parts(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """The rounded sum of a and b, and the rounding error (Knuth's TwoSum)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def by_numbers(m: Moments) -> Floats:
+    """The squared correlation of each column with the target."""
+    x, z = _root(m.xx, m.x, m.n), _root(m.zz[0], m.z[0], m.n)
+    r = m.xz[0] / np.where(x > 0.0, x, np.inf) / np.where(z > 0.0, z, np.inf)
+    share: Floats = np.minimum(r * r, 1.0)
+    return share
+
+
+def by_classes(m: Moments) -> Floats:
+    """The share of each column's variance that lies between the class means."""
+    x, n = _root(m.xx, m.x, m.n), m.n * m.z
+    r = m.xz / np.where(x > 0.0, x, np.inf)
+    between = (r * r / np.where(n > 0.0, n, np.inf)).sum(axis=0)
+    share: Floats = np.minimum(between, 1.0)
+    return np.where((m.z > 0.0).sum(axis=0) > 1, share, 0.0)
+
+
+def _root(spread: Floats, mean: Floats, n: Floats) -> Floats:
+    """The root of a spread, or 0 if it is no greater than the rounding error of a constant."""
+    floor = n * np.maximum(ROUNDING * mean * mean, 1e-300)
+    root: Floats = np.sqrt(np.where(spread > floor, spread, 0.0))
+    return root

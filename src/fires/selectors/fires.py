@@ -23,7 +23,7 @@ from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Estimator, Floats, Header, Mask, Places, Seed
 from fires.core.validation import as_numbers
 from fires.core.weighting import WeightSums, effective_weights
-from fires.kernels.features import weigh
+from fires.kernels.gradient import weigh
 from fires.models.base import BaseModel, Learner, Rates
 from fires.models.families import FAMILIES
 from fires.models.learners import start_learner

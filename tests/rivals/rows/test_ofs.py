@@ -177,7 +177,7 @@ def test_with_all_features_in_sight_it_is_ofs():
 
 def test_many_rows_are_drawn_for_in_parts(monkeypatch):
     expected = learnt(OFSPartial(3, random_state=0)).weights_
-    monkeypatch.setattr("fires.rivals.rows.ofs_partial._DRAWS", 30)
+    monkeypatch.setattr("fires.rivals.rows.ofs._DRAWS", 30)
     assert_array_equal(learnt(OFSPartial(3, random_state=0)).weights_, expected)
     sparse = OFSPartial(3, random_state=0)
     for rows, y in stream():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from fires.rivals.arriving.base import (
     as_numbers,
     centred,
 )
+from fires.rivals.base import settings
 
 # A column, or target, whose remaining norm is below this share of its first norm is explained:
 # what remains is rounding.
@@ -22,6 +24,7 @@ _EXPLAINED = 1e-10
 _EXHAUSTED = 1e-12
 
 
+@settings
 class AlphaInvesting(ArrivingFeatures):
     r"""Streamwise feature selection by alpha-investing.
 
@@ -78,6 +81,9 @@ class AlphaInvesting(ArrivingFeatures):
     array([ 3, 30])
     """
 
+    wealth: float = 0.5
+    alpha_delta: float = 0.5
+
     _learnt: ClassVar[Declared] = {
         "wealth": Value(float, low=0.0),
         "total": Value(float, low=0.0),
@@ -85,21 +91,10 @@ class AlphaInvesting(ArrivingFeatures):
         "residual": Array("N"),
     }
 
-    _wealth_: float
-    _basis_: Floats
-    _residual_: Floats
-    _total_: float
-
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        wealth: float = 0.5,
-        alpha_delta: float = 0.5,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.wealth = wealth
-        self.alpha_delta = alpha_delta
+    _wealth_: float = field(init=False)
+    _basis_: Floats = field(init=False)
+    _residual_: Floats = field(init=False)
+    _total_: float = field(init=False)
 
     def _check_parameters(self) -> None:
         check_number("wealth", self.wealth)

@@ -6,8 +6,9 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import field
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,17 +20,15 @@ from fires.core.declared import Array, Declared, Value, restore
 from fires.core.errors import StateError
 from fires.core.settings import how_many
 from fires.core.state import Arrays, State
-from fires.core.types import Estimator, Floats, Labels, Matrix, OptionalArray, Places, RowsLike
+from fires.core.types import Floats, Labels, Matrix, OptionalArray, Places, RowsLike
 from fires.kernels import scan
+from fires.rivals.base import settings
 from fires.selectors.selector import Selector
-
-if TYPE_CHECKING:
-    from fires.models.base import BaseModel
-
 
 ArrivingColumns = Iterator[tuple[int, Floats]]
 
 
+@settings
 class ArrivingFeatures(Selector):
     """A selector for a fixed set of rows to which new columns keep arriving.
 
@@ -43,15 +42,17 @@ class ArrivingFeatures(Selector):
     before the call.
     """
 
+    n_features_to_select: int | float | None = field(default=None, kw_only=False)
+
     _counted: ClassVar[Declared] = {"n_missing": Value(int, low=0)}
     _fitted_by = ("n_features_in_", "call partial_fit_features with the first columns")
     _supervised = True
 
-    n_features_to_select: int | float | None
-    n_samples_: int
-    _chosen_: dict[int, float]  # the selected columns, ascending, and their weights
-    _names_: dict[str, None]
-    _digest_: str | None
+    n_samples_: int = field(init=False)
+    _chosen_: dict[int, float] = field(init=False)  # the selected columns, ascending: their weights
+    _names_: dict[str, None] = field(init=False)
+    _digest_: str | None = field(init=False, default=None)
+    _n_columns_: int = field(init=False, default=0)
 
     # --- what a subclass writes -------------------------------------------------------------
 
@@ -83,33 +84,28 @@ class ArrivingFeatures(Selector):
         counts = scan(matrix.data if sp.issparse(matrix) else matrix)
         if any(counts):
             validation.refuse(matrix, counts, names, missing="ignore", owner=owner)
-        first = not hasattr(self, "n_samples_")
-        n_before = 0 if first else self.n_features_in_
-        self._check_rows(matrix.shape[0])
+        is_first = self._n_columns_ == 0
+        if is_first:
+            self.n_samples_, self._names_ = matrix.shape[0], {}
+        elif matrix.shape[0] != self.n_samples_:
+            raise ValueError(
+                f"X_new has {matrix.shape[0]} rows and the columns before had {self.n_samples_}: "
+                "the rows stay the same while columns arrive."
+            )
         new = self._check_names(names)
         target = self._check_target(y) if self._supervised else None
-        if first:
+        if is_first:
             self.n_missing_, self._chosen_ = 0, {}
             self._start(target)
         self._chosen_ = dict(self._chosen_)
-        self._arrive(_columns(matrix, n_before))
+        self._arrive(_columns(matrix, self._n_columns_))
         self.n_missing_ += counts[0]
-        self.n_features_in_ = n_before + matrix.shape[1]
+        self._n_columns_ += matrix.shape[1]
+        self.n_features_in_ = self._n_columns_
         self._names_.update(new)  # changes in place, so it comes last
 
-    def _check_rows(self, n_rows: int) -> None:
-        if not hasattr(self, "n_samples_"):
-            self.n_samples_ = n_rows
-        elif n_rows != self.n_samples_:
-            raise ValueError(
-                f"X_new has {n_rows} rows and the columns before had {self.n_samples_}: the rows "
-                "stay the same while columns arrive."
-            )
-
     def _check_names(self, names: Any) -> dict[str, None]:
-        if not hasattr(self, "_names_"):
-            self._names_ = {}
-        elif (names is None) == bool(self._names_):
+        if self._n_columns_ and (names is None) == bool(self._names_):
             raise ValueError(
                 "X_new has no column names, but the columns before had some."
                 if names is None
@@ -127,7 +123,7 @@ class ArrivingFeatures(Selector):
         if (target == target[0]).all():
             raise ValueError("y is the same in every row: no feature can tell anything about it.")
         digest = _digest(target)
-        if getattr(self, "_digest_", digest) != digest:
+        if self._digest_ not in (None, digest):
             raise ValueError(
                 "y is not the y of the calls before: the target stays the same while columns "
                 "arrive."
@@ -146,8 +142,9 @@ class ArrivingFeatures(Selector):
         return weights
 
     def _known_names(self) -> npt.NDArray[np.object_] | None:
-        names = getattr(self, "_names_", None)
-        return np.array(list(names), dtype=object) if names else None
+        if not self._n_columns_ or not self._names_:
+            return None
+        return np.array(list(self._names_), dtype=object)
 
     def _selected(self) -> Places:
         selected = np.fromiter(self._chosen_, np.intp, len(self._chosen_))
@@ -163,7 +160,7 @@ class ArrivingFeatures(Selector):
 
     def _resolve_k(self) -> int | None:
         k = self.n_features_to_select
-        wanted = None if k is None else how_many(k, getattr(self, "n_features_in_", 0))
+        wanted = None if k is None else how_many(k, self._n_columns_)
         if k is not None and wanted is None:
             raise ValueError(
                 "n_features_to_select must be a positive integer, a fraction between 0 and 1 or "
@@ -178,7 +175,7 @@ class ArrivingFeatures(Selector):
         header, arrays = super().saved()
         facts = {
             "n_samples": self.n_samples_,
-            "digest": getattr(self, "_digest_", None),
+            "digest": self._digest_,
             "names": list(self._names_),
         }
         chosen = {
@@ -187,22 +184,18 @@ class ArrivingFeatures(Selector):
         }
         return header | facts | {"feature_names": None}, arrays | chosen
 
-    def restore(
-        self, header: dict[str, Any], arrays: Arrays, model: BaseModel | Estimator | None = None
-    ) -> Self:
+    def restore(self, header: dict[str, Any], arrays: Arrays, model: Any = None) -> Self:
         """See :meth:`Selector.restore`."""
         facts = SimpleNamespace(digest=None)
         restore(facts, _FACTS, header, arrays, {"J": header["n_features"]})
         if sorted(set(facts.chosen.tolist())) != facts.chosen.tolist():
             raise StateError("chosen is not ascending")
-        self.n_samples_ = facts.n_samples
-        if facts.digest is not None:
-            self._digest_ = facts.digest
+        self.n_samples_, self._digest_ = facts.n_samples, facts.digest
         names = header["names"]
         if names and len(names) != header["n_features"]:
             raise StateError(f"{header['n_features']} columns have {len(names)} names")
         validation.check_names(np.array(names, dtype=object))
-        self._names_ = dict.fromkeys(names)
+        self._names_, self._n_columns_ = dict.fromkeys(names), header["n_features"]
         self._chosen_ = dict(zip(facts.chosen.tolist(), facts.worth.tolist(), strict=True))
         return super().restore(header, arrays, model)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import field
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -12,19 +13,17 @@ from fires.core.declared import Array, Declared, Value
 from fires.core.errors import StateError
 from fires.core.settings import check_choice, check_number
 from fires.core.state import Arrays
-from fires.core.types import Estimator, Floats, Header, Labels
+from fires.core.types import Floats, Header, Labels
 from fires.core.validation import as_numbers
 from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures
-
-if TYPE_CHECKING:
-    from fires.models.base import BaseModel
-
+from fires.rivals.base import settings
 
 # The search ends when every slope is this close to its optimum; columns lie within [-1, 1].
 _TOLERANCE = 1e-10
 _LEAST_UNIT = 5e-324  # above 0
 
 
+@settings
 class Grafting(ArrivingFeatures):
     r"""Online feature selection by grafting.
 
@@ -79,6 +78,10 @@ class Grafting(ArrivingFeatures):
     array([ 4, 12])
     """
 
+    penalty: float = 0.1
+    loss: str = "logistic"
+    fit_intercept: bool = True
+
     _learnt: ClassVar[Declared] = {
         "logistic": Value(bool),
         "unit": Value(float, low=_LEAST_UNIT),
@@ -88,24 +91,13 @@ class Grafting(ArrivingFeatures):
         "coef": Array("R"),
     }
 
-    _target_: Floats
-    _unit_: float  # the scale of the target
-    _rows_: Floats  # the constant, if any, then the selected columns within [-1, 1], one per row
-    _units_: Floats  # the scale of each row; infinite where there is no penalty
-    _coef_: Floats  # the weight of each row
-
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        penalty: float = 0.1,
-        loss: str = "logistic",
-        fit_intercept: bool = True,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.penalty = penalty
-        self.loss = loss
-        self.fit_intercept = fit_intercept
+    _target_: Floats = field(init=False)
+    _unit_: float = field(init=False)  # the scale of the target
+    _rows_: Floats = field(
+        init=False
+    )  # the constant, if any, then the selected columns within [-1, 1], one per row
+    _units_: Floats = field(init=False)  # the scale of each row; infinite where there is no penalty
+    _coef_: Floats = field(init=False)  # the weight of each row
 
     def _check_parameters(self) -> None:
         check_number("penalty", self.penalty)
@@ -168,7 +160,7 @@ class Grafting(ArrivingFeatures):
 
     # --- state ------------------------------------------------------------------------------
 
-    def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
+    def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
         super()._restore(header, arrays, model)
         n_selected = int(np.isfinite(self._units_).sum())
         if n_selected != len(self._chosen_):

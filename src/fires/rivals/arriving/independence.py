@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc, gammaln, log_ndtr, ndtri
 
+from fires.core.classes import NO_CLASSES
 from fires.core.declared import Array, Declared, Value
-from fires.core.types import Floats
+from fires.core.types import Floats, Labels
 from fires.kernels.contingency import Codes, contingency, uncertainties
 from fires.kernels.correlation import (
     NEARLY_ONE,
@@ -25,24 +26,13 @@ from fires.kernels.correlation import (
     some_set_separates,
 )
 from fires.kernels.sequential import Ints
+from fires.rivals.arriving.base import as_numbers, scaled
 
 MOST_LEVELS = 256
 
 
-class ScaledColumns(Array):
-    """Learnt columns of numbers within [-1, 1]; entries may be missing."""
-
-    def __init__(self, *shape: int | str) -> None:
-        super().__init__(*shape, low=-1.0, high=1.0)
-
-    def _check_numbers(
-        self, name: str, value: npt.NDArray[np.generic], sizes: dict[str, int]
-    ) -> None:
-        super()._check_numbers(name, value[~np.isnan(value)], sizes)
-
-
 # The stored columns of a method: the target first, then the C selected ones.
-NUMBERS = ScaledColumns("1+C", "N")
+NUMBERS = Array("1+C", "N", low=-1.0, high=1.0, missing=True)
 CODES = Array("1+C", "N", dtype="int16", low=-1, high=MOST_LEVELS - 1)
 
 
@@ -129,6 +119,16 @@ def _sets(n_columns: int, place: int, most: int, by: int | None) -> Iterator[tup
 
 
 # --- categories ---------------------------------------------------------------------------------
+
+
+def as_column(x: npt.NDArray[Any], numbers: bool, what: str) -> npt.NDArray[Any]:
+    """A column of numbers within [-1, 1], or of the codes of categories."""
+    return scaled(x) if numbers else as_codes(x, what)
+
+
+def as_target(y: Labels, numbers: bool, owner: str) -> npt.NDArray[Any]:
+    """The target in the form of :func:`as_column`."""
+    return as_column(as_numbers(y, owner) if numbers else NO_CLASSES.take(y)[1], numbers, "y")
 
 
 def as_codes(x: npt.NDArray[np.generic], what: str) -> Codes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
@@ -12,8 +13,10 @@ from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_number
 from fires.core.types import Floats, Labels, Seed
 from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures
+from fires.rivals.base import settings
 
 
+@settings
 class LeverageScores(ArrivingFeatures):
     r"""Unsupervised selection of arriving features by online ridge leverage scores.
 
@@ -71,26 +74,16 @@ class LeverageScores(ArrivingFeatures):
     array([ 0, 33])
     """
 
+    ridge: float = 1.0
+    epsilon: float = 0.5
+    oversampling: float | None = None
+    random_state: Seed = None
+
     _supervised = False
     _learnt: ClassVar[Declared] = {"inverse": Array("N", "N"), "rng": Random()}
 
-    _inverse_: Floats
-    _rng_: np.random.Generator
-
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        ridge: float = 1.0,
-        epsilon: float = 0.5,
-        oversampling: float | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.ridge = ridge
-        self.epsilon = epsilon
-        self.oversampling = oversampling
-        self.random_state = random_state
+    _inverse_: Floats = field(init=False)
+    _rng_: np.random.Generator = field(init=False)
 
     def _check_parameters(self) -> None:
         check_number("ridge", self.ridge)

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import field
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fires.core.classes import NO_CLASSES
 from fires.core.declared import Declared, Value, collect
 from fires.core.settings import check_choice, check_count, check_number
 from fires.core.state import Arrays, State
-from fires.core.types import Estimator, Header, Labels
-from fires.rivals.arriving.base import (
-    ArrivingColumns,
-    ArrivingFeatures,
-    as_numbers,
-    scaled,
-)
-from fires.rivals.arriving.independence import Contingency, FisherZ, as_codes
-
-if TYPE_CHECKING:
-    from fires.models.base import BaseModel
+from fires.core.types import Header, Labels
+from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures
+from fires.rivals.arriving.independence import Contingency, FisherZ, as_column, as_target
+from fires.rivals.base import settings
 
 
+@settings
 class OSFS(ArrivingFeatures):
     r"""Online streaming feature selection.
 
@@ -88,23 +82,14 @@ class OSFS(ArrivingFeatures):
     array([2, 5])
     """
 
+    test: str = "fisher_z"
+    alpha: float = 0.01
+    max_subset: int = 3
+
     _learnt: ClassVar[Declared] = {"numbers": Value(bool)}
 
-    _numbers_: bool
-    _evidence_: Any  # FisherZ or Contingency, as the target is
-
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        test: str = "fisher_z",
-        alpha: float = 0.01,
-        max_subset: int = 3,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.test = test
-        self.alpha = alpha
-        self.max_subset = max_subset
+    _numbers_: bool = field(init=False)
+    _evidence_: Any = field(init=False)  # FisherZ or Contingency, as the target is
 
     def _check_parameters(self) -> None:
         check_choice("test", self.test, ("fisher_z", "g2", "chi2"))
@@ -114,15 +99,15 @@ class OSFS(ArrivingFeatures):
     def _start(self, y: Labels | None) -> None:
         assert y is not None
         self._numbers_ = self.test == "fisher_z"
+        target = as_target(y, self._numbers_, type(self).__name__)
         if self._numbers_:
-            self._evidence_ = FisherZ.of(scaled(as_numbers(y, type(self).__name__)))
+            self._evidence_ = FisherZ.of(target)
         else:
-            codes = as_codes(NO_CLASSES.take(y)[1], "y")
-            self._evidence_ = Contingency(codes[np.newaxis], self.test == "chi2")
+            self._evidence_ = Contingency(target[np.newaxis], self.test == "chi2")
 
     def _arrive(self, columns: ArrivingColumns) -> None:
         for j, x in columns:
-            column = scaled(x) if self._numbers_ else as_codes(x, f"Column {j} of X")
+            column = as_column(x, self._numbers_, f"Column {j} of X")
             relevance = self._evidence_.relevance(column)
             if relevance >= -np.log(self.alpha):
                 self._evidence_ = self._evidence_.plus(column)
@@ -157,8 +142,39 @@ class OSFS(ArrivingFeatures):
         header, arrays = collect(self._evidence_, self._evidence_.declared)
         return super()._state()[0] | header, arrays
 
-    def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
+    def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
         super()._restore(header, arrays, model)
         kind: type[FisherZ | Contingency] = FisherZ if self._numbers_ else Contingency
         sizes, parts = self._sizes(), kind.declared.items()
         self._evidence_ = kind(*(part.read(name, header, arrays, sizes) for name, part in parts))
+
+
+class FastOSFS(OSFS):
+    r"""Fast online streaming feature selection.
+
+    As :class:`OSFS`, but a relevant new feature is tested for redundancy first. If it is
+    redundant, it is dropped and nothing else is tested. If it stays, each older candidate is
+    tested with the sets that hold it. Of two equal columns the earlier one is kept.
+
+    Parameters and attributes are those of :class:`OSFS`.
+
+    References
+    ----------
+    X. Wu, K. Yu, W. Ding, H. Wang, X. Zhu: "Online feature selection with streaming features". IEEE
+    Transactions on Pattern Analysis and Machine Intelligence 35(5), 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.integers(0, 3, size=(300, 12)).astype(float)
+    >>> y = np.where(X[:, 4] + X[:, 9] > 2, "yes", "no")
+    >>> FastOSFS(test="g2").partial_fit_features(X, y).get_support(indices=True)
+    array([4, 9])
+    """
+
+    def _prune(self) -> None:
+        n_before = len(self._chosen_)
+        self._prune_new()
+        if len(self._chosen_) == n_before:
+            self._prune_old()

@@ -2,56 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import field
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.classes import NO_CLASSES
 from fires.core.declared import Declared, Value
+from fires.core.errors import StateError
 from fires.core.settings import check_choice, check_number
 from fires.core.state import Arrays, State
-from fires.core.types import Estimator, Floats, Header, Labels, Mask
+from fires.core.types import Floats, Header, Labels, Mask, Places
 from fires.kernels.contingency import uncertainties
 from fires.kernels.correlation import correlations
-from fires.rivals.arriving.base import (
-    ArrivingColumns,
-    ArrivingFeatures,
-    as_numbers,
-    scaled,
-)
+from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures
 from fires.rivals.arriving.independence import (
     CODES,
     NUMBERS,
-    as_codes,
+    as_column,
+    as_target,
     fisher_z,
     surprise_of_z,
 )
-
-if TYPE_CHECKING:
-    from fires.models.base import BaseModel
-
+from fires.rivals.base import settings
 
 Column = npt.NDArray[Any]  # float64, or codes in int16: as the target is
+Pool = dict[int, tuple[float, Column]]
+"""Competing columns by index: the relevance of each, and its values."""
 
 
-@dataclass
-class Pool:
-    """Competing columns by index: the relevance of each, and its values."""
-
-    worth: dict[int, float] = field(default_factory=dict)
-    columns: dict[int, Column] = field(default_factory=dict)
-
-    def add(self, j: int, worth: float, column: Column) -> None:
-        """Let a column compete."""
-        self.worth[j], self.columns[j] = worth, column
-
-    def remove(self, j: int) -> None:
-        """A column has lost."""
-        del self.worth[j], self.columns[j]
-
-
+@settings
 class SAOLA(ArrivingFeatures):
     r"""Scalable and accurate online feature selection.
 
@@ -105,24 +85,15 @@ class SAOLA(ArrivingFeatures):
     array([2, 5])
     """
 
+    measure: str = "correlation"
+    alpha: float = 0.01
+    threshold: float = 0.0
+
     _learnt: ClassVar[Declared] = {"numbers": Value(bool)}
 
-    _numbers_: bool
-    _target_: Column
-    _columns_: dict[int, Column]
-
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        measure: str = "correlation",
-        alpha: float = 0.01,
-        threshold: float = 0.0,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.measure = measure
-        self.alpha = alpha
-        self.threshold = threshold
+    _numbers_: bool = field(init=False)
+    _target_: Column = field(init=False)
+    _columns_: dict[int, Column] = field(init=False)
 
     def _check_parameters(self) -> None:
         check_choice("measure", self.measure, ("correlation", "su"))
@@ -131,41 +102,42 @@ class SAOLA(ArrivingFeatures):
 
     def _start(self, y: Labels | None) -> None:
         assert y is not None
-        self._numbers_ = self.measure == "correlation"
-        self._columns_ = {}
-        self._target_ = (
-            scaled(as_numbers(y, type(self).__name__))
-            if self._numbers_
-            else as_codes(NO_CLASSES.take(y)[1], "y")
-        )
+        self._numbers_, self._columns_ = self.measure == "correlation", {}
+        self._target_ = as_target(y, self._numbers_, type(self).__name__)
 
     def _arrive(self, columns: ArrivingColumns) -> None:
-        pool = Pool(self._chosen_, dict(self._columns_))
+        pool = self._pool()
         for j, x in columns:
             self._take(pool, j, x)
-        self._columns_ = pool.columns
+        self._keep(pool)
 
-    def _take(self, pool: Pool, j: int, x: Column) -> None:
+    def _pool(self) -> Pool:
+        return {j: (worth, self._columns_[j]) for j, worth in self._chosen_.items()}
+
+    def _keep(self, pool: Pool) -> None:
+        self._chosen_ = {j: worth for j, (worth, _) in pool.items()}
+        self._columns_ = {j: column for j, (_, column) in pool.items()}
+
+    def _take(self, pool: Pool, j: int, x: Floats) -> None:
         """Add a column to the pool if it is relevant and not redundant there."""
-        column = scaled(x) if self._numbers_ else as_codes(x, f"Column {j} of X")
+        column = as_column(x, self._numbers_, f"Column {j} of X")
         worth, relevant = self._related(column, [self._target_])
         if relevant[0] and self._stands(pool, float(worth[0]), column):
-            pool.add(j, float(worth[0]), column)
+            pool[j] = float(worth[0]), column
 
     def _stands(self, pool: Pool, worth: float, column: Column) -> bool:
         """Whether a column is not redundant; columns that it makes redundant leave the pool."""
-        rivals = list(pool.worth)
-        if not rivals:
+        if not pool:
             return True
-        shared, related = self._related(column, list(pool.columns.values()))
-        for place, j in enumerate(rivals):
+        shared, related = self._related(column, [other for _, other in pool.values()])
+        for place, (j, (other_worth, _)) in enumerate(list(pool.items())):
             if not related[place]:
                 continue
-            if pool.worth[j] >= worth:
+            if other_worth >= worth:
                 if shared[place] >= worth:
                     return False
-            elif shared[place] >= pool.worth[j]:
-                pool.remove(j)
+            elif shared[place] >= other_worth:
+                del pool[j]
         return True
 
     def _related(self, column: Column, others: list[Column]) -> tuple[Floats, Mask]:
@@ -182,8 +154,75 @@ class SAOLA(ArrivingFeatures):
         columns = [self._target_, *self._columns_.values()]
         return super()._state()[0], {"columns": np.stack(columns)}
 
-    def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
+    def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
         super()._restore(header, arrays, model)
         kind = NUMBERS if self._numbers_ else CODES
         self._target_, *columns = kind.read("columns", header, arrays, self._sizes())
         self._columns_ = dict(zip(self._chosen_, columns, strict=True))
+
+
+class GroupSAOLA(SAOLA):
+    """SAOLA for features that arrive in groups: the columns of one call are one group.
+
+    First :class:`SAOLA` runs inside the group alone. Then each remaining feature is compared with
+    the selected features of all earlier groups, by the same rules. So redundancy inside a group is
+    removed first, and a group whose features all lose is dropped.
+
+    Parameters and other attributes are those of :class:`SAOLA`.
+
+    Attributes
+    ----------
+    groups_ : ndarray
+        The group, counted from 0, of each feature that ``get_support(indices=True)`` gives.
+
+    References
+    ----------
+    K. Yu, X. Wu, W. Ding, J. Pei: "Scalable and accurate online feature selection for big data".
+    ACM Transactions on Knowledge Discovery from Data 11(2), 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 9))
+    >>> X[:, 7] = X[:, 2] + 0.1 * rng.normal(size=200)
+    >>> y = X[:, 2] + X[:, 5] + rng.normal(size=200)
+    >>> selector = GroupSAOLA()
+    >>> for group in np.split(X, 3, axis=1):
+    ...     selector = selector.partial_fit_features(group, y)
+    >>> selector.get_support(indices=True), selector.groups_
+    (array([2, 5]), array([0, 1]))
+    """
+
+    _ends_: tuple[int, ...]
+
+    @property
+    def groups_(self) -> Places:
+        """The group of each selected feature."""
+        return np.searchsorted(self._ends_, self.get_support(indices=True), side="right")
+
+    def _start(self, y: Labels | None) -> None:
+        super()._start(y)
+        self._ends_ = ()
+
+    def _arrive(self, columns: ArrivingColumns) -> None:
+        group: Pool = {}
+        end = 0
+        for j, x in columns:
+            self._take(group, j, x)
+            end = j + 1
+        before = self._pool()
+        self._keep(before | {j: new for j, new in group.items() if self._stands(before, *new)})
+        self._ends_ = (*self._ends_, end)
+
+    def _state(self) -> State:
+        header, arrays = super()._state()
+        return header | {"ends": self._ends_}, arrays
+
+    def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
+        super()._restore(header, arrays, model)
+        ends: Any = header["ends"]
+        whole = all(type(end) is int for end in ends)
+        if not whole or ends != sorted(ends) or ends[-1:] != [self.n_features_in_]:
+            raise StateError("ends are not where the groups of all columns end")
+        self._ends_ = tuple(ends)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,28 +16,30 @@ from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared
 from fires.core.errors import StateError
 from fires.core.state import Arrays
-from fires.core.types import Estimator, Floats, Header, Ints, Matrix, Places
+from fires.core.types import Floats, Header, Ints, Matrix, Places
 from fires.core.validation import repeated
 from fires.kernels import read_only
-from fires.selectors.base import OnlineSelector
+from fires.rivals.arrays import entries, filled
+from fires.rivals.base import Rival, settings
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
-
-    from fires.models.base import BaseModel
 
 
 RowArrays = tuple[npt.NDArray[np.generic], ...]
 """A batch as compiled loops take it: one dense array, or data, indices and indptr."""
 
 
-class RowByRowSelector(OnlineSelector):
+@settings
+class RowByRowSelector(Rival):
     """A linear learner of two classes, with a few numbers for every feature.
 
     A subclass writes :meth:`_run`, names its two loops, and says what the numbers start at. The
     result does not depend on how the rows are cut into batches, to the last bit. A missing entry
     counts as 0.
     """
+
+    n_features_to_select: int | float = field(default=10, kw_only=False)
 
     _weights_repeat_rows = True
 
@@ -48,12 +51,16 @@ class RowByRowSelector(OnlineSelector):
 
     _starts: ClassVar[tuple[float, ...]]  # of the numbers of a feature, the coefficient first
 
-    _theta_: Floats
-    _kept_: Ints
+    _theta_: Floats = field(init=False)
+    _kept_: Ints = field(init=False)
 
-    def _start(self) -> Floats:
-        """The start: a few numbers per feature."""
-        return np.repeat(np.array(self._starts)[:, None], self.n_features_in_, axis=1)
+    def _first(self) -> Floats:
+        """The numbers of a feature of which nothing is known."""
+        return np.array(self._starts)
+
+    def _start(self, batch: CheckedBatch) -> None:
+        theta = np.repeat(self._first()[:, None], self.n_features_in_, axis=1)
+        self._theta_, self._kept_ = _aligned(theta), np.zeros(0, dtype=np.int64)
 
     def _restart_features(self, columns: Places) -> None:
         self._theta_ = _aligned(self._theta_)
@@ -85,10 +92,8 @@ class RowByRowSelector(OnlineSelector):
         signs, turned = self._take_signs(batch)
         X, signs = repeated(batch.X, signs, batch.weight, type(self).__name__)
         rows = _as_rows(X, batch.n_missing > 0)
-        if not hasattr(self, "_theta_"):
-            self._theta_, self._kept_ = _aligned(self._start()), np.zeros(0, dtype=np.int64)
-        else:
-            self._take_sides(turned)
+        super()._learn(batch)
+        self._take_sides(turned)
         theta, done = self._theta_, False
         where: Any = ... if len(rows) == 1 else (slice(None), np.append(rows[1], self._kept_))
         before = theta[where].copy()
@@ -126,7 +131,7 @@ class RowByRowSelector(OnlineSelector):
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
-    def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
+    def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
         super()._restore(header, arrays, model)
         if (self._theta_[1:] < 0.0).any():
             raise StateError("theta holds variances or sums of squares that are negative")
@@ -137,10 +142,7 @@ class RowByRowSelector(OnlineSelector):
 
 def _as_rows(X: Matrix, missing: bool) -> RowArrays:
     """X in the one type that the loops are compiled for; missing entries are zeros."""
-    values = X if isinstance(X, np.ndarray) else X.data
-    if missing:
-        values = np.where(np.isnan(values), 0.0, values)
-    values = np.ascontiguousarray(values, dtype=np.float64)
+    values = np.ascontiguousarray(filled(entries(X), missing))
     if isinstance(X, np.ndarray):
         return tuple(read_only(values))
     return tuple(read_only(values, X.indices.astype(np.int64), X.indptr.astype(np.int64)))

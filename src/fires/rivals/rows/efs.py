@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
 
+from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared
 from fires.core.settings import check_number
 from fires.core.types import Floats, Mask, Places
 from fires.kernels import top_k, winnow
+from fires.rivals.base import settings
 from fires.rivals.rows.base import RowArrays, RowByRowSelector
 
 
+@settings
 class EFS(RowByRowSelector):
     r"""Extremal feature selection with the modified balanced Winnow (Carvalho and Cohen, 2006).
 
@@ -79,6 +83,12 @@ class EFS(RowByRowSelector):
     array([0, 2])
     """
 
+    promotion: float = 1.5
+    demotion: float = 0.5
+    threshold: float = 1.0
+    margin: float = 1.0
+    bottom_fraction: float = 0.0
+
     _loops = (winnow.winnow_rows, winnow.winnow_csr)
     _learnt: ClassVar[Declared] = {
         **RowByRowSelector._learnt,
@@ -88,24 +98,7 @@ class EFS(RowByRowSelector):
 
     _starts = (2.0, 1.0)  # of u and v, the authors' choice
 
-    _bias_: Floats
-
-    def __init__(
-        self,
-        n_features_to_select: int | float = 10,
-        *,
-        promotion: float = 1.5,
-        demotion: float = 0.5,
-        threshold: float = 1.0,
-        margin: float = 1.0,
-        bottom_fraction: float = 0.0,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.promotion = promotion
-        self.demotion = demotion
-        self.threshold = threshold
-        self.margin = margin
-        self.bottom_fraction = bottom_fraction
+    _bias_: Floats = field(init=False)
 
     def _check_parameters(self) -> None:
         check_number("promotion", self.promotion, low=1.0, ends="[)")
@@ -116,11 +109,14 @@ class EFS(RowByRowSelector):
 
     # --- learning ---------------------------------------------------------------------------
 
-    def _start(self) -> Floats:
+    def _first(self) -> Floats:
         # The two sides of a Winnow are not mirror images. While only one class is known, it may
         # still become either side. So two pairs of models learn, one for each case.
-        self._bias_ = np.tile(self._starts, self._sizes()["M"] // 2)
-        return np.repeat(self._bias_[:, None], self.n_features_in_, axis=1)
+        return np.tile(self._starts, self._sizes()["M"] // 2)
+
+    def _start(self, batch: CheckedBatch) -> None:
+        super()._start(batch)
+        self._bias_ = self._first()
 
     def _take_sides(self, turned: bool) -> None:
         if len(self._theta_) == 4 and len(self.classes_) == 2:
@@ -129,11 +125,11 @@ class EFS(RowByRowSelector):
 
     def _run(self, rows: RowArrays, signs: Floats) -> bool:
         numbers = (self.promotion, self.demotion, self.threshold, self.margin)
-        settings = tuple(map(float, numbers))
+        options = tuple(map(float, numbers))
         self._bias_ = self._bias_.copy()
         for first in range(0, len(self._theta_), 2):
             pair, towards = slice(first, first + 2), signs if first == 0 else -signs
-            self._loop(rows)(*rows, towards, *self._theta_[pair], self._bias_[pair], settings)
+            self._loop(rows)(*rows, towards, *self._theta_[pair], self._bias_[pair], options)
         return True
 
     def _sizes(self) -> dict[str, int]:

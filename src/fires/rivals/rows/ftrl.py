@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
 
+from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared
 from fires.core.settings import check_choice, check_number
 from fires.core.types import Floats
 from fires.kernels import ftrl
+from fires.rivals.base import settings
 from fires.rivals.rows.base import RowArrays, RowByRowSelector
 
 
+@settings
 class FTRL(RowByRowSelector):
     r"""Logistic regression by FTRL-proximal with L1, ranked by :math:`|w|` (McMahan et al., 2013).
 
@@ -75,29 +79,18 @@ class FTRL(RowByRowSelector):
     2
     """
 
+    learning_rate: float = 0.1
+    beta: float = 1.0
+    l1: float = 1.0
+    l2: float = 0.0
+    fit_intercept: bool = True
+
     _loops = (ftrl.ftrl_rows, ftrl.ftrl_csr)
     _learnt: ClassVar[Declared] = {**RowByRowSelector._learnt, "bias": Array(2)}
 
     _starts = (0.0, 0.0)  # z and the root of n
 
-    _bias_: Floats
-
-    def __init__(
-        self,
-        n_features_to_select: int | float = 10,
-        *,
-        learning_rate: float = 0.1,
-        beta: float = 1.0,
-        l1: float = 1.0,
-        l2: float = 0.0,
-        fit_intercept: bool = True,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.learning_rate = learning_rate
-        self.beta = beta
-        self.l1 = l1
-        self.l2 = l2
-        self.fit_intercept = fit_intercept
+    _bias_: Floats = field(init=False)
 
     def _check_parameters(self) -> None:
         check_number("learning_rate", self.learning_rate)
@@ -112,9 +105,9 @@ class FTRL(RowByRowSelector):
     def _weighting(self) -> tuple[Hashable, ...]:
         return self._numbers()
 
-    def _start(self) -> Floats:
+    def _start(self, batch: CheckedBatch) -> None:
+        super()._start(batch)
         self._bias_ = np.zeros(2)
-        return super()._start()
 
     def _take_sides(self, turned: bool) -> None:
         super()._take_sides(turned)
@@ -123,8 +116,8 @@ class FTRL(RowByRowSelector):
 
     def _run(self, rows: RowArrays, signs: Floats) -> bool:
         self._bias_ = self._bias_.copy()
-        settings = (bool(self.fit_intercept), self._numbers())
-        done: int = self._loop(rows)(*rows, signs, *self._theta_, self._bias_, *settings)
+        options = (bool(self.fit_intercept), self._numbers())
+        done: int = self._loop(rows)(*rows, signs, *self._theta_, self._bias_, *options)
         return done >= 0
 
     def _coefficients(self) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,29 +13,27 @@ from sklearn.utils import get_tags
 
 from fires.core.batch import CheckedBatch
 from fires.core.classes import are_numbers, class_rows
-from fires.core.declared import Array, Declared, Random, Value
+from fires.core.declared import Array, Declared, Random
 from fires.core.errors import StateError
 from fires.core.estimators import seeded_clone
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, check_count, check_number, plain
 from fires.core.state import Arrays, State, part_of, under
-from fires.core.types import Codes, CsrRows, Estimator, Floats, Labels, Matrix, Places, Seed
-from fires.core.validation import as_numbers, repeated
+from fires.core.types import Codes, CsrRows, Floats, Labels, Matrix, Places, Seed
+from fires.core.validation import repeated
 from fires.kernels import read_only
 from fires.kernels.permutation import permute_csr, permute_rows
 from fires.models.scale import SCALES, Scaler
 from fires.models.target import NumberTarget, signed
 from fires.predictors import Predictor, SklearnPredictor, as_predictor
 from fires.predictors.state import predictor_from_state, predictor_state
-from fires.rivals.counting import check_forgetting, decay
+from fires.rivals.arrays import as_dense, check_forgetting, decay
+from fires.rivals.base import TargetSelector, estimator_target, settings
 from fires.rivals.windows.kept_rows import KeptRows, Parts, kept, stacked, without
-from fires.selectors.base import OnlineSelector
 from fires.selectors.selector import same_kind
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
-
-    from fires.models.base import BaseModel
 
 
 # A probability of 0 would make a loss infinite.
@@ -43,7 +42,8 @@ _LEAST_PROBABILITY = 1e-6
 _MOST_NUMBERS = 1 << 22
 
 
-class IncrementalPermutation(OnlineSelector):
+@settings
+class IncrementalPermutation(TargetSelector):
     r"""Features ranked by how much a model's loss grows if they take other values (iPFI, 2023).
 
     Before a model learns from the row x, it predicts the row, and the row with the value of one
@@ -156,55 +156,28 @@ class IncrementalPermutation(OnlineSelector):
     array([1, 4])
     """
 
+    model: Any = None
+    forgetting: float = 0.001
+    learning_rate: float = 0.02
+    reservoir: int = 100
+    n_explained: int = 10
+    scale: str | None = "standard"
+    random_state: Seed = None
+
     _weights_repeat_rows = True
     _learnt: ClassVar[Declared] = {
+        **TargetSelector._learnt,
         "sums": Array(2, "J"),  # of the differences of losses, and of their squares
         "mass": Array(2, low=0.0),  # the sum of the weights of rows, and of their squares
         "stored": KeptRows(),
         "coef": Array("R", "J", optional=True),
         "intercept": Array("R", optional=True),
-        "numeric": Value(bool),
         "rng": Random(),
     }
-    _for_numbers = "say target='numbers'."
 
-    _sums_: Floats
-    _mass_: Floats
-    _stored_: Parts
-    _coef_: Floats
-    _intercept_: Floats
-    _numeric_: bool
-    _rng_: np.random.Generator
-    _scaler_: Scaler
-    _target_: NumberTarget
-    _model_: Any
-
-    def __init__(
-        self,
-        n_features_to_select: int | float = 10,
-        *,
-        model: Any = None,
-        forgetting: float = 0.001,
-        learning_rate: float = 0.02,
-        reservoir: int = 100,
-        n_explained: int = 10,
-        scale: str | None = "standard",
-        target: str = "auto",
-        missing: str = "ignore",
-        batch_size: int = 100,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.model = model
-        self.forgetting = forgetting
-        self.learning_rate = learning_rate
-        self.reservoir = reservoir
-        self.n_explained = n_explained
-        self.scale = scale
-        self.target = target
-        self.missing = missing
-        self.batch_size = batch_size
-        self.random_state = random_state
+    _coef_: Floats | None = field(init=False, default=None)
+    _intercept_: Floats | None = field(init=False, default=None)
+    _model_: Any = field(init=False, default=None)
 
     # --- what was learnt --------------------------------------------------------------------
 
@@ -237,9 +210,24 @@ class IncrementalPermutation(OnlineSelector):
         if self.model is not None and not self._is_numeric(batch):
             self._take_whole_labels(batch)  # so a model knows every label from the start
 
+    def _is_numeric(self, batch: CheckedBatch) -> bool:
+        assert batch.y is not None
+        inner = None if self.model is None else _inner(as_predictor(self.model))
+        return are_numbers(batch.y, batch.classes, estimator_target(inner, self.target))
+
+    def _start(self, batch: CheckedBatch) -> None:
+        super()._start(batch)
+        self._rng_ = generator(self.random_state, "incremental permutation")
+        self._sums_, self._mass_ = np.zeros((2, self.n_features_in_)), np.zeros(2)
+        self._stored_: Parts = ()
+        self._begin_parts()
+
+    def _begin_parts(self) -> None:
+        self._scaler_ = Scaler(self.scale, self.n_features_in_)
+        self._target_ = NumberTarget(scaled=True)
+
     def _learn(self, batch: CheckedBatch) -> None:
-        if not hasattr(self, "_sums_"):
-            self._start(batch)
+        super()._learn(batch)
         before = self._rng_.bit_generator.state
         try:
             self._step(_without_weights(batch, type(self).__name__))
@@ -247,30 +235,11 @@ class IncrementalPermutation(OnlineSelector):
             self._rng_.bit_generator.state = before
             raise
 
-    def _is_numeric(self, batch: CheckedBatch) -> bool:
-        assert batch.y is not None
-        inner = None if self.model is None else _inner(as_predictor(self.model))
-        tagged = hasattr(inner, "__sklearn_tags__")
-        kind = get_tags(inner).estimator_type if tagged else ""
-        says: dict[str | None, str] = {"classifier": "classes", "regressor": "numbers"}
-        return are_numbers(batch.y, batch.classes, says.get(kind, self.target))
-
-    def _start(self, batch: CheckedBatch) -> None:
-        self._numeric_ = self._is_numeric(batch)
-        self._rng_ = generator(self.random_state, "incremental permutation")
-        self._sums_, self._mass_ = np.zeros((2, self.n_features_in_)), np.zeros(2)
-        self._stored_ = ()
-        self._begin_parts()
-
-    def _begin_parts(self) -> None:
-        self._scaler_ = Scaler(self.scale, self.n_features_in_)
-        self._target_ = NumberTarget(scaled=True)
-
     def _step(self, batch: CheckedBatch) -> None:
         """Explain and learn a batch; what it changes is replaced at the end."""
-        assert batch.y is not None
         ones = np.ones(batch.n_rows)
-        goal, known = self._goal(batch, ones)
+        y, before = self._goal(batch)
+        goal = self._target_.look(y, ones)[0][0] if self._numeric_ else y
         if batch.scale is not None and batch.scale == self.scale:
             X, learn_scale = batch.X, None
         else:
@@ -280,30 +249,20 @@ class IncrementalPermutation(OnlineSelector):
         if self.model is not None:
             self._learn_from_others(batch, X, stored, goal)
         elif self._numeric_ or len(self._label_index_) > 1:
-            self._learn_linear(X, stored, goal, known)
+            self._learn_linear(X, stored, goal, before)
         self._stored_ = (self._mixed(X),)
         if learn_scale is not None:
             learn_scale()
         if self._numeric_:
             self._target_ = copy.deepcopy(self._target_)
-            self._target_.count(as_numbers(batch.y, type(self).__name__), ones)
-
-    def _goal(self, batch: CheckedBatch, ones: Floats) -> tuple[Floats | Codes, Labels | None]:
-        """Standardised numbers or codes of classes, and the classes known before."""
-        assert batch.y is not None
-        if not self._numeric_:
-            return self._take_whole_labels(batch)
-        if batch.classes is not None:
-            raise ValueError("classes is for class labels; this selector learns numbers.")
-        return self._target_.look(as_numbers(batch.y, type(self).__name__), ones)[0][0], None
+            self._target_.count(y, ones)
 
     def _like_the_stored(self, X: Matrix) -> Matrix:
         """X dense or CSR, like the rows in the reservoir."""
-        sparse = sp.issparse(self._stored_[0] if self._stored_ else X)
-        if sparse:
-            rows: CsrRows = sp.csr_array(X)
-            return kept(rows)
-        return np.ascontiguousarray(_dense(X), dtype=np.float64)
+        if isinstance(self._stored_[0] if self._stored_ else X, np.ndarray):
+            return np.ascontiguousarray(as_dense(X), dtype=np.float64)
+        rows: CsrRows = sp.csr_array(X)
+        return kept(rows)
 
     def _mixed(self, X: Matrix) -> Matrix:
         """The reservoir after a batch: each row took the place of a random one."""
@@ -318,16 +277,16 @@ class IncrementalPermutation(OnlineSelector):
     # --- linear models ----------------------------------------------------------------------
 
     def _learn_linear(
-        self, X: Matrix, stored: Matrix, goal: Floats | Codes, known: Labels | None
+        self, X: Matrix, stored: Matrix, goal: Floats | Codes, before: Labels | None
     ) -> None:
         """Explain and learn row by row, with the built-in model."""
         n_scores = self._sizes()["R"]
-        if not hasattr(self, "_coef_"):
+        if self._coef_ is None or self._intercept_ is None:
             coef, intercept = np.zeros((n_scores, self.n_features_in_)), np.zeros(n_scores)
         else:
             coef, intercept = self._coef_.copy(), self._intercept_.copy()
-            if known is not None and len(known) < len(self.classes_):
-                coef, intercept = with_classes(coef, intercept, known, self.classes_)
+            if before is not None:
+                coef, intercept = with_classes(coef, intercept, before, self.classes_)
         y = goal if self._numeric_ or n_scores > 1 else signed(goal, 1)[0]
         rate = float(self.learning_rate)
         sums, mass = self._explain_linear(X, stored, y, coef, intercept, rate)
@@ -366,7 +325,7 @@ class IncrementalPermutation(OnlineSelector):
         self, batch: CheckedBatch, X: Matrix, stored: Matrix, goal: Floats | Codes
     ) -> None:
         """Explain a batch with the user's model, then let a copy of it learn."""
-        started = hasattr(self, "_model_")
+        started = self._model_ is not None
         # If the copy fails half-way, the old one is untouched.
         model = copy.deepcopy(self._model_) if started else self._fresh_model(self._rng_)
         assert batch.y is not None
@@ -414,7 +373,7 @@ class IncrementalPermutation(OnlineSelector):
         rows = np.sort(self._rng_.choice(n_all, size=n_rows, replace=False))
         drawn = self._rng_.integers(stored.shape[0], size=n_rows)
         form = sp.csr_array if sp.issparse(X) else np.asarray
-        x, other, goal = _dense(X[rows]), _dense(stored[drawn]), y[rows]
+        x, other, goal = as_dense(X[rows]), as_dense(stored[drawn]), y[rows]
         before = _losses(model, form(x), goal, self._numeric_)
         more = np.empty((n_rows, n_features))
         width = max(1, _MOST_NUMBERS // (n_rows * n_features))
@@ -440,7 +399,7 @@ class IncrementalPermutation(OnlineSelector):
         super()._restart_features(columns)
         self._stored_ = without(self._stored_, columns, 0.0)
         self._scaler_.restart(columns)
-        if isinstance(getattr(self, "_model_", None), Predictor):
+        if isinstance(self._model_, Predictor):
             self._model_.restart_features(columns)
 
     # --- settings and state -----------------------------------------------------------------
@@ -456,8 +415,8 @@ class IncrementalPermutation(OnlineSelector):
         check_number("learning_rate", self.learning_rate, wanted="a positive number")
         check_count("reservoir", self.reservoir)
         check_count("n_explained", self.n_explained)
-        check_choice("target", self.target, ("auto", "classes", "numbers"))
-        if hasattr(self, "_sums_"):
+        super()._check_parameters()
+        if self._started_:
             return
         check_choice("scale", self.scale, SCALES, "'standard', 'minmax' or None")
         check_seed(self.random_state)
@@ -482,19 +441,17 @@ class IncrementalPermutation(OnlineSelector):
         header, arrays = super()._state()
         arrays |= under("scaler", self._scaler_.state())
         arrays |= under("target", self._target_.state())
-        if hasattr(self, "_model_"):
+        if self._model_ is not None:
             header["predictor"], learnt = predictor_state(self._model_)
             arrays |= under("predictor", learnt)
         return header, arrays
 
-    def _restore(
-        self, header: dict[str, Any], arrays: Arrays, model: BaseModel | Estimator | None
-    ) -> None:
+    def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         super()._restore(header, arrays, model)
         self._begin_parts()
         self._scaler_.restore(part_of("scaler", arrays))
         self._target_.restore(part_of("target", arrays))
-        if hasattr(self, "_coef_") != hasattr(self, "_intercept_"):
+        if (self._coef_ is None) != (self._intercept_ is None):
             raise StateError("there are coefficients or an intercept, and not both")
         if "predictor" in header:
             fresh = self._fresh_model(copy.deepcopy(self._rng_))  # its seeds are replaced
@@ -538,10 +495,6 @@ def _arrays(X: Matrix) -> tuple[npt.NDArray[np.generic], ...]:
     if isinstance(X, np.ndarray):
         return (X,)
     return X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)
-
-
-def _dense(X: Matrix) -> Floats:
-    return X if isinstance(X, np.ndarray) else X.toarray()
 
 
 def _linear_parts(model: Any, n_scores: int, n_features: int) -> tuple[Floats, Floats] | None:

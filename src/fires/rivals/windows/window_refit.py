@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from fires.core.batch import CheckedBatch
@@ -16,22 +15,20 @@ from fires.core.errors import StateError
 from fires.core.estimators import seeded_clone
 from fires.core.optional import require
 from fires.core.randomness import check_seed, generator
-from fires.core.settings import check_choice, check_count
+from fires.core.settings import check_count
 from fires.core.state import Arrays
-from fires.core.types import CsrRows, Estimator, Floats, Header, Labels, Matrix, Places, Seed
-from fires.core.validation import as_numbers, repeated
+from fires.core.types import CsrRows, Floats, Header, Labels, Matrix, Places, Seed
+from fires.core.validation import repeated
+from fires.rivals.base import TargetSelector, estimator_target, settings, weights_or_ones
 from fires.rivals.from_model import TakesEstimator, weights_of
 from fires.rivals.windows.kept_rows import KeptRows, Parts, kept, last, stacked, without
-
-if TYPE_CHECKING:
-    from fires.models.base import BaseModel
-
 
 # Sparse columns with at least this share of entries are centred.
 _FULL = 0.2
 
 
-class WindowRefit(TakesEstimator):
+@settings
+class WindowRefit(TakesEstimator, TargetSelector):
     r"""Features ranked by an estimator that is fitted anew to the last rows, every so often.
 
     What many do by hand: the last ``window`` rows are kept and standardised, an estimator is
@@ -107,58 +104,48 @@ class WindowRefit(TakesEstimator):
     array([0, 5])
     """
 
+    estimator: Any = None
+    window: int = 2000
+    every: int = 500
+    random_state: Seed = None
+
     _learnt: ClassVar[Declared] = {
+        **TargetSelector._learnt,
         "rows": KeptRows(),
         "y": Array("W"),  # numbers, or the codes of classes
         "weight": Array("W", low=0.0),
         "weights": Array("J", low=0.0),
-        "numeric": Value(bool),
         "seed": Value(int, low=0, high=2**31),
         "n_taken": Value(int, low=0, high=2**53),
         "n_at_fit": Value(int, low=0, high=2**53),
     }
-    _for_numbers = "say target='numbers'."
-
-    _rows_: Parts
-    _y_: Floats
-    _weight_: Floats
-    _weights_: Floats
-    _numeric_: bool
-    _seed_: int
-    _n_taken_: int
-    _n_at_fit_: int
-
-    def __init__(
-        self,
-        n_features_to_select: int | float = 10,
-        *,
-        estimator: Any = None,
-        window: int = 2000,
-        every: int = 500,
-        target: str = "auto",
-        missing: str = "ignore",
-        batch_size: int = 100,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.estimator = estimator
-        self.window = window
-        self.every = every
-        self.target = target
-        self.missing = missing
-        self.batch_size = batch_size
-        self.random_state = random_state
 
     def _weights(self) -> Floats:
         return self._weights_.copy()
 
     # --- learning ---------------------------------------------------------------------------
 
+    def _start(self, batch: CheckedBatch) -> None:
+        super()._start(batch)
+        self._rows_: Parts = ()
+        self._y_: Floats = np.zeros(0)
+        self._weight_: Floats = np.zeros(0)
+        self._weights_ = np.zeros(self.n_features_in_)
+        self._n_taken_ = self._n_at_fit_ = 0
+        self._seed_ = int(generator(self.random_state, "window refit").integers(2**31))
+
+    def _is_numeric(self, batch: CheckedBatch) -> bool:
+        assert batch.y is not None
+        return are_numbers(batch.y, batch.classes, estimator_target(self.estimator, self.target))
+
     def _learn(self, batch: CheckedBatch) -> None:
-        if not hasattr(self, "_rows_"):
-            self._start(batch)
-        y = self._target(batch)
-        weight = np.ones(batch.n_rows) if batch.weight is None else batch.weight
+        super()._learn(batch)
+        y, before = self._goal(batch)
+        if before is not None:  # old codes make room for new classes
+            places = encode(before, self.classes_)
+            assert places is not None
+            self._y_ = places[self._y_.astype(np.intp)].astype(np.float64)
+        weight = weights_or_ones(batch)
         counts = np.flatnonzero(weight > 0.0)[-int(self.window) :]
         self._check_weights(weight)
         self._rows_ = last((*self._rows_, kept(batch.X[counts])), int(self.window))
@@ -167,31 +154,6 @@ class WindowRefit(TakesEstimator):
         self._n_taken_ += int((weight > 0.0).sum())
         if self._n_taken_ - self._n_at_fit_ >= min(int(self.every), self._n_at_fit_):
             self._fit_if_possible()
-
-    def _start(self, batch: CheckedBatch) -> None:
-        assert batch.y is not None
-        own = hasattr(self.estimator, "__sklearn_tags__")
-        kind = get_tags(self.estimator).estimator_type if own else ""
-        says: dict[str | None, str] = {"classifier": "classes", "regressor": "numbers"}
-        self._numeric_ = are_numbers(batch.y, batch.classes, says.get(kind, self.target))
-        self._rows_, self._y_, self._weight_ = (), np.zeros(0), np.zeros(0)
-        self._weights_ = np.zeros(self.n_features_in_)
-        self._n_taken_ = self._n_at_fit_ = 0
-        self._seed_ = int(generator(self.random_state, "window refit").integers(2**31))
-
-    def _target(self, batch: CheckedBatch) -> Floats:
-        """Numbers, or the codes of classes; old codes make room for new classes."""
-        assert batch.y is not None
-        if self._numeric_:
-            if batch.classes is not None:
-                raise ValueError("classes is for class labels; this selector learns numbers.")
-            return as_numbers(batch.y, type(self).__name__)
-        codes, before = self._take_whole_labels(batch)
-        if before is not None and len(before) < len(self.classes_):
-            places = encode(before, self.classes_)
-            assert places is not None
-            self._y_ = places[self._y_.astype(np.intp)].astype(np.float64)
-        return codes.astype(np.float64)
 
     def _check_weights(self, weight: Floats) -> None:
         """Raise now, and not at the next fit, if the estimator cannot take these weights."""
@@ -242,7 +204,7 @@ class WindowRefit(TakesEstimator):
     def _check_parameters(self) -> None:
         check_count("window", self.window)
         check_count("every", self.every)
-        check_choice("target", self.target, ("auto", "classes", "numbers"))
+        super()._check_parameters()
         check_seed(self.random_state)
         estimator = self.estimator
         if isinstance(estimator, str) and estimator == "lightgbm":
@@ -255,7 +217,7 @@ class WindowRefit(TakesEstimator):
                 f"RandomForestClassifier(); got {estimator!r}."
             )
 
-    def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
+    def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
         super()._restore(header, arrays, model)
         codes = np.arange(len(self._label_index_))
         if not self._numeric_ and not np.isin(self._y_, codes).all():

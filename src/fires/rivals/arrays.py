@@ -1,14 +1,44 @@
-"""Shared by methods that count rows per class: forgetting, new classes, sums."""
+"""Rows and tables as the rivals need them: dense or CSR, forgetting, one row for each class."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.classes import encode
 from fires.core.settings import check_number
-from fires.core.types import Codes, CsrRows, Floats
+from fires.core.types import Codes, CsrRows, Floats, Labels, Matrix
+
+# --- dense or CSR -------------------------------------------------------------------------------
+
+
+def entries(X: Matrix) -> Floats:
+    """What is stored of X: an array itself, or the data of CSR."""
+    return X if isinstance(X, np.ndarray) else X.data
+
+
+def with_entries(X: Matrix, stored: Floats) -> Matrix:
+    """X with other numbers in place of :func:`entries`."""
+    if isinstance(X, np.ndarray):
+        return stored
+    rows: CsrRows = sp.csr_array((stored, X.indices, X.indptr), shape=X.shape)
+    return rows
+
+
+def filled(stored: Floats, missing: bool) -> Floats:
+    """Entries in float64, with zeros for what is missing; the same array if nothing changes."""
+    values: Floats = stored.astype(np.float64, copy=missing)
+    if missing:
+        values[np.isnan(values)] = 0.0
+    return values
+
+
+def as_dense(X: Matrix) -> Floats:
+    """X as an array."""
+    return X if isinstance(X, np.ndarray) else X.toarray()
+
+
+# --- forgetting, and one row for each class -----------------------------------------------------
 
 
 def decay(weight: Floats | None, n_rows: int, forgetting: float) -> tuple[Floats, float]:
@@ -31,10 +61,11 @@ def check_forgetting(value: float) -> None:
     check_number("forgetting", value, high=1.0, ends="[)", wanted="a number from 0 to below 1")
 
 
-def grown(table: Floats, before: npt.NDArray[np.generic], after: npt.NDArray[np.generic]) -> Floats:
+def grown(table: Floats, before: Labels | None, after: Labels) -> Floats:
     """A table with one row per class, with rows of zeros added for new classes."""
     new = np.zeros((len(after), *table.shape[1:]))
-    new[encode(before, after)] = table
+    if before is not None:
+        new[encode(before, after)] = table
     return new
 
 
