@@ -43,9 +43,8 @@ from fires.core.errors import OVERFLOW, InputError
 from fires.core.sharding import Rounds, ShardTarget, Sums, Task, add_up
 from fires.core.types import Floats, Ints, Labels
 from fires.drift.likelihood import increments, segment
-from fires.kernels.assimilate import ALONG, LEAST, NOISE, NOISE_ROWS, ROWS
+from fires.kernels.assimilate import ALONG, LEAST, NOISE, NOISE_ROWS, ROWS, add_information
 from fires.kernels.compiling import compiled_with
-from fires.kernels.information import add_information
 from fires.kernels.linear import DenseRows, MixedRows
 from fires.models.base import Rates
 from fires.models.families import Family
