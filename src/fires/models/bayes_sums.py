@@ -14,9 +14,8 @@ from fires.core.batch import CheckedBatch
 from fires.core.sharding import ShardTarget, Sums, Task, add_up
 from fires.core.types import Floats, Ints, Labels
 from fires.drift.likelihood import increments, segment
-from fires.kernels.assimilate import LEAST
+from fires.kernels.assimilate import LEAST, add_information
 from fires.kernels.compiling import compiled_with
-from fires.kernels.information import add_information
 from fires.kernels.linear import DenseRows, MixedRows
 from fires.models.families import Family
 from fires.models.families.base import TINY, LogMarginal
