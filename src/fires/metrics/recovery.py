@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.types import Places
-from fires.metrics.sets import as_indices
+from fires.metrics.stability import as_indices
 
 
 class Truth(Protocol):
