@@ -25,6 +25,7 @@ from fires.streams.base import Stream
 
 if TYPE_CHECKING:
     from fires.bench.worker import Record
+    from fires.metrics.prediction import Scores
     from fires.models import NeuralNet, SoftTree
     from fires.models.base import BaseModel
     from fires.predictors.base import Predictor
@@ -99,7 +100,7 @@ class Run:
             for step in steps:
                 seen = step.position.rows
                 seconds = step.seconds_select, step.seconds_train
-                found.append((seen, step.scores["accuracy"], step.stability, *seconds))
+                found.append((seen, *step.scores.values(), step.stability, *seconds))
         except Diverged:
             diverged_at = seen
         rows, accuracy, stability, *times = np.array(found, dtype=np.float64).reshape(-1, 5).T
@@ -119,7 +120,12 @@ class Run:
 
 
 def run_of(
-    stream: Stream, selector: OnlineSelector, predictor: Predictor, batch_size: int, protocol: str
+    stream: Stream,
+    selector: OnlineSelector,
+    predictor: Predictor,
+    batch_size: int,
+    protocol: str,
+    scores: Scores | tuple[str] = ("accuracy",),
 ) -> Run:
     """Run a selector and a predictor over a stream."""
     way = PROTOCOLS[protocol]
@@ -130,6 +136,7 @@ def run_of(
         batch_size=batch_size,
         order=way.order,
         preprocess=way.scaled_while,
+        scores=scores,
         window=WINDOW,
     )
     return Run.of(steps)

@@ -201,12 +201,14 @@ class Scores(KnowsClasses):
 
     def count(self, label_index: Classes, truth: Codes, taken: Codes) -> dict[str, float]:
         """Count a batch in whose labels have been looked up, where all scores are counts."""
-        return self._named(self._count(label_index, truth, taken), {})
+        counts = self._count(label_index, truth, taken)
+        return {name: _FROM_COUNTS[name](*counts) for name in self.names}
 
     def _count(
         self, label_index: Classes, truth: Codes, taken: Codes, times: Counts | None = None
     ) -> list[list[int]]:
-        self._grow(label_index)
+        if label_index is not self._label_index_:
+            self._grow(label_index)
         n_classes = len(self.matrix)
         cells = np.bincount(truth * n_classes + taken, times, n_classes * n_classes)
         counted = cells.reshape(n_classes, n_classes).astype(np.int64, copy=False)
@@ -290,8 +292,6 @@ class Scores(KnowsClasses):
 
     def _grow(self, label_index: Classes) -> None:
         """Let the matrix have a row and a column for each of the classes."""
-        if label_index is self._label_index_:
-            return
         matrix = np.zeros((len(label_index), len(label_index)), dtype=np.int64)
         kept = encode(self._label_index_.labels, label_index.labels)
         if len(self._label_index_) and kept is not None:
