@@ -159,6 +159,7 @@ class SvmlightStream:
         self.schema = Schema(tuple(str(first + index) for index in indices), target)
         self.n_bytes = file.text.n_bytes
         self.rejected = Rejected()
+        self.target, self.doubts, self.is_open = None, (), False
         self.on_fault: Callable[[Sequence[Fault]], object] = len  # nobody wants to know
         self._file = file
         self._first = Position(), self.rejected, 0
