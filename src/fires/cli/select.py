@@ -191,7 +191,7 @@ def _select(options: Options) -> None:
     context.with_resource(orders if options.folder else nullcontext())
     with quick_imports():
         from fires.run.checkpoints import Schedule
-        from fires.streams.addresses import refuse_secrets
+        from fires.streams.registry import refuse_secrets
 
         importlib.import_module("fires.run.run")
         importlib.import_module("fires.selectors.fires")

@@ -46,7 +46,7 @@ def select_on_spark(options: Options) -> None:
     from fires.integrations.spark import spark_session
     from fires.integrations.spark.select import learn_frame
     from fires.run.features import feature_rows
-    from fires.streams.table_stream import Rejected
+    from fires.streams.table import Rejected
 
     if options.target is None:
         if _form(options.file) != "libsvm":

@@ -12,7 +12,7 @@ from fires.core.saved_files import damaged, read_json
 from fires.core.types import Header
 from fires.core.wording import enumeration
 from fires.evaluation.comparison import BASELINES, Comparison, Outcome, sign_of
-from fires.report.rounding import rounded
+from fires.report.wording import rounded
 
 FILE = "compare.json"
 SCORES = {

@@ -34,15 +34,15 @@ from fires.core.validation import as_numbers
 from fires.evaluation.scoring import usual_baselines
 from fires.kernels import read_only
 from fires.kernels.assimilate import NOISE, NOISE_ROWS
+from fires.kernels.linear import score_rows
 from fires.kernels.moments import CLIP
-from fires.kernels.row_scores import score_rows
 from fires.metrics.numbers import NumberMoments
 from fires.metrics.prediction import Scores
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear_learner import LinearLearner
 from fires.models.scale import MinMax, Standard
 from fires.models.sharded_gradient import weight_of
-from fires.models.sharded_scale import plan_of
+from fires.models.sharded_scale import ScalePlan
 from fires.models.sharded_sparse import MixedPlan, sparse_rows
 from fires.models.target import ClassTarget, NormalScores, log_mean, start
 from fires.run.totals import RunTotals
@@ -318,7 +318,7 @@ def _mixed(learner: BayesLearner) -> MixedPlan | None:
     if learner.scale is None:
         return None
     mixed = learner.mixed
-    full = plan_of(mixed.full) if len(mixed.columns) else None
+    full = ScalePlan(mixed.full) if len(mixed.columns) else None
     return MixedPlan(mixed, full, is_shown=False)
 
 
@@ -337,7 +337,7 @@ def _dense_scale(learner: LinearLearner | BayesLearner) -> _DenseScale:
 
 
 class _DenseScale(NamedTuple):
-    """See :func:`fires.kernels.row_scores.score_rows`."""
+    """See :func:`fires.kernels.linear.score_rows`."""
 
     name: str | None
     origin: Floats
