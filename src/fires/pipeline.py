@@ -35,7 +35,8 @@ from fires.core.version import __version__
 from fires.core.weighting import WeightSums, effective_weights
 from fires.kernels.select import keep_columns
 from fires.models.scale import SCALES, Scaler
-from fires.predictors import LinearRegressor, Perceptron, Predictor, as_predictor
+from fires.predictors import Predictor, as_predictor
+from fires.predictors.built_in import Linear
 from fires.predictors.scikit_learn import SklearnPredictor
 from fires.predictors.slots import Slots, usual_slots
 from fires.predictors.state import predictor_from_state, predictor_state
@@ -869,9 +870,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         if header.get("slots") is not None:
             slots = Slots.from_json(header["slots"])
             wanted = len(slots)
-        width = getattr(predictor, "coef_", np.zeros((1, wanted))).shape[-1]
-        ours = isinstance(predictor, Perceptron | LinearRegressor)
-        if ours and width != wanted:
+        width = predictor.width if isinstance(predictor, Linear) else None
+        if width not in (None, wanted):
             raise StateError(f"a predictor of {width} features for {wanted} features")
         inner = predictor.inner if isinstance(predictor, Predictor) else predictor
         n_slots = None if slots is None else len(slots)
