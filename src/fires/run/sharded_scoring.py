@@ -36,8 +36,7 @@ from fires.kernels import read_only
 from fires.kernels.assimilate import NOISE, NOISE_ROWS
 from fires.kernels.linear import score_rows
 from fires.kernels.moments import CLIP
-from fires.metrics.numbers import NumberMoments
-from fires.metrics.prediction import Scores
+from fires.metrics.prediction import NumberMoments, Scores
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear_learner import LinearLearner
 from fires.models.scale import MinMax, Standard
