@@ -161,6 +161,7 @@ class SvmlightStream(RejectingStream):
         indices = range(file.n_features) if file.used is None else file.used
         self.schema = Schema(tuple(str(first + index) for index in indices), target)
         super().__init__(file.text.n_bytes, "line")
+        self.target, self.doubts, self.is_open = None, (), False
         self._file = file
         self._first = Position(), self.rejected, 0
         if after is not None:
