@@ -31,7 +31,7 @@ from fires.run.run import Run
 from fires.run.totals import RunTotals
 
 if TYPE_CHECKING:
-    from fires.columns.account import ColumnFacts
+    from fires.columns.warnings import ColumnFacts
     from fires.selectors.fires import FIRES
 
 

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from fires.columns import Columns
-    from fires.columns.account import ColumnFacts
     from fires.columns.schema import Kind
-    from fires.columns.statistics import TargetStatistics
-    from fires.columns.target import ReadTarget, Target
+    from fires.columns.target import ReadTarget, Target, TargetStatistics
+    from fires.columns.warnings import ColumnFacts
 
 
 _LINE_END = 2
@@ -90,7 +89,6 @@ def stream_of(
 ) -> TableStream:
     """Make a stream of a table."""
     from fires.columns import Columns
-    from fires.columns.doubts import without_doubtful
     from fires.columns.target import Target
     from fires.streams.sampling import choose_columns, read_sample
 
@@ -128,7 +126,7 @@ def stream_of(
     learnt = Columns.learn(sample.drop(name), hints, features, known)
     doubts = doubts_of(sample, learnt, target)
     if not keep_doubtful:
-        learnt = without_doubtful(learnt, doubts)
+        learnt = learnt.leaving_out(doubts)
     if not learnt.names:
         raise InputError(f"{first.name} has no column that can be used besides the target")
     return TableStream(table, learnt, target, doubts, exclude if is_open else None)
@@ -193,8 +191,7 @@ class TableStream:
     def at(cls, table: Table, bookmark: Bookmark) -> TableStream:
         """The stream that goes on where an earlier one of the table was."""
         from fires.columns import Columns
-        from fires.columns.statistics import TargetStatistics
-        from fires.columns.target import Target
+        from fires.columns.target import Target, TargetStatistics
 
         try:
             columns = Columns.from_json(bookmark["columns"])
