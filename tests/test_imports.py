@@ -32,7 +32,7 @@ def test_the_page_of_a_run_needs_no_model(tmp_path):
     """``fires report`` and ``fires serve`` start in a third of the time, with half the memory."""
     heavy = ["sklearn", "scipy", "numba", "pandas"]
     code = (
-        "import sys, fires.cli.serve, fires.report.live, fires.report.page, fires.report.summary\n"
+        "import sys, fires.cli.report, fires.report.live, fires.report.page, fires.report.summary\n"
         "import fires.report.comparison\n"
         f"print([name for name in {heavy} if name in sys.modules])"
     )

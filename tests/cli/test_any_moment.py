@@ -127,8 +127,8 @@ def test_it_is_no_error_at(moment, number, file, tmp_path):
 WAITS = [
     (signal.SIGTERM, True, 0),
     pytest.param(signal.SIGHUP, True, 0, marks=pytest.mark.slow),
-    (signal.SIGINT, True, 130),
-    (signal.SIGTERM, False, -signal.SIGTERM),
+    pytest.param(signal.SIGINT, True, 130, marks=pytest.mark.slow),
+    pytest.param(signal.SIGTERM, False, -signal.SIGTERM, marks=pytest.mark.slow),
 ]
 
 

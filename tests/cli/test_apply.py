@@ -25,7 +25,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import fires
 from fires.cli import main
-from fires.cli.predict import Predict
+from fires.cli.apply import Predict
 from fires.evaluation.loop import prequential
 from fires.report.summary import summarise
 from fires.run.saved import SavedRun
@@ -488,7 +488,10 @@ def test_a_full_disk_leaves_whole_rows(run, tmp_path, file_size_limit):
     assert line == f"{out}: File too large; {len(found):,} rows are written to {out}"
 
 
-@pytest.mark.parametrize(("number", "to_file"), [(signal.SIGINT, False), (signal.SIGTERM, True)])
+@pytest.mark.parametrize(
+    ("number", "to_file"),
+    [(signal.SIGINT, False), pytest.param(signal.SIGTERM, True, marks=pytest.mark.slow)],
+)
 def test_an_interrupted_command_leaves_whole_rows(number, to_file, run, tmp_path):
     fifo, out = tmp_path / "fifo", tmp_path / "out.csv"
     os.mkfifo(fifo)

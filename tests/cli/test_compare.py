@@ -15,7 +15,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from fires import FIRES
 from fires.cli import main
-from fires.cli.contestants import MODELS, SELECTORS
+from fires.cli.compare import MODELS, SELECTORS
 from fires.core.optional import require
 from fires.evaluation.compare import compare as compare_streams
 from fires.streams.files import from_file

@@ -180,6 +180,7 @@ def test_a_process_in_a_pipe_writes_plain_text_and_no_bar(demo, tmp_path):
     np.testing.assert_array_equal(saved.selector.weights_, fires.load(path).selector.weights_)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_a_terminal_shows_a_bar_and_no_colour_where_none_is_wanted(tmp_path):
     import pty

@@ -94,7 +94,7 @@ def test_kafka_is_read_on_after_a_kill_and_without_its_broker_for_a_while(tmp_pa
     assert {row["partition"] for row in lines_of(out / "quarantine.ndjson")} == {0}
 
 
-@pytest.mark.parametrize("broker", ["kafka", "redis_server"])
+@pytest.mark.parametrize("broker", ["kafka", pytest.param("redis_server", marks=pytest.mark.slow)])
 def test_columns_are_read_alike_after_a_kill_before_the_first_checkpoint(tmp_path, broker, request):
     broker = request.getfixturevalue(broker)
     if hasattr(broker, "create"):
@@ -122,6 +122,7 @@ def facts_now(out):
         return {}
 
 
+@pytest.mark.slow
 def test_each_row_of_several_partitions_counts_once(tmp_path, kafka):
     kafka.create("events", 3)
     kafka.write("events", events(2_000), partition=lambda i: i % 3)
@@ -132,6 +133,7 @@ def test_each_row_of_several_partitions_counts_once(tmp_path, kafka):
     assert ids == list(range(2_000))
 
 
+@pytest.mark.slow
 def test_a_partition_that_is_new_ends_the_run_and_is_named(tmp_path, kafka):
     kafka.create("events", 2)
     kafka.write("events", events(1_000), partition=lambda i: i % 2)
@@ -174,6 +176,7 @@ def test_a_run_that_waits_for_messages_saves_and_leaves(tmp_path, redis_server, 
     assert facts(out)["run"]["rows"] == 600
 
 
+@pytest.mark.slow
 def test_rows_are_not_kept_waiting_longer_than_asked(tmp_path, redis_server):
     redis_server.write("events", [json.dumps(row) for row in events(205)])
     out = tmp_path / "out"

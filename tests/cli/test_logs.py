@@ -12,8 +12,8 @@ from datetime import datetime
 import click
 import pytest
 
-from fires.cli import logs as module
-from fires.cli.logs import LEVELS, json_progress, logs, say_compiling
+from fires.cli import progress as module
+from fires.cli.progress import LEVELS, json_progress, logs, say_compiling
 
 LOGGER = logging.getLogger("fires.evaluation.something")
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00"
@@ -81,7 +81,7 @@ def test_afterwards_all_is_as_it_was(capsys):
 def progress(pause, monkeypatch, capsys, values):
     """What is said if the clock goes on by a second between two of them."""
     clock = iter(range(1_000))
-    monkeypatch.setattr(module, "_PAUSE", pause)
+    monkeypatch.setattr(module, "_LOG_PAUSE", pause)
     monkeypatch.setattr(module, "_SILENT", pause)
     monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
     asked = []

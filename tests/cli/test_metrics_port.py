@@ -258,6 +258,7 @@ def test_without_descriptors_it_waits_for_some_and_takes_no_time_of_the_run():
         child.communicate()
 
 
+@pytest.mark.slow
 def test_three_hundred_connections_do_not_end_a_run(tmp_path):
     file, out, steps = tmp_path / "x.csv", tmp_path / "run", tmp_path / "run" / "steps.jsonl"
     file.write_text(rows(100))

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fires.cli.pacing import paced
+from fires.cli.interrupts import paced
 
 
 class Clock:

@@ -143,7 +143,10 @@ def test_json_stays_json(tmp_path, file):
     assert (tmp_path / "run" / "report.html").exists()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 0, marks=pytest.mark.slow)],
+)
 def test_a_run_that_is_ended_early_has_its_page(tmp_path, file, number, code):
     out = tmp_path / "run"
     command = [*FIRES, "select", file, *LEARNT, "--follow", "--quiet", "--report", "--out", out]

@@ -241,7 +241,11 @@ def test_a_second_process_is_refused_and_a_dead_one_holds_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow), signal.SIGINT]
+    "number",
+    [
+        signal.SIGTERM,
+        *(pytest.param(n, marks=pytest.mark.slow) for n in (signal.SIGHUP, signal.SIGINT)),
+    ],
 )
 def test_a_run_that_was_told_to_leave_goes_on(tmp_path, undisturbed, number):
     path, reference = undisturbed("x.csv")

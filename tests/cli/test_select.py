@@ -710,7 +710,7 @@ def test_ctrl_c_in_a_file_saves_what_was_learnt(large_file, tmp_path):
     np.testing.assert_array_equal(saved.predict(batch.X), pipeline.predict(batch.X))
 
 
-@pytest.mark.parametrize("all_at_once", [True, False])
+@pytest.mark.parametrize("all_at_once", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_ctrl_c_ends_the_wait_for_rows_that_do_not_come(large_file, tmp_path, all_at_once):
     out, fifo = tmp_path / "out", tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -772,7 +772,9 @@ def in_terminal(columns, *arguments, **env):
     return sent.decode()
 
 
-@pytest.mark.parametrize(("columns", "env"), [(80, {"NO_COLOR": "1"}), (120, {})])
+@pytest.mark.parametrize(
+    ("columns", "env"), [(80, {"NO_COLOR": "1"}), pytest.param(120, {}, marks=pytest.mark.slow)]
+)
 def test_a_terminal_shows_a_bar_that_fits_its_width_in_colours_that_are_wanted(
     csv_file, columns, env
 ):
@@ -797,10 +799,12 @@ def shown_lines(sent):
 @pytest.mark.parametrize(
     ("columns", "titles"),
     [
-        (80, ["rank", "feature", "weight", "[95% interval]", "selected"]),
+        pytest.param(
+            80, ["rank", "feature", "weight", "[95% interval]", "selected"], marks=pytest.mark.slow
+        ),
         pytest.param(60, ["rank", "feature", "[95% interval]", "selected"], marks=pytest.mark.slow),
         pytest.param(50, ["rank", "feature", "[95% interval]"], marks=pytest.mark.slow),
-        (40, ["rank", "feature", "importance"]),
+        pytest.param(40, ["rank", "feature", "importance"], marks=pytest.mark.slow),
         (24, ["feature", "importance"]),
     ],
 )
@@ -818,6 +822,7 @@ def test_a_narrow_terminal_has_room_for_the_names(tmp_path, columns, titles):
     assert not any("rows/s" in line for line in lines)  # quiet
 
 
+@pytest.mark.slow
 def test_a_narrow_terminal_has_room_for_the_selectors(csv_file):
     options = ("-t", "label", "-s", "fires", "--seeds", 1, "-k", 2)
     lines = shown_lines(in_terminal(40, "compare", csv_file, *options))

@@ -160,6 +160,7 @@ def test_ctrl_c_ends_the_run_and_then_the_page(tmp_path, file):
         assert not live.is_shown()
 
 
+@pytest.mark.slow
 def test_the_page_does_not_outlive_a_run_that_is_killed(tmp_path, file):
     with Live(file, tmp_path / "run", "--follow") as live:
         viewer = Viewer(live.port)

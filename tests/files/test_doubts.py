@@ -278,7 +278,7 @@ def test_missing_cells_hide_neither_clocks_nor_leaks():
     assert [doubt.kind for doubt in find_doubts(frame, y > 0)] == ["clock", "leak"]
 
 
-@pytest.mark.parametrize("n_columns", [300, 6_000])
+@pytest.mark.parametrize("n_columns", [300, pytest.param(6_000, marks=pytest.mark.slow)])
 def test_many_equal_columns_are_found_without_a_look_at_every_pair(n_columns):
     rng = np.random.default_rng(0)
     x = rng.normal(size=200)

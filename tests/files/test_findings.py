@@ -640,6 +640,7 @@ def test_a_target_of_unique_text_is_one_question(truth, lines, tmp_path, command
     one_line(command("select", path, "-t", "y"), '"y"', "--")
 
 
+@pytest.mark.slow
 def test_closed_standard_input_is_one_line(process):
     result = process("select", "-", "-t", "y", preexec_fn=lambda: os.close(0))
     assert (result.returncode, result.stdout) == (2, "")
@@ -702,7 +703,7 @@ def test_a_damaged_parquet_file_is_one_line_and_no_panic(parquet_bytes, tmp_path
         assert capfd.readouterr().err == "", seed
 
 
-@pytest.mark.parametrize("seed", [1, 5])
+@pytest.mark.parametrize("seed", [1, pytest.param(5, marks=pytest.mark.slow)])
 def test_nor_is_there_one_in_a_process_of_its_own(parquet_bytes, tmp_path, process, seed):
     path = tmp_path / "x.parquet"
     path.write_bytes(damaged(parquet_bytes, seed))
@@ -755,6 +756,7 @@ def test_out_does_not_overwrite_an_earlier_run_unless_told(truth, lines, tmp_pat
     assert fires.load(out / "state.safetensors").selector.n_features_to_select == 3
 
 
+@pytest.mark.slow
 def test_a_narrow_terminal_shows_the_names_of_the_features(truth, lines, tmp_path, process):
     path = tmp_path / "x.csv"
     names = {"a": "temperature", "b": "consumption"}

@@ -302,6 +302,7 @@ def test_a_connection_that_does_not_go_on_is_closed_and_viewers_stay(run):
         viewer.close()
 
 
+@pytest.mark.slow
 def test_nor_is_who_asks_and_does_not_read_waited_for_longer(tmp_path):
     out = learn(wide(tmp_path / "wide.csv"), tmp_path / "run")
     with served(out, program=[sys.executable, "-c", IMPATIENT]) as server:
@@ -316,6 +317,7 @@ def test_nor_is_who_asks_and_does_not_read_waited_for_longer(tmp_path):
         assert asked(server.port, "/summary.json")[0].status == 200
 
 
+@pytest.mark.slow
 def test_three_hundred_connections_keep_out_no_viewer(run):
     def few_files():
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))

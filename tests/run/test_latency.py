@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fires.run.latency import Latencies
+from fires.run.records import Latencies
 
 
 def of(times):

@@ -13,10 +13,9 @@ from fires.core.batch import CheckedBatch
 from fires.core.sharding import Shards
 from fires.evaluation.scoring import Baseline
 from fires.metrics.prediction import Scores
-from fires.models.sharded_scores import unit_of
 from fires.models.target import NormalScores
 from fires.predictors import Majority, Mean
-from fires.run.sharded_scoring import ShardedTest
+from fires.run.sharded_scoring import ShardedTest, unit_of
 from fires.run.totals import RunTotals
 from fires.selectors.sharded import partial_fit_sharded
 

@@ -454,7 +454,7 @@ def test_rows_added_to_a_file_are_read_by_a_later_run(tmp_path):
         list(from_file(path, after=later.bookmark()).batches(10))
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("packed", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_standard_input_is_read_like_a_file_but_once(tmp_path, monkeypatch, packed):
     path = write(table(2000), tmp_path, "csv.gz" if packed else "csv")
     with path.open("rb") as file:
@@ -467,6 +467,7 @@ def test_standard_input_is_read_like_a_file_but_once(tmp_path, monkeypatch, pack
             next(stream.batches(10))
 
 
+@pytest.mark.slow
 def test_a_real_pipe_works(tmp_path):
     code = """
 from fires.streams.files import from_file

@@ -370,6 +370,7 @@ def test_damage_within_the_sample_still_gives_the_rows_before_it(tmp_path):
         list(batches)
 
 
+@pytest.mark.slow
 def test_unpacking_takes_little_memory_however_well_it_was_packed():
     for packing in STREAMED:
         data = packed(bytes(1 << 27), packing)

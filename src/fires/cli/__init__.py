@@ -9,23 +9,11 @@ import traceback
 from typing import Any
 
 import click
+from click.shell_completion import get_completion_class
 
-from fires.cli import (
-    bench,
-    columns,
-    compare,
-    completion,
-    data,
-    demo,
-    explain,
-    predict,
-    report,
-    select,
-    serve,
-    transform,
-)
+from fires.cli import apply, bench, columns, compare, data, demo, explain, report, select
 from fires.cli.interrupts import EXIT_CODE, no_interrupt_lost
-from fires.cli.logs import say_compiling
+from fires.cli.progress import say_compiling
 from fires.cli.text import EXPECTED, message
 from fires.core.version import __version__
 
@@ -68,6 +56,23 @@ def main() -> None:
         sys.stdout.reconfigure(errors="replace")
 
 
-_APPLIED = (predict, transform, explain)
-for module in (select, serve, report, *_APPLIED, compare, columns, demo, data, bench, completion):
-    main.add_command(module.command)
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def _completion(ctx: click.Context, shell: str) -> None:
+    """Print what makes SHELL complete the names and options of fires.
+
+    For bash, add this line to ~/.bashrc:  eval "$(fires completion bash)"
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None
+    root = ctx.find_root().command
+    click.echo(kind(root, {}, "fires", "_FIRES_COMPLETE").source())
+
+
+for one in (
+    *(select.command, report.serve, report.report, apply.predict, apply.transform),
+    *(explain.command, compare.command, columns.command, demo.command, data.command),
+    *(bench.command, _completion),
+):
+    main.add_command(one)

@@ -3,22 +3,84 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from fires.cli import bench_runs as runs
-from fires.cli import options, tune
+from fires.cli import options
+from fires.cli.progress import bars
+from fires.cli.text import printable
 
 if TYPE_CHECKING:
     from fires.bench.cells import Cell
     from fires.bench.figures import Plan
     from fires.bench.summary import Summary
     from fires.bench.tables import TextTable
-    from fires.bench.worker import Record
+    from fires.bench.worker import Job, Record
+
+
+_out = partial(options.out, file_okay=False)
+PROTOCOLS = ("as-published", "test-then-train", "honest")
+_jobs = click.option(
+    "--jobs",
+    "-j",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes, with one thread each; by default as many as there are cores.",
+)
+
+
+def _protocols_of(option: str) -> tuple[str, ...]:
+    """The protocols that an option stands for."""
+    from fires.bench.cells import PROTOCOLS, TEST_THEN_TRAIN
+
+    meant = {"both": tuple(PROTOCOLS), "test-then-train": (TEST_THEN_TRAIN,)}
+    return meant.get(option, (option,))
+
+
+def _run(
+    cells: Sequence[Job], out: Path, jobs: int, what: str, count: str = "", **options: Any
+) -> list[Record]:
+    """Run what has not been run yet, with bars; say first which cells are run again."""
+    from fires.bench.runner import CELLS, finished, outdated, read_records, run_cells
+
+    kept = read_records(out, options.get("file", CELLS))
+    for why, n in outdated(cells, kept).items():
+        click.echo(f"{_several(n, what)} {'is' if n == 1 else 'are'} run again: {why}", err=True)
+    if count:
+        done = finished(cells, kept)
+        before = f", {len(done):,} of them done before" if done else ""
+        click.echo(f"{_several(len(cells), what)}{before}{count}", err=True)
+    with bars(cells) as progress:
+        return run_cells(cells, out, jobs, progress, **options)
+
+
+def _several(n: int, what: str) -> str:
+    """A number of things."""
+    return f"{n:,} {what}{'s' * (n != 1)}"
+
+
+def _finish(records: Mapping[str, Sequence[Record]], folder: Path) -> None:
+    """End with code 1 if something failed, and say in which file it stands."""
+    n_failed = {name: sum("error" in one for one in found) for name, found in records.items()}
+    for name, n in n_failed.items():
+        if n:
+            what = f"{_several(n, 'cell')} failed; {folder / name} has the whole story"
+            click.echo(what, err=True)
+    if any(n_failed.values()):
+        sys.exit(1)
+
+
+def _say_left_out(lines: Iterable[str]) -> None:
+    """Say on standard error what is missing."""
+    for line in lines:
+        click.echo(printable(f"Left out: {line}"), err=True)
+
 
 _METHODS = (  # what makes them takes long to import
     "OnlineBoosting, VFDT, FIRES-GLM, FIRES-ANN, FIRES-SDT, OFS, EFS, FSDS, all-features, "
@@ -33,10 +95,8 @@ def command() -> None:
 
 @command.command("kdd2020")
 @click.option("--quick", is_flag=True, help="One setting, at most 3,000 rows: some minutes.")
-@runs.jobs
-@runs.out(
-    "results, tables and figures.  [default: fires-kdd2020, with --quick fires-kdd2020-quick]"
-)
+@_jobs
+@_out("results, tables and figures.  [default: fires-kdd2020, with --quick fires-kdd2020-quick]")
 @click.option(
     "--datasets",
     metavar="A,B",
@@ -46,7 +106,7 @@ def command() -> None:
 @click.option("--methods", metavar="X,Y", help=f"Only these of {_METHODS}.  [default: all]")
 @options.choice(
     "--protocol",
-    [*runs.PROTOCOLS, "both"],
+    [*PROTOCOLS, "both"],
     "The paper's order and scaling, or tested before learnt from, or one after the other.",
     default="both",
 )
@@ -93,7 +153,7 @@ def _kdd2020(
         names = [describe(name).name for name in _names(datasets, "--datasets")]
     if methods is not None:
         chosen = [kdd2020.named_method(name) for name in _names(methods, "--methods")]
-    protocols = runs.protocols(protocol)
+    protocols = _protocols_of(protocol)
     records: dict[str, Sequence[Record]] = {}
     if not no_run:
         cells = list(dict.fromkeys(kdd2020.plan(names, chosen, protocols, quick=quick)))
@@ -109,7 +169,7 @@ def _kdd2020(
         drawn, records[figures.RUNS] = _draw(plan, out, jobs)
     _print_summary(summary)
     click.echo(f"\nwritten to {out}: {_listed(written, drawn)}")
-    runs.finish(records, out)
+    _finish(records, out)
 
 
 def _names(text: str, option: str) -> list[str]:
@@ -141,14 +201,14 @@ def _run_cells(
 
     done = finished(cells, read_records(out))
     missing = kdd2020.missing([cell for cell in cells if cell not in done])
-    runs.say_left_out(missing.values())
+    _say_left_out(missing.values())
     cells = [c for c in cells if c in done or not {c.dataset, c.method} & missing.keys()]
     if not cells:
         why = "" if missing else ": --quick leaves OnlineBoosting out where features are many"
         raise click.ClickException(f"there is nothing to run{why}")
     if len(cells) > len(done):
         kdd2020.note_run(out, made_with, jobs)
-    return missing.keys(), runs.run(cells, out, jobs, "cell", f"; results go to {out}")
+    return missing.keys(), _run(cells, out, jobs, "cell", f"; results go to {out}")
 
 
 def _draw(plan: Plan | None, out: Path, jobs: int) -> tuple[list[Path], Sequence[Record]]:
@@ -163,17 +223,17 @@ def _draw(plan: Plan | None, out: Path, jobs: int) -> tuple[list[Path], Sequence
     try:
         require("matplotlib", "drawing them", "plot")
     except MissingExtra as error:
-        runs.say_left_out([f"figures: {error}"])
+        _say_left_out([f"figures: {error}"])
         return [], []
     records: list[Record] = []
     if plan is not None:
-        runs.say_left_out(plan.left_out)
+        _say_left_out(plan.left_out)
         if not plan.cells:
             return [], []
         work = {"work": figures.run, "file": figures.RUNS}
-        records = runs.run(plan.cells, out, jobs, "run", ", for the figures", **work)
+        records = _run(plan.cells, out, jobs, "run", ", for the figures", **work)
     drawn = figures.draw(out)
-    runs.say_left_out(drawn.left_out)
+    _say_left_out(drawn.left_out)
     return drawn.files, records
 
 
@@ -184,7 +244,7 @@ def _listed(tables: Sequence[Path], figures: Sequence[Path]) -> str:
         kinds = Counter(path.suffix for path in files if path.suffix != ".md")
         if kinds:
             n = kinds.total() // len(kinds)
-            parts.append(f"{runs.several(n, what)} as {' and '.join(kinds)}{where}")
+            parts.append(f"{_several(n, what)} as {' and '.join(kinds)}{where}")
     return ", ".join(parts)
 
 
@@ -218,4 +278,87 @@ def _means(table: TextTable) -> dict[str, list[str]]:
     return {name: [*block] for name, block in zip(table.columns, columns, strict=True)}
 
 
-command.add_command(tune.command)
+@command.command("tune")
+@click.argument("dataset", metavar="DATASET")
+@click.option(
+    "--target", "-t", metavar="COL", help="The column to predict; DATASET is a file then."
+)
+@click.option("--quick", is_flag=True, help="At most 3,000 rows.")
+@_jobs
+@_out("results.  [default: fires-tune-DATASET]")
+@options.batch_size()
+@click.option(
+    "--fraction",
+    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    default=0.1,
+    show_default=True,
+    metavar="F",
+    help="The share of features to select.",
+)
+@click.option(
+    "--protocol",
+    type=click.Choice(PROTOCOLS),
+    help="As in kdd2020.  [default: as-published; for a file honest, which is the only one]",
+)
+def _tune(
+    dataset: str,
+    target: str | None,
+    quick: bool,
+    jobs: int | None,
+    out: Path | None,
+    batch_size: int,
+    fraction: float,
+    protocol: str | None,
+) -> None:
+    """Search learning rate and uncertainty penalty of FIRES as the paper did.
+
+    DATASET is a data set of the paper or, with --target, a file. All 45 pairs of the paper's grid
+    are tried with a linear model, and ordered by the harmonic mean of accuracy and stability; of
+    R2 and stability, where the target holds numbers.
+    """
+    from rich.console import Console
+
+    from fires.bench import kdd2020, tune
+    from fires.bench.datasets.loading import describe
+    from fires.cli.tables import text_table
+    from fires.core.files import replace_file
+    from fires.run.folder import refuse_foreign
+    from fires.streams.base import InputError
+
+    n_rows, numeric = kdd2020.QUICK_ROWS if quick else None, False
+    if target is None:
+        if Path(dataset).is_file():
+            raise click.UsageError(f"{dataset} is a file: name the column to predict, --target.")
+        dataset, name = describe(dataset).name, describe(dataset).name.lower()
+        if why := kdd2020.why_unavailable(dataset):  # one line now, and not one for each trial
+            raise InputError(why)
+    else:
+        numeric = tune.check_file(dataset, target, n_rows)
+        dataset, name = str(Path(dataset).resolve()), Path(dataset).stem
+    (protocol,) = _protocols_of(protocol or ("as-published" if target is None else "honest"))
+    out = out or Path(f"fires-tune-{name}")
+    refuse_foreign(out, tune.TRIALS)
+    trials = tune.grid(
+        dataset,
+        target,
+        batch_size=batch_size,
+        fraction=fraction,
+        protocol=protocol,
+        n_rows=n_rows,
+        numeric=numeric,
+    )
+    n_jobs = jobs or kdd2020.cores()
+    records = _run(trials, out, n_jobs, "trial", work=tune.run, file=tune.TRIALS)
+    found = tune.table(records)
+    meaning = tune.ABOUT_NUMBERS if numeric else tune.ABOUT
+    about = f"{protocol}, batches of {batch_size}, {fraction:g} of the features. {meaning}"
+    replace_file(out / "tune.csv", found.csv().encode())
+    page = f"# FIRES on {name}: learning rate and uncertainty penalty\n\n{about}\n\n"
+    replace_file(out / "tune.md", f"{page}{found.markdown()}\n".encode())
+    shown = text_table(found.columns, left=[""], wrapped=found.columns)
+    best, choice = found.rows[:10], [row for row in found.rows[10:] if row[-1] == "paper"]
+    for number, row in enumerate([*best, *choice], start=1):
+        shown.add_row(*row, end_section=number == len(best))
+    Console().print(shown)
+    click.echo(f"\n{about}\nwritten to {out}: tune.md, tune.csv")
+    _finish({tune.TRIALS: records}, out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -12,21 +12,151 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fires.cli import contestants, options
-from fires.cli.config import as_toml
+from fires.cli import options
+from fires.cli.config import as_toml, run_facts
 from fires.cli.progress import one_bar
 from fires.cli.reading import Notices, Reading
-from fires.cli.run_facts import run_facts
 from fires.cli.text import message, printable, saying_where
-from fires.core.errors import InputError, Question
+from fires.core.errors import InputError, Question, closest
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from sklearn.naive_bayes import GaussianNB
 
-    from fires.core.types import Header
+    from fires.core.types import Header, Labels, Matrix
     from fires.evaluation.compare import Comparison
+    from fires.models.base import BaseModel
+    from fires.predictors.base import Predictor
     from fires.run.folder import OutFolder
+    from fires.selectors.base import OnlineSelector
     from fires.streams.table_stream import TableStream
+
+
+SELECTORS = {
+    "fires": "FIRES",
+    "fires-ann": "FIRES",
+    "fires-sdt": "FIRES",
+    "ofs": "OFS",
+    "efs": "EFS",
+    "fsds": "FSDS",
+    "arow": "AROW",
+    "scw": "SCW",
+    "ftrl": "FTRL",
+    "screening": "Screening",
+    "window": "WindowRefit",
+    "window-lightgbm": "WindowRefit",
+    "permutation": "IncrementalPermutation",
+    "all": "AllFeatures",
+    "random": "RandomFeatures",
+}
+MODELS = {"fires-ann": "NeuralNet", "fires-sdt": "SoftTree"}
+
+
+class Selectors(click.ParamType[tuple[str, ...]]):
+    """Names of selectors, separated by commas."""
+
+    name = "NAME,..."
+
+    def convert(
+        self, value: str | tuple[str, ...], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """The names that a text holds, each once."""
+        if not isinstance(value, str):
+            return value
+        names = [name.strip().lower() for name in value.split(",") if name.strip()]
+        for name in names:
+            if name not in SELECTORS:
+                known = {known: known for known in SELECTORS}
+                hint = closest(name, known, f"there are {', '.join(known)}")
+                self.fail(f'there is no selector "{printable(name)}"; {hint}', param)
+        if not names:
+            self.fail(f"name at least one of {', '.join(SELECTORS)}", param)
+        return tuple(dict.fromkeys(names))
+
+
+def maker(name: str, top: int | float, *, numeric: bool = False) -> Callable[[int], OnlineSelector]:
+    """What makes a fresh selector."""
+    import fires
+
+    kind = getattr(fires, SELECTORS[name])
+    known = kind._get_param_names()
+
+    def make(seed: int) -> OnlineSelector:
+        given: dict[str, float | str | BaseModel] = {
+            "n_features_to_select": top,
+            "random_state": seed,
+        }
+        if numeric:
+            given |= {"target": "numbers"} | ({"model": "gaussian"} if kind is fires.FIRES else {})
+        if name in MODELS:
+            given["model"] = getattr(fires.models, MODELS[name])()
+        if name == "window-lightgbm":
+            given["estimator"] = "lightgbm"
+        fitting = {setting: value for setting, value in given.items() if setting in known}
+        made: OnlineSelector = kind(**fitting)
+        return made
+
+    return make
+
+
+CLASSIFIERS, REGRESSORS = ("perceptron", "nb", "tree"), ("linear",)
+
+
+def make_predictor(
+    name: str, *, numeric: bool = False, sparse: bool = False
+) -> tuple[str, Callable[[], Predictor | GaussianNB]]:
+    """What makes a fresh predictor.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`CLASSIFIERS` or :data:`REGRESSORS`, or ``"auto"``: the first of them.
+    numeric : bool
+        Whether the target holds numbers.
+    sparse : bool
+        Whether rows are sparse.
+
+    Returns
+    -------
+    name : str
+        Which one it is.
+    make : callable () -> predictor
+        As :func:`fires.evaluation.compare.compare` takes it.
+    """
+    from fires.predictors import LinearRegressor, Perceptron, hoeffding_tree
+
+    fitting = REGRESSORS if numeric else CLASSIFIERS
+    if name == "auto":
+        name = fitting[0]
+    if name not in fitting:
+        holds, wants = ("numbers", "classes") if numeric else ("classes", "numbers")
+        raise ValueError(
+            f"the target holds {holds}, and --predictor {name} predicts {wants}: take "
+            f"{' or '.join(fitting)}"
+        )
+    if name == "nb" and sparse:
+        raise ValueError("--predictor nb takes no sparse rows: take perceptron or tree")
+    makers = {
+        "perceptron": Perceptron,
+        "nb": _naive_bayes,
+        "tree": hoeffding_tree,
+        "linear": LinearRegressor,
+    }
+    return name, makers[name]
+
+
+def _naive_bayes() -> GaussianNB:
+    import numpy as np
+    from sklearn.naive_bayes import GaussianNB
+
+    class NaiveBayes(GaussianNB):  # type: ignore[misc]
+        def predict(self, X: Matrix) -> Labels:
+            with np.errstate(divide="ignore"):  # the logarithm of a class that has yet to come
+                predicted: Labels = super().predict(X)
+                return predicted
+
+    return NaiveBayes()
+
 
 _EXAMPLES = """\b
 Examples:
@@ -44,10 +174,10 @@ _OF_CLASSES, _OF_NUMBERS = ("accuracy", "balanced_accuracy", "f1"), ("r2", "mae"
 @click.option(
     "--selectors",
     "-s",
-    type=contestants.Selectors(),
+    type=Selectors(),
     default="fires,ofs,efs,fsds",
     show_default=True,
-    help=f"What to compare, out of {', '.join(contestants.SELECTORS)}. The first named is what the "
+    help=f"What to compare, out of {', '.join(SELECTORS)}. The first named is what the "
     "others are tested against; all (features), random, and majority or mean are always there.",
 )
 @options.top
@@ -60,7 +190,7 @@ _OF_CLASSES, _OF_NUMBERS = ("accuracy", "balanced_accuracy", "f1"), ("r2", "mae"
 )
 @options.choice(
     "--predictor",
-    ["auto", *contestants.CLASSIFIERS, *contestants.REGRESSORS],
+    ["auto", *CLASSIFIERS, *REGRESSORS],
     "What uses the features: a Perceptron, Gaussian naive Bayes, a Hoeffding tree, or for numbers "
     "a linear regression.",
 )
@@ -145,16 +275,16 @@ def command(
             hidden=quiet,
         )
         with saying_where(reading.name, stream.schema.target), bar as show:
-            predictor, make_predictor = contestants.predictor(
+            predictor, make = make_predictor(
                 predictor, numeric=numeric, sparse=stream.columns is None
             )
             found = compare(
                 lambda: stream,
                 {
-                    name: contestants.maker(name, top, numeric=numeric)
+                    name: maker(name, top, numeric=numeric)
                     for name in dict.fromkeys([*selectors, "all", "random"])
                 },
-                predictor=make_predictor,
+                predictor=make,
                 batch_size=batch_size,
                 seeds=seeds,
                 score=score,

@@ -1,18 +1,25 @@
-"""Options in a file: every run writes them down, and a later one takes them from there."""
+"""Options in a file, and as facts of a run: every run writes them down."""
 
 from __future__ import annotations
 
 import json
+import platform
+import time
 import tomllib
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fires.core.errors import InputError, closest
+from fires.core.version import __version__
 
 if TYPE_CHECKING:
     from fires.core.types import Json, Label
+    from fires.streams.table_stream import TableStream
+
 
 _NOT_OF_THE_RUN = ("overwrite", "out", "resume", "accept-loss", "live")
 
@@ -100,3 +107,43 @@ def _quoted(text: Label | Path) -> str:
     """A text in quotes. What JSON leaves as it is, TOML does too, but for one control character."""
     quoted = json.dumps(str(text), ensure_ascii=False).replace("\x7f", "\\u007f")
     return quoted.encode(errors="replace").decode()
+
+
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
+_NO_SETTINGS = {"out", "overwrite", "as_json", "quiet", "log_level", "live", None}
+_NO_SETTINGS |= {"resume", "accept_loss"}
+
+
+def settings_facts(**known: Any) -> dict[str, Any]:
+    """With what settings and versions a command is run, and when it began."""
+    context = click.get_current_context()
+    values = context.params | known
+    return {
+        "fires": __version__,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {"python": platform.python_version()}
+        | {library: version(library) for library in _LIBRARIES},
+        "settings": {
+            str(option.name): values[str(option.name)]
+            for option in context.command.params
+            if option.expose_value and option.name not in _NO_SETTINGS
+        },
+    }
+
+
+def stream_facts(stream: TableStream, seconds: float) -> dict[str, Any]:
+    """How long a command took, and which rows and columns it could not use."""
+    return {
+        "seconds": round(seconds, 3),
+        "rejected_rows": stream.rejected.count,
+        "doubts": [vars(doubt) for doubt in getattr(stream, "doubts", ())],
+        "rejected_examples": [list(example) for example in stream.rejected.examples],
+    }
+
+
+def run_facts(stream: TableStream, started: float, **known: Any) -> dict[str, Any]:
+    """All of it, for a command that writes it down at its end."""
+    seconds = time.perf_counter() - started
+    began = datetime.now(UTC) - timedelta(seconds=seconds)
+    facts = settings_facts(**known) | {"started": began.isoformat(timespec="seconds")}
+    return facts | stream_facts(stream, seconds)

@@ -12,10 +12,10 @@ from uuid import uuid4
 import click
 
 from fires.cli import options
+from fires.cli.config import settings_facts
+from fires.cli.interrupts import quick_imports
 from fires.cli.progress import one_bar
 from fires.cli.report import write_report
-from fires.cli.run_facts import settings_facts
-from fires.cli.startup import quick_imports
 from fires.core.errors import InputError
 from fires.core.saved_files import read_json
 

@@ -107,7 +107,7 @@ class DurableRun:
         service: Service = _ALONE,
         rate: float | None = None,
     ) -> None:
-        from fires.run.latency import Latencies
+        from fires.run.records import Latencies
 
         self.stream, self.folder, self._batch_size = stream, folder, batch_size
         self._then = stream

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from fires.cli import options
-from fires.cli.startup import quick_imports
+from fires.cli.interrupts import quick_imports
 from fires.cli.text import printable
 
 _EXAMPLES = """\b

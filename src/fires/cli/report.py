@@ -1,25 +1,34 @@
-"""``fires report``: the page of a run as one file."""
+"""``fires report`` and ``fires serve``: the page of runs, as a file or while they go on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 import click
 
 from fires.cli import options
+from fires.cli.progress import logs
 from fires.cli.row_output import refuse_there
-from fires.cli.text import printable
+from fires.cli.text import printable, say
 from fires.core.errors import InputError
+from fires.core.optional import require
 
-_EXAMPLES = """\b
+_REPORT_EXAMPLES = """\b
 Examples:
   fires report run/
   fires report run/ other-run/ --out both.html
 """
 
 
-@click.command("report", epilog=_EXAMPLES)
+@click.command("report", epilog=_REPORT_EXAMPLES)
 @options.runs
 @click.option(
     "--out",
@@ -30,7 +39,7 @@ Examples:
 @options.overwrite
 @options.shape
 @options.debug
-def command(runs: tuple[Path, ...], out: Path | None, overwrite: bool, shape: str | None) -> None:
+def report(runs: tuple[Path, ...], out: Path | None, overwrite: bool, shape: str | None) -> None:
     """Write the page of a run as one file, which opens in any browser, offline.
 
     RUN is a folder that fires select --out has made: of a run that has ended, goes on or was
@@ -73,3 +82,125 @@ def features_of(runs: Sequence[Path]) -> list[int]:
         except (OSError, InputError):
             continue
     return counts
+
+
+_SERVE_EXAMPLES = """\b
+Examples:
+  fires serve run/
+  fires serve run/ other-run/ --port 0
+  FIRES_TOKEN=... fires serve run/ --host 0.0.0.0
+"""
+_PORT = 8765
+_POLITE = 10
+_LONGEST = 60.0
+
+
+@click.command("serve", epilog=_SERVE_EXAMPLES)
+@options.runs
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=_PORT,
+    show_default=True,
+    help="The port to listen on; 0 for any that is free.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on. Others than this machine need a token to look: the address "
+    "that is printed has it. FIRES_TOKEN sets it.",
+)
+@options.shape
+@click.option("--attached", is_flag=True, hidden=True)
+@options.debug
+def serve(runs: tuple[Path, ...], port: int, host: str, shape: str | None, attached: bool) -> None:
+    """Show runs in a browser, also while they go on.
+
+    RUN is a folder that fires select --out has made; several are shown side by side. The page shows
+    what is new about once a second. The folder is only read. A run that has ended, that was killed,
+    or that is taken up again is shown as such.
+
+    Ends with Ctrl-C.
+    """
+    from fires.report.live import listen, serve
+    from fires.report.live_access import Access
+
+    pixels = as_shape(shape, features_of(runs))
+    listener = listen(host, port)
+    access = Access.to(listener, host)
+    names = ", ".join(map(str, runs))
+
+    def ready() -> None:
+        with suppress(OSError, AttributeError):
+            os.nice(_POLITE)  # whoever looks must not slow down the run, which may want all cores
+        click.echo(printable(f"showing {names} on {access.url} (Ctrl-C ends this)"))
+        sys.stdout.flush()
+
+    debug = click.get_current_context().meta.get("fires.debug")
+    with logs("debug") if debug else _silence(), listener:
+        serve(runs, listener, access, shape=pixels, ready=ready, attached=attached)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Log nothing: names and data are for those who may look, and a terminal is for all."""
+    before = logging.root.manager.disable
+    logging.disable()
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+class LivePage:
+    """``fires serve`` beside a run, in a process of its own: nothing that happens to it matters.
+
+    Use it in a ``with`` statement: at its end, those who look are shown how the run has ended.
+    """
+
+    def __init__(self, wanted: bool) -> None:
+        self._wanted = wanted
+        self._process: subprocess.Popen[str] | None = None
+        if wanted:  # before anything is read or written
+            require("starlette", "--live", extra="serve")
+            require("uvicorn", "--live", extra="serve")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._process is None:
+            return
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(_LONGEST)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def show(self, folder: Path) -> None:
+        """Show a run, and say where."""
+        if not self._wanted:
+            return
+        # -P: a file in the working folder that has the name of a library is none.
+        command = [sys.executable, "-P", "-m", "fires.cli", "serve", "--port", "0", "--attached"]
+        self._process = subprocess.Popen(
+            [*command, "--", str(folder)],
+            stdin=subprocess.PIPE,  # closed when this process ends, however it ends
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,  # Ctrl-C ends the run, and the run ends the page
+        )
+        assert self._process.stdout is not None
+        with self._process.stdout as output:
+            first_line = output.readline()
+        address = re.search(r"http://\S+", first_line)
+        if address is None:
+            why = first_line.removeprefix("Error: ").strip() or "fires serve has ended at once"
+            raise InputError(f"--live cannot show the run: {why}")
+        say(f"{folder} is shown on {address[0]}")

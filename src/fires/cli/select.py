@@ -16,17 +16,13 @@ import click
 from click.core import ParameterSource
 
 from fires.cli import options
-from fires.cli.config import as_toml, read_config
+from fires.cli.config import as_toml, read_config, settings_facts, stream_facts
 from fires.cli.durable import NUMERIC, BadRows, DurableRun, MostBad, Service
-from fires.cli.interrupts import FromTheStart, let_signals_through
-from fires.cli.logs import json_progress, logs
-from fires.cli.progress import Values, one_bar
+from fires.cli.interrupts import FromTheStart, let_signals_through, quick_imports
+from fires.cli.progress import Values, json_progress, logs, one_bar
 from fires.cli.reading import Notices, Reading
-from fires.cli.report import as_shape, write_report
-from fires.cli.run_facts import settings_facts, stream_facts
+from fires.cli.report import LivePage, as_shape, write_report
 from fires.cli.selection import print_selection, say_lost
-from fires.cli.serve import LivePage
-from fires.cli.startup import quick_imports
 from fires.cli.text import EXPECTED, message, printable, say, saying_where
 from fires.core.errors import InputError
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 from click.core import ParameterSource
 
-from fires.cli.config import as_toml
+from fires.cli.config import as_toml, settings_facts
 from fires.cli.progress import one_bar
 from fires.cli.report import write_report
-from fires.cli.run_facts import settings_facts
 from fires.cli.selection import print_selection, say_lost
 from fires.core.errors import InputError
 

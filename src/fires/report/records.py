@@ -11,7 +11,7 @@ from fires.report.members import Members
 from fires.report.spans import Numbers, Spans, Whole
 from fires.report.stays import Stays
 from fires.report.steps import SCORES, StepBlock
-from fires.run.latency import Latencies
+from fires.run.records import Latencies
 
 N_SPANS, N_MEMBER_SPANS = 256, 200
 _MOST_ALARMS = 200

@@ -400,7 +400,6 @@ class _DuckDB:
     def frames(
         self, sql: str, values: Sequence[Json], size: int
     ) -> Generator[pl.DataFrame, None, None]:
-        from fires.streams.sql import frames_of
 
         with (
             self._plain_errors(),

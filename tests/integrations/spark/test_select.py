@@ -179,17 +179,17 @@ def constant(spark, folder):
     return folder
 
 
-@pytest.mark.parametrize("has_folder", [True, False])
-def test_a_frame_whose_target_is_constant_is_refused_as_in_one_process(spark, tmp_path, has_folder):
+def test_a_frame_whose_target_is_constant_is_refused_as_in_one_process(spark, tmp_path):
     files, run = constant(spark, tmp_path / "files"), tmp_path / "run"
     frame = spark.read.parquet(str(files))
-    with pytest.raises(InputError, match=SAYS):
-        select_frame(frame, FIRES(2), target="label", run=run if has_folder else None)
+    for where in (run, None):
+        with pytest.raises(InputError, match=SAYS):
+            select_frame(frame, FIRES(2), target="label", run=where)
     assert not run.exists()
     path = tmp_path / "x.parquet"
     pl.concat(map(pl.read_parquet, files.iterdir())).write_parquet(path)
     alone = CliRunner().invoke(main, ["select", str(path), "-t", "label"])
-    said = alone.stderr.removeprefix("Error: ").strip()
+    said = alone.stderr.splitlines()[-1].removeprefix("Error: ")  # kernels may be compiled before
     with pytest.raises(InputError, match=SAYS):
         raise InputError(said.replace(f" of {path}", ""))
 

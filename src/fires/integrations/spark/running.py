@@ -25,7 +25,7 @@ from fires.integrations.spark.store import Store
 from fires.pipeline import OnlinePipeline
 from fires.run.features import alarm_rows
 from fires.run.folder import RunFolder, refuse_one_class
-from fires.run.latency import Latencies
+from fires.run.records import Latencies
 from fires.run.run import Run
 from fires.run.saved import known_before
 from fires.run.sharded_scoring import ShardedTest

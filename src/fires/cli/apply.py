@@ -1,0 +1,345 @@
+"""``fires predict`` and ``fires transform``: new rows go through a saved run."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fires.cli import options
+from fires.cli.interrupts import EndsEarly, let_signals_through, quick_imports
+from fires.cli.progress import one_bar
+from fires.cli.reading import Notices, Reading, rejected_lines
+from fires.cli.row_output import STANDARD, open_output
+from fires.cli.text import EXPECTED, message, printable
+from fires.core.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fires.cli.row_output import RowOutput
+    from fires.columns import Column, Hints
+    from fires.columns.schema import Kind
+    from fires.columns.target import Target
+    from fires.core.types import Label, Labels
+    from fires.pipeline import OnlinePipeline
+    from fires.streams.rows import RowReader, Rows
+
+
+_CELLS = 1_000_000  # of rows that are dealt with at once
+
+
+def write_rows(
+    reader: RowReader,
+    make: Callable[[Rows], pl.DataFrame],
+    output: RowOutput,
+    *,
+    width: int,
+    quiet: bool,
+    tell: Callable[[], list[str]],
+) -> None:
+    """Read all rows, and write what is made of them; whatever ends it early, they are whole."""
+    let_signals_through()
+    notices = Notices(reader, quiet)
+    source = EndsEarly(reader.batches(max(1, _CELLS // max(width, 1))), output)
+    # A bar would be drawn across the rows.
+    hidden = quiet or (output.name == STANDARD and sys.stdout.isatty())
+    began = time.perf_counter()
+    with (
+        source,
+        one_bar("0 rows", "{task.fields[now]}", total=reader.n_bytes, hidden=hidden) as show,
+    ):
+        for rows in source:
+            output.write(make(rows))
+            show(partial(_seen, rows.n_bytes, output, began))
+    if source.signal is not None and not output.n_rows:
+        raise KeyboardInterrupt
+    if isinstance(source.error, BrokenPipeError):  # whoever read the output has seen enough
+        raise source.error
+    notices.tell()
+    unsaved = None
+    try:
+        output.publish()
+    except OSError as error:
+        unsaved = error
+    for line in (*rejected_lines(reader.rejected), *(() if quiet else tell())):
+        click.echo(printable(line), err=True)
+    _end(source, output, unsaved)
+    if output.name != STANDARD and not quiet:
+        click.echo(printable(f"{output.n_rows:,} rows written to {output.name}"))
+
+
+def _seen(n_bytes: int, output: RowOutput, began: float) -> dict[str, object]:
+    """How far it is, and how fast."""
+    speed = output.n_rows / (time.perf_counter() - began)
+    return {
+        "description": f"{output.n_rows:,} rows",
+        "completed": n_bytes,
+        "now": f"{speed:,.0f} rows/s",
+    }
+
+
+def _end(source: EndsEarly[Rows], output: RowOutput, unsaved: OSError | None) -> None:
+    """Say what ended it early, or why nothing could be saved, with a code for scripts."""
+    if source.reason is None and unsaved is None:
+        return
+    done = f"{output.n_rows:,} rows are written to {output.name}"
+    if unsaved is not None:
+        done = f"nothing is saved: {message(unsaved)}"
+    if source.signal is not None:
+        click.echo(printable(f"Interrupted; {done}."), err=True)
+        sys.exit(128 + source.signal)
+    if source.error is None:
+        raise InputError(done) from unsaved
+    if not isinstance(source.error, EXPECTED):
+        raise source.error
+    raise InputError(f"{source.reason}; {done}") from source.error
+
+
+_PREDICT_EXAMPLES = """\b
+Examples:
+  fires predict run/ new.csv > predictions.csv
+  fires predict run/ "new/*.parquet" --id customer --out predictions.parquet
+  zcat new.csv.gz | fires predict run/ -
+"""
+_PREDICTION = "prediction"
+_SCORES = {
+    "accuracy": "accuracy {:.3f}",
+    "balanced_accuracy": "balanced accuracy {:.3f}",
+    "r2": "R2 {:.3f}",
+    "mae": "MAE {:.4g}",
+}
+
+
+@click.command("predict", epilog=_PREDICT_EXAMPLES)
+@options.new_rows
+@click.option("--id", "id_", metavar="COL", help="A column to name the rows by, not their number.")
+@click.option("--proba", is_flag=True, help="Add the probability of each class.")
+@options.out_file("the predictions go")
+@options.overwrite
+@options.quiet
+@options.debug
+def predict(
+    run: Path,
+    id_: str | None,
+    proba: bool,
+    out: Path | None,
+    overwrite: bool,
+    quiet: bool,
+    **how: Any,
+) -> None:
+    """Predict the target of the rows in FILE by what RUN has learnt.
+
+    RUN is a folder that fires select --out has made. FILE is anything that fires select reads;
+    its columns are read as they were in the run. Only the selected columns are needed, in any
+    order, and others are not looked at. After fires select --columns open, they may be absent too,
+    which is told. Each row has its number, from 1 on, and its prediction.
+    Rows that cannot be read have a number too; they are counted, shown and left out.
+
+    If FILE has the target too, the predictions are compared with it, and the score is told on
+    standard error. Whatever ends the command early: the rows before are written, and whole.
+    """
+    reading = Reading(**how)
+    with quick_imports():
+        from fires.run.saved import SavedRun
+    saved = SavedRun(run)
+    if proba and not saved.pipeline.gives_probabilities:
+        name = type(saved.pipeline.predictor).__name__
+        raise InputError(f"{run}: its predictor, a {name}, gives no probabilities")
+    if id_ == _PREDICTION:
+        raise InputError(f'the column of --id cannot be called "{_PREDICTION}"')
+    target = saved.target
+    kinds: dict[str, Kind] = {
+        column.name: "number" if column.is_plain else "category" for column in saved.selected
+    }
+    with open_output(out, overwrite=overwrite) as output:
+        reader = reading.rows(
+            kinds,
+            keep=() if id_ is None else (id_,),
+            if_present=() if target is None else (target.column.name,),
+            may_lack=saved.is_open,
+        )
+        if target is not None and target.column.name not in reader.names:
+            target = None
+        score = None if target is None else Score(target, classes=saved.facts["classes"])
+        predict = Predict(saved.pipeline, id_, proba=proba, score=score)
+        write_rows(
+            reader,
+            predict,
+            output,
+            width=saved.pipeline.n_features_in_,
+            quiet=quiet,
+            tell=lambda: [
+                *filter(None, [reader.absent()]),
+                *([] if score is None else [score.line]),
+            ],
+        )
+
+
+class Predict:
+    """Makes the table of predictions."""
+
+    def __init__(
+        self,
+        pipeline: OnlinePipeline,
+        id_: str | None = None,
+        *,
+        proba: bool = False,
+        score: Score | None = None,
+    ) -> None:
+        self._pipeline, self._id, self._proba, self._score = pipeline, id_, proba, score
+
+    def __call__(self, rows: Rows) -> pl.DataFrame:
+        """Predict some rows."""
+        import polars as pl
+
+        frame = rows.frame
+        named = pl.Series("row", rows.numbers) if self._id is None else frame[self._id]
+        if not len(frame):
+            return pl.DataFrame([named, pl.Series(_PREDICTION, [], dtype=pl.String)])
+        X = self._encoded(frame)
+        predicted = self._pipeline.predict(X)
+        table = [named, pl.Series(_PREDICTION, predicted)]
+        if self._proba:
+            found = self._pipeline.predict_proba(X)
+            table += [
+                pl.Series(f"probability of {label}", found[:, k])
+                for k, label in enumerate(self._pipeline.classes_.tolist())
+            ]
+        if self._score is not None:
+            self._score.update(frame, predicted)
+        return pl.DataFrame(table)
+
+    def _encoded(self, frame: pl.DataFrame) -> Any:
+        """The rows as numbers. What is not selected says nothing, and need not be there."""
+        columns = self._pipeline.columns_
+        if self._pipeline.open_names is None:
+            return columns.transform(frame)
+        from fires.core.named import NamedRows
+
+        present = columns.among(frame.columns)
+        if present.names:
+            return NamedRows(present.transform(frame), present.names)
+        return NamedRows(columns.transform(frame), columns.names)  # all are missing
+
+
+class Score:
+    """Compares predictions with the target, where a row has one."""
+
+    def __init__(self, target: Target, classes: list[Label] | None) -> None:
+        from fires.metrics.prediction import Scores
+
+        names = ("r2", "mae") if classes is None else ("accuracy", "balanced_accuracy")
+        self._target, self._scores, self._n_rows = target, Scores(names), 0
+        self._why = "it is empty"
+
+    def update(self, frame: pl.DataFrame, predicted: Labels) -> None:
+        """Count some rows in."""
+        if self._target.column.name not in frame.columns:  # one of several files
+            return
+        labels = self._target.read(frame[self._target.column.name])
+        if labels.usable is not None:
+            predicted = predicted[labels.usable]
+            self._why = next(iter(labels.reasons.values()), self._why)
+        if len(labels.y):
+            self._scores.update(labels.y, predicted)
+            self._n_rows += len(labels.y)
+
+    @property
+    def line(self) -> str:
+        """What came of it, for the user."""
+        if not self._n_rows:
+            return f"no score: {self._why}"
+        total = self._scores.total
+        shown = [
+            text.format(total[name])
+            for name, text in _SCORES.items()
+            if name in total and total[name] == total[name]
+        ]
+        return f"{', '.join(shown)} on {self._n_rows:,} rows with a target"
+
+
+_TRANSFORM_EXAMPLES = """\b
+Examples:
+  fires transform run/ new.csv --out reduced.parquet
+  fires transform run/ "new/*.csv" --keep customer,label > reduced.csv
+"""
+
+
+@click.command("transform", epilog=_TRANSFORM_EXAMPLES)
+@options.new_rows
+@options.columns("--keep", "Columns to keep besides, such as an id or the target")
+@options.out_file("the rows go")
+@options.overwrite
+@options.quiet
+@options.debug
+def transform(
+    run: Path, keep: tuple[str, ...], out: Path | None, overwrite: bool, quiet: bool, **how: Any
+) -> None:
+    """Reduce the rows in FILE to the columns that RUN has selected.
+
+    RUN is a folder that fires select --out has made. FILE is anything that fires select reads.
+    The values stay as they are in FILE: text is not encoded, nothing is scaled. But where text
+    goes to Parquet or Arrow, columns of plain numbers become numbers. Columns to keep come first.
+    After fires select --columns open, selected columns may be absent: then they are empty.
+
+    Rows that cannot be read are counted, shown and left out. Whatever ends the command early: the
+    rows before are written, and whole.
+    """
+    reading = Reading(**how)
+    with quick_imports():
+        from fires.run.saved import SavedRun
+    saved = SavedRun(run)
+    with open_output(out, overwrite=overwrite) as output:
+        names = [column.name for column in saved.selected]
+        reader = reading.rows(dict.fromkeys(names, "category"), keep, may_lack=saved.is_open)
+        kept = [name for name in reader.names if name not in names]
+        numbers = [column for column in saved.selected if column.is_plain and output.is_typed]
+        reduce = Reduce([*kept, *names], numbers, saved.columns.hints)
+        write_rows(
+            reader,
+            reduce,
+            output,
+            width=len(names),
+            quiet=quiet,
+            tell=lambda: [*filter(None, [reader.absent()]), *reduce.lines()],
+        )
+
+
+class Reduce:
+    """Makes the table of the selected columns."""
+
+    def __init__(self, names: list[str], numbers: list[Column], hints: Hints) -> None:
+        self._names, self._numbers, self._hints = names, numbers, hints
+        self._n_lost = dict.fromkeys((column.name for column in numbers), 0)
+
+    def __call__(self, rows: Rows) -> pl.DataFrame:
+        """Reduce some rows."""
+        import polars as pl
+
+        from fires.columns.cells import read_cells
+
+        lacking = [name for name in self._names if name not in rows.frame.columns]
+        frame = rows.frame.with_columns(pl.lit(None, pl.String).alias(name) for name in lacking)
+        frame = frame.select(self._names)
+        found = []
+        for column in self._numbers:
+            if frame[column.name].dtype == pl.String:
+                cells = read_cells(frame[column.name], column, self._hints)
+                self._n_lost[column.name] += cells.n_unreadable
+                found.append(cells.values)
+        return frame.with_columns(found)
+
+    def lines(self) -> list[str]:
+        """What the user should know of cells that are no numbers."""
+        return [
+            f'column "{name}": {n_lost:,} cell{"s" * (n_lost > 1)} of text among its numbers '
+            f"{'are' if n_lost > 1 else 'is'} empty here"
+            for name, n_lost in self._n_lost.items()
+            if n_lost
+        ]
