@@ -404,7 +404,7 @@ def _from_pandas(name: str, series: pd.Series) -> pl.Series:
             return pl.Series(name, series.to_numpy(dtype=dtype.kind + "8"))
         return pl.Series(name, series.to_numpy(dtype=np.float64, na_value=np.nan)).fill_nan(None)
     if dtype.kind == "M":
-        if getattr(dtype, "tz", None) is not None:
+        if isinstance(dtype, sys.modules["pandas"].DatetimeTZDtype):
             series = series.dt.tz_convert("UTC").dt.tz_localize(None)
         return pl.Series(name, series.to_numpy().astype("datetime64[us]"))
     if dtype.kind == "m":

@@ -15,7 +15,7 @@ from fires.columns.cells import drop_words, kind_of_type, read_cells, since_firs
 from fires.columns.kinds import find_column
 from fires.columns.schema import NO_HINTS, Column, Hints, NumberForm, short
 from fires.core.errors import InputError, Question, StateError
-from fires.core.types import Floats, Header, Ints, Json, Label, Labels, Mask
+from fires.core.types import Floats, Header, Ints, Label, Labels, Mask
 
 TargetKind = Literal["auto", "classes", "numbers"]
 _FEW = 50
@@ -325,7 +325,7 @@ class TargetStatistics:
     def as_json(self) -> Header:
         """All that a state file has to hold."""
         return {
-            "labels": None if self.labels is None else [_plain(label) for label in self.labels],
+            "labels": None if self.labels is None else list(self.labels),
             "rows": self.rows,
             "base": self.base.tolist(),
             "base_weight": self.base_weight,
@@ -385,7 +385,3 @@ def _numbers(values: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:
     if not np.isfinite(array).all():
         raise StateError("the statistics of categories are not finite")
     return array
-
-
-def _plain(label: Label) -> Json:
-    return label.item() if isinstance(label, np.generic) else label

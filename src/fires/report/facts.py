@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fires.core.errors import InputError
-from fires.core.saved_files import damaged
+from fires.core.files import damaged
 from fires.report.rounding import rounded
 from fires.run.locking import is_held
 from fires.run.records import STEPS

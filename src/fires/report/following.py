@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import InputError
-from fires.core.saved_files import damaged, open_saved
+from fires.core.files import damaged, open_saved
 
 if TYPE_CHECKING:
     import polars as pl

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fires.core.saved_files import damaged, open_saved
-from fires.core.spreadsheets import frame_as_written
+from fires.core.files import damaged, open_saved
+from fires.core.output import frame_as_written
 from fires.core.types import Labels, Mask
 from fires.report.following import well_formed
 from fires.report.spans import Numbers

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.errors import InputError
-from fires.core.saved_files import damaged
+from fires.core.files import damaged
 from fires.core.types import Header
 from fires.report.rounding import rounded
 from fires.report.spans import Numbers, Whole

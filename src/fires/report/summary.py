@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fires.core.errors import InputError
-from fires.core.saved_files import damaged
+from fires.core.files import damaged
 from fires.core.types import Header, Ints, Mask
 from fires.report import over_time
 from fires.report.facts import Facts

@@ -14,10 +14,16 @@ import numpy as np
 
 from fires.core import files
 from fires.core.errors import InputError, StateError
-from fires.core.files import is_transient, make_folder, naming, remove_empty, replace_file
+from fires.core.files import (
+    is_transient,
+    make_folder,
+    naming,
+    read_json,
+    remove_empty,
+    replace_file,
+)
 from fires.core.named import RunNames
-from fires.core.saved_files import read_json
-from fires.core.spreadsheets import csv_text
+from fires.core.output import csv_text
 from fires.core.state import State
 from fires.core.types import Json
 from fires.evaluation.records import Step

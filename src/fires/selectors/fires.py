@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
+from fires.core.belief import WeightSums, effective_weights
 from fires.core.declared import Array, Declared, Random, Value, collect, restore
 from fires.core.errors import StateError
 from fires.core.randomness import check_seed, generator_state
 from fires.core.settings import check_choice, check_number
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Estimator, Header, Places, Seed
-from fires.core.weighting import WeightSums, effective_weights
 from fires.drift.alarms import alarms_from_array, alarms_to_array
 from fires.models.base import BaseModel, Learner, Rates
 from fires.models.bayes_learner import BayesLearner
