@@ -243,11 +243,6 @@ def count_sets_plain(counts: Ints, out: Ints, into: Ints) -> int:
     return int((counts**2).sum()) - before
 
 
-def fold_plain(mu: Floats, sigma: Floats, gain: Floats) -> tuple[Floats, Floats]:
-    """The definition of :func:`fold`."""
-    return mu * gain, (sigma * gain) ** 2
-
-
 def move_plain(
     mu: Floats,
     sigma: Floats,

@@ -38,6 +38,7 @@ class WithoutStretch(FIRES):
         super()._start(n_classes)
         learner: Any = self._learner_
         learner.stretches = False
+        learner.count_columns(learner.n_present)
 
 
 class WithoutCovariance(FIRES):

@@ -11,7 +11,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import log_ndtr
 
 from fires.kernels import read_only
-from fires.kernels.assimilate import ALONG, N_FACTS, NOISE, NOISE_ROWS, ROWS, assimilate_plain
+from fires.kernels.assimilate import (
+    ALONG,
+    INTERCEPT_MEAN,
+    INTERCEPT_VAR,
+    N_FACTS,
+    NOISE,
+    NOISE_ROWS,
+    ROWS,
+    UNIT,
+    plain_assimilations,
+)
+from fires.kernels.linear import DenseRows, MixedRows
 from fires.models.families import FAMILIES
 
 NAMES = ("probit", "logistic", "gaussian", "poisson")
@@ -25,48 +36,58 @@ class State:
 
     def __init__(self, mu, var, *, own=(0.0, 0.0), noise=0.0, noise_rows=KNOWN, n_rows=1):
         self.mu, self.var = np.array(mu, float, ndmin=2), np.array(var, float, ndmin=2)
-        self.intercept_mean, self.intercept_var = (np.full(len(self.mu), float(one)) for one in own)
         self.facts = np.zeros((len(self.mu), N_FACTS))
+        self.facts[:, [INTERCEPT_MEAN, INTERCEPT_VAR]], self.facts[:, UNIT] = own, 1.0
         self.facts[:, NOISE], self.facts[:, NOISE_ROWS] = noise * noise_rows, noise_rows
-        self.unit = np.ones(len(self.mu))
         self.seen_at = np.zeros_like(self.mu)
         self.clock = 0.0
         self.said = np.empty((len(self.mu), 4, 0))
 
     @property
+    def intercept_mean(self):
+        return self.facts[:, INTERCEPT_MEAN]
+
+    @property
+    def intercept_var(self):
+        return self.facts[:, INTERCEPT_VAR]
+
+    @property
+    def unit(self):
+        return self.facts[:, UNIT]
+
+    @property
     def parts(self):
-        return self.mu, self.var, self.intercept_mean, self.intercept_var, self.facts, self.said
+        return self.mu, self.var, self.facts, self.said
 
     def caught_up(self, gamma, prior):
         """Mean, variance and the rest after sparse rows, with forgetting up to now."""
         var = np.minimum(self.var * gamma ** (self.seen_at - self.clock), prior)
-        own = self.intercept_mean * self.unit
-        return self.mu * self.unit[:, None], var, own, self.intercept_var, self.facts, self.said
+        facts = self.facts.copy()
+        facts[:, INTERCEPT_MEAN] *= self.unit
+        facts[:, UNIT] = 1.0
+        return self.mu * self.unit[:, None], var, facts, self.said
 
     def learn(self, family, Z, y, weight=None, *, loop="dense", full=None, **changes):
         """Learn from rows by one of the loops; the columns ``full`` are handed over whole."""
         weight = np.ones(len(Z)) if weight is None else np.asarray(weight, float)
         y, Z = np.array(y, float, ndmin=2), np.ascontiguousarray(Z, float)
         one = FREE | changes
-        noisy = FAMILIES[family].noise > 0.0
-        fixed = one["gamma"], one["prior"], one["own_prior"], noisy, one["after"]
+        noisy, now = FAMILIES[family].noise > 0.0, self.clock if loop == "sparse" else 0.0
+        rule = np.array([one["gamma"], one["prior"], one["own_prior"], noisy, one["after"], now])
         self.said = np.empty((len(self.mu), 4, len(Z)))
+        loops, rows = FAMILIES[family].assimilations, DenseRows(*read_only(Z))
         if loop == "plain":
-            assimilate_plain(scores_of(family), Z, y, weight, *fixed, *self.parts)
-        elif loop == "dense":
-            FAMILIES[family].assimilations.dense(*read_only(Z), 0, y, weight, *fixed, *self.parts)
-        else:
+            loops = plain_assimilations(one.get("scores", scores_of(family)))
+        elif loop == "sparse":
             full = np.empty(0, dtype=np.int64) if full is None else np.asarray(full)
             rare = Z.copy()
             rare[:, full] = 0.0
-            rows = sp.csr_array(rare)
+            entries = sp.csr_array(rare)
             block = np.ascontiguousarray(Z[:, full])
-            FAMILIES[family].assimilations.sparse(
-                *read_only(rows.data, rows.indices, rows.indptr),
-                *(block, full, y, weight, *fixed, *self.parts),
-                *(self.unit, self.clock, self.seen_at),
-            )
+            rows = MixedRows(block, full, entries.data, entries.indices, entries.indptr)
             self.clock += weight.sum()
+        belief = self.mu, self.var, self.facts, self.seen_at
+        loops.rows(rows, 0, y, weight, rule, *belief, self.said)
         return self
 
 
@@ -153,10 +174,9 @@ def test_the_sparse_loop_is_the_dense_one(family, n_full, seed, n_parameter_rows
 def test_the_compiled_moments_lead_where_the_scores_lead(family):
     state, Z, y, weight = problem(0, family, n_rows=60)
     rules = {"gamma": 0.99, "prior": 0.15, "own_prior": 0.5, "after": 5.0}
-    plain, dense = state(), state().learn(family, Z, y, weight, **rules)
-    plain.said = np.empty((1, 4, 60))
-    fixed = 0.99, 0.15, 0.5, FAMILIES[family].noise > 0.0, 5.0
-    assimilate_plain(FAMILIES[family].scores, Z, y, weight, *fixed, *plain.parts)
+    dense = state().learn(family, Z, y, weight, **rules)
+    scores = FAMILIES[family].scores
+    plain = state().learn(family, Z, y, weight, loop="plain", scores=scores, **rules)
     for one, other in zip(dense.parts, plain.parts, strict=True):
         assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 

@@ -111,7 +111,7 @@ def test_a_kernel_is_compiled_again_only_after_an_edit_of_a_file_it_uses(content
     for family in (probit, gaussian):
         loops = family.FAMILY.assimilations
         contents.clear()
-        compiling._digest(loops.dense.py_func)
+        compiling._digest(loops.rows.py_func)
         assert contents == sorted([assimilate.__file__, family.__file__])
         contents.clear()
         compiling._digest(loops.unscaled.py_func)

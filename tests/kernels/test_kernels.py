@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose
 from tests import naive
 from tests.naive import accumulate_plain, count_sets_plain, project_plain, top_k_plain
 
-from fires.kernels import accumulate, features, project, scan, top_k, touched_columns
+from fires.kernels import accumulate, gradient, project, scan, top_k, touched_columns
+from fires.kernels.gradient import pull_rows_plain
 from fires.kernels.moments import rescale, widen
-from fires.kernels.rows import pull_rows_plain
 from fires.kernels.select import keep_columns
 from fires.kernels.sets import count_sets
 from fires.models.families import FAMILIES
@@ -97,16 +97,6 @@ def test_a_sparse_matrix_cannot_be_shifted():
         project(sp.csr_array(np.eye(2)), np.ones(2), np.ones(2), np.ones(2))
 
 
-@given(seed=st.integers(0, 2**16), n_classes=st.integers(1, 3), n_columns=st.integers(1, 40))
-def test_folding_equals_its_definition(seed, n_classes, n_columns):
-    rng = np.random.default_rng(seed)
-    mu = rng.normal(size=(n_classes, n_columns))
-    sigma, gain = rng.random((n_classes, n_columns)), rng.random(n_columns)
-    folded = np.empty_like(mu), np.empty_like(mu)
-    features.fold(mu, sigma, gain, *folded)
-    assert_allclose(folded, naive.fold_plain(mu, sigma, gain), rtol=1e-14)
-
-
 def step(seed, n_classes, n_columns, n_rows=4, n_more=1):
     """The arguments of a step: rows of sums for the parameters, and some more of the scale's."""
     rng = np.random.default_rng(seed)
@@ -130,7 +120,7 @@ RATES = (0.3, 0.7, -0.5, 1.0)
 def test_a_step_equals_its_definition(seed, n_classes, n_columns, n_more, intercept):
     arguments = step(seed, n_classes, n_columns, n_more=n_more)
     expected = naive.move_plain(*arguments, intercept, *RATES)
-    least = features.move(*arguments, intercept, *RATES)
+    least = gradient.move(*arguments, intercept, *RATES)
     mu, sigma, *_, intercept_mean, own_sigma = arguments
     for got, wanted in zip((mu, sigma, intercept_mean, own_sigma), expected, strict=True):
         assert_allclose(got, wanted, rtol=1e-13, atol=1e-15)
@@ -143,7 +133,7 @@ def test_sums_that_are_not_finite_move_nothing(which, bad):
     arguments = step(0, 1, 3, n_more=0)
     arguments[which][0, 1] = bad
     before = [part.copy() for part in arguments]
-    assert np.isnan(features.move(*arguments, True, *RATES))
+    assert np.isnan(gradient.move(*arguments, True, *RATES))
     for part, old in zip(arguments, before, strict=True):
         np.testing.assert_array_equal(part, old)
 
@@ -153,7 +143,7 @@ def test_nor_do_sums_that_only_the_scale_would_learn_from(bad):
     arguments = step(0, 1, 3)
     arguments[3][1, 2] = bad
     before = [part.copy() for part in arguments]
-    assert np.isnan(features.move(*arguments, False, *RATES))
+    assert np.isnan(gradient.move(*arguments, False, *RATES))
     for part, old in zip(arguments, before, strict=True):
         np.testing.assert_array_equal(part, old)
 

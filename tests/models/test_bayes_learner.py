@@ -144,13 +144,13 @@ def test_the_unit_of_sparse_coefficients_is_renewed_before_it_runs_out():
     for X, y, _ in batches(3, "probit", 2):
         one = learn(one, X, y, form=sp.csr_array)
     other = copy.deepcopy(one)
-    unit, _, _ = other.sparse
+    unit = other.unit
     other.mu *= 1e120
     other.intercept_mean *= 1e120
     unit /= 1e120
     for X, y, _ in batches(4, "probit", 2, n=2):
         one, other = learn(one, X, y, form=sp.csr_array), learn(other, X, y, form=sp.csr_array)
-    assert 0.1 < other.sparse[0][0] < 10.0
+    assert 0.1 < other.unit[0] < 10.0
     for found, expected in zip(beliefs(other), beliefs(one), strict=True):
         assert_allclose(found, expected, rtol=1e-6)
 

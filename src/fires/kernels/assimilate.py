@@ -17,6 +17,11 @@ of a class bends less along :math:`\mu` than across it. f is a Newton step along
 
 *A weight w.* The row counts as a normal observation of :math:`\theta^\top z` that says the same as
 its likelihood, with w times its precision. For w = 1 that is the likelihood itself.
+
+The loop over rows is written once, for all families and both kinds of rows. Only :func:`advance`,
+which goes through the columns of a row, has a form for each kind; the compiler chooses. In mixed
+rows, the means are ``UNIT * mu``, and forgetting is caught up with when a column is touched, from
+the row count in ``seen_at``. In dense rows, the unit is 1, and ``seen_at`` is not read.
 """
 
 from __future__ import annotations
@@ -26,14 +31,21 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import overload
 
 from fires.core.belief import Floats
-from fires.kernels.compiling import compiled_with
-from fires.kernels.moments import ScalePlan, rescale_rows
+from fires.kernels.compiling import compiled_with, filled_in
+from fires.kernels.linear import DenseRows, MixedRows
+from fires.kernels.moments import rescale_rows
 
-# What the loops keep for each row of parameters, besides the belief.
-ALONG, ROWS, NOISE, NOISE_ROWS = range(4)
-N_FACTS = 4
+# What the loops keep for each row of parameters, besides the coefficients.
+ALONG, ROWS, NOISE, NOISE_ROWS, INTERCEPT_MEAN, INTERCEPT_VAR, UNIT = range(7)
+N_FACTS = 7
+N_SAVED = 4
+"""Of these facts, the first are saved together."""
+
+# The settings of the loops, in one array.
+GAMMA, PRIOR, OWN_PRIOR, NOISY, STRETCHES_AFTER, NOW = range(6)
 
 LEAST = 1e-9
 """The share of its variance that a parameter keeps, whatever a row says."""
@@ -41,46 +53,47 @@ _LEAST_STRETCH, _MOST_STRETCH = 0.8, 1.25
 
 moments: Any = None  # the family's log Z, slope and bend; filled in by assimilations
 look: Any = None  # what a row says; filled in by assimilations
-dense: Any = None  # the loop over scaled rows; filled in by assimilations
+assimilate: Any = None  # the loop over scaled rows; filled in by assimilations
 
 Loop = Callable[..., None]
 
 
 class Loops(NamedTuple):
-    """The compiled loops of one family, see :func:`assimilate_plain`."""
+    """The loops of one family: over scaled rows, and over rows that are scaled on the way."""
 
-    dense: Loop
+    rows: Loop
     unscaled: Loop
-    sparse: Loop
+    is_compiled: bool  # if not, rows must be dense
 
 
 def assimilations(family: str, moments: Callable[[float, float, float], Any]) -> Loops:
     """The compiled loops for one family."""
     one_row = compiled_with(_look, f"{family}_look", inner=True, moments=moments)
-    rows = compiled_with(_dense, f"{family}_assimilate", look=one_row)
-    return Loops(
-        rows,
-        compiled_with(_unscaled, f"{family}_assimilate_unscaled", dense=rows),
-        compiled_with(_sparse, f"{family}_assimilate_sparse", look=one_row),
-    )
+    rows = compiled_with(_assimilate, f"{family}_assimilate", look=one_row)
+    unscaled = compiled_with(_unscaled, f"{family}_assimilate_unscaled", assimilate=rows)
+    return Loops(rows, unscaled, True)
+
+
+def plain_assimilations(scores: Callable[[Any, Any, Any], tuple[Floats, Floats, Floats]]) -> Loops:
+    """The same in plain Python, for a family that has only ``scores``."""
+
+    def moments(a: float, v: float, y: float) -> tuple[float, float, float]:
+        log_z, g, g_v = (float(np.reshape(one, ())) for one in scores(a, v, y))
+        return log_z, g, max(g * g - 2.0 * g_v, 1e-300)
+
+    rows = filled_in(_assimilate, "assimilate", look=filled_in(_look, "look", moments=moments))
+    return Loops(rows, filled_in(_unscaled, "unscaled", assimilate=rows), False)
 
 
 def _look(
-    a: float,
-    v: float,
-    y: float,
-    weight: float,
-    gamma: float,
-    noisy: bool,
-    stretches_after: float,
-    facts: Floats,
+    a: float, v: float, y: float, weight: float, gamma: float, rule: Floats, facts: Floats
 ) -> tuple[float, float, float, float, float, float]:
     """What one row says: slope, bend, stretch, log Z; as an observation, precision, distance."""
     variance = v
-    if noisy:
+    if rule[NOISY] > 0.0:
         variance += facts[NOISE] / facts[NOISE_ROWS]
     log_z, g, bend = moments(a, variance, y)
-    if noisy:
+    if rule[NOISY] > 0.0:
         error = min((g * variance) * (g * variance), 25.0 * variance)
         facts[NOISE] = facts[NOISE] * gamma + weight * max(error - v, 0.0)
         facts[NOISE_ROWS] = facts[NOISE_ROWS] * gamma + weight
@@ -93,90 +106,183 @@ def _look(
     facts[ROWS] += weight
     facts[ALONG] = gamma * facts[ALONG] + bend * a * a
     stretch = 1.0
-    if facts[ROWS] > stretches_after and facts[ALONG] > 0.0:
+    if facts[ROWS] > rule[STRETCHES_AFTER] and facts[ALONG] > 0.0:
         stretch = min(max(1.0 + g * a / facts[ALONG], _LEAST_STRETCH), _MOST_STRETCH)
     return g, bend, stretch, log_z, precision, distance
 
 
-def _dense(
-    Z: Floats,
+class Step(NamedTuple):
+    """What a row has said, and how much is forgotten before the next one."""
+
+    factor: float  # of the means
+    pull: float
+    bend: float
+    fade: float
+    clock: float  # the row count at the next row
+    forget: float  # minus the logarithm of gamma
+    prior: float
+
+
+def is_lazy(rows: DenseRows | MixedRows) -> bool:
+    """Whether columns are caught up with only when they are touched."""
+    return isinstance(rows, MixedRows)
+
+
+@overload(is_lazy, inline="always", strict=False)
+def _is_lazy(rows: Any) -> Callable[..., bool]:
+    return (lambda rows: True) if rows.instance_class is MixedRows else (lambda rows: False)
+
+
+def advance(
+    rows: DenseRows | MixedRows,
+    before: int,
+    b: int,
+    mean: Floats,
+    width: Floats,
+    seen_at: Floats,
+    step: Step,
+) -> tuple[float, float]:
+    """Move the belief by what the row ``before`` has said, and project row ``b``, if it is there.
+
+    This is the definition, for dense rows; a row that is not there gives any numbers.
+    """
+    z = rows.full[before]
+    mean[:] = mean * step.factor + width * z * step.pull
+    width *= np.maximum(1.0 - width * z * z * step.bend, LEAST) * step.fade
+    np.minimum(width, step.prior, out=width)
+    z = rows.full[min(b, len(rows.full) - 1)]
+    return float(mean @ z), float(width @ (z * z))
+
+
+@overload(advance, inline="always", strict=False)
+def _advance(rows: Any, *_: Any) -> Callable[..., tuple[float, float]]:
+    return _advance_dense if rows.instance_class is DenseRows else _advance_mixed
+
+
+def _advance_dense(
+    rows: DenseRows,
+    before: int,
+    b: int,
+    mean: Floats,
+    width: Floats,
+    seen_at: Floats,
+    step: Step,
+) -> tuple[float, float]:
+    # The update with a row and the projection of the next one share a pass over the belief.
+    a = v = 0.0
+    factor, pull, bend, fade, prior = step.factor, step.pull, step.bend, step.fade, step.prior
+    z0, z1 = rows.full[before], rows.full[min(b, rows.full.shape[0] - 1)]
+    for j in range(rows.full.shape[1]):
+        z = z0[j]
+        s = width[j]
+        m = mean[j] * factor + s * z * pull
+        s = min(s * max(1.0 - s * z * z * bend, LEAST) * fade, prior)
+        mean[j], width[j] = m, s
+        z = z1[j]
+        a += m * z
+        v += s * z * z
+    return a, v
+
+
+def _advance_mixed(
+    rows: MixedRows,
+    before: int,
+    b: int,
+    mean: Floats,
+    width: Floats,
+    seen_at: Floats,
+    step: Step,
+) -> tuple[float, float]:
+    a = v = 0.0
+    n_full = rows.full.shape[1]
+    for i in range(n_full):
+        z, j = rows.full[before, i], rows.columns[i]
+        mean[j] += width[j] * z * step.pull
+        width[j] *= max(1.0 - width[j] * z * z * step.bend, LEAST)
+    for i in range(rows.indptr[before], rows.indptr[before + 1]):
+        z, j = rows.data[i], rows.indices[i]
+        mean[j] += width[j] * z * step.pull
+        width[j] *= max(1.0 - width[j] * z * z * step.bend, LEAST)
+    if b == rows.full.shape[0]:
+        return a, v
+    for i in range(n_full):
+        z, j = rows.full[b, i], rows.columns[i]
+        s = min(width[j] * math.exp((step.clock - seen_at[j]) * step.forget), step.prior)
+        width[j], seen_at[j] = s, step.clock
+        a += mean[j] * z
+        v += s * z * z
+    for i in range(rows.indptr[b], rows.indptr[b + 1]):
+        z, j = rows.data[i], rows.indices[i]
+        s = min(width[j] * math.exp((step.clock - seen_at[j]) * step.forget), step.prior)
+        width[j], seen_at[j] = s, step.clock
+        a += mean[j] * z
+        v += s * z * z
+    return a, v
+
+
+def _assimilate(
+    rows: DenseRows | MixedRows,
     start: int,
     y: Floats,
     weight: Floats,
-    gamma: float,
-    prior: float,
-    own_prior: float,
-    noisy: bool,
-    stretches_after: float,
+    rule: Floats,
     mu: Floats,
     var: Floats,
-    intercept_mean: Floats,
-    intercept_var: Floats,
     facts: Floats,
+    seen_at: Floats,
     row_stats: Floats,
 ) -> None:
-    """The rows of ``Z`` are those from ``start`` on of the targets, weights and facts of rows."""
-    n_rows, n_features = Z.shape
-    usual = 1.0 / gamma
+    """The rows are those from ``start`` on of the targets, weights and statistics of rows."""
+    n_rows, gamma, prior = rows.full.shape[0], rule[GAMMA], rule[PRIOR]
+    usual, forget, lazy = 1.0 / gamma, -math.log(gamma), is_lazy(rows)
     for k in range(len(mu)):
-        mean, width = mu[k], var[k]
-        # The update with a row and the projection of the next one share a pass over the belief.
-        g = bend = 0.0
-        stretch, before = 1.0, 0
+        mean, width, seen, fact = mu[k], var[k], seen_at[k], facts[k]
+        pull = bend = 0.0
+        factor, before, clock = 1.0, 0, rule[NOW]
         for b in range(n_rows + 1):
-            a = v = 0.0
             last = b == n_rows
-            fade = 1.0
-            i = start + b
+            fade, i = 1.0, start + b
             if not last:
                 fade = usual if weight[i] == 1.0 else gamma ** -weight[i]
-            z0, z1 = Z[before], Z[before if last else b]
-            for j in range(n_features):
-                z = z0[j]
-                s = width[j]
-                m = mean[j] * stretch + s * z * g
-                s = min(s * max(1.0 - s * z * z * bend, LEAST) * fade, prior)
-                mean[j], width[j] = m, s
-                z = z1[j]
-                a += m * z
-                v += s * z * z
-            s = intercept_var[k]
-            intercept_mean[k] = intercept_mean[k] * stretch + s * g
-            intercept_var[k] = min(s * max(1.0 - s * bend, LEAST) * fade, own_prior)
+                clock += weight[i]
+            step = Step(factor, pull, bend, fade, clock, forget, prior)
+            a, v = advance(rows, before, b, mean, width, seen, step)
+            s = fact[INTERCEPT_VAR]
+            fact[INTERCEPT_MEAN] = fact[INTERCEPT_MEAN] * factor + s * pull
+            fact[INTERCEPT_VAR] = min(s * max(1.0 - s * bend, LEAST) * fade, rule[OWN_PRIOR])
             if last:
                 break
-            a, v, before = a + intercept_mean[k], v + intercept_var[k], b
+            a, v, before = (a + fact[INTERCEPT_MEAN]) * fact[UNIT], v + fact[INTERCEPT_VAR], b
             g, bend, stretch, row_stats[k, 1, i], row_stats[k, 2, i], row_stats[k, 3, i] = look(
-                a, v, y[k, i], weight[i], 1.0 / fade, noisy, stretches_after, facts[k]
+                a, v, y[k, i], weight[i], 1.0 / fade, rule, fact
             )
             row_stats[k, 0, i] = a
+            if lazy:
+                fact[UNIT] *= stretch
+                pull = g / fact[UNIT]
+            else:
+                factor, pull = stretch, g
 
 
 def _unscaled(
     X: Floats,
-    plan: ScalePlan,
+    plan: Floats,
     shown: Floats,
     scaled: Floats,
-    rows: Floats,
+    view: Floats,
     columns: Any,
     leading: Floats,
     y: Floats,
     weight: Floats,
-    gamma: float,
-    prior: float,
-    own_prior: float,
-    noisy: bool,
-    stretches_after: float,
+    rule: Floats,
     mu: Floats,
     var: Floats,
-    intercept_mean: Floats,
-    intercept_var: Floats,
     facts: Floats,
     row_stats: Floats,
 ) -> None:
-    """As :func:`_dense`, on ``X`` scaled into ``scaled``; some columns are kept in ``leading``.
+    """As :func:`_assimilate`, on ``X`` scaled into ``scaled``; ``leading`` gets some columns.
 
-    ``rows`` is a read-only view of ``scaled``, so that one form of :func:`_dense` is enough.
+    ``view`` is a read-only view of ``scaled``, so that one form of :func:`_assimilate` is enough.
     """
     at_once = len(scaled)
     for start in range(0, len(X), at_once):
@@ -185,126 +291,5 @@ def _unscaled(
         for b in range(start, stop):
             for i in range(len(columns)):
                 leading[b, i] = scaled[b - start, columns[i]]
-        dense(
-            *(rows[: stop - start], start, y, weight),
-            *(gamma, prior, own_prior, noisy, stretches_after),
-            *(mu, var, intercept_mean, intercept_var, facts, row_stats),
-        )
-
-
-def _sparse(
-    data: Floats,
-    indices: Any,
-    indptr: Any,
-    full: Floats,
-    full_columns: Any,
-    y: Floats,
-    weight: Floats,
-    gamma: float,
-    prior: float,
-    own_prior: float,
-    noisy: bool,
-    stretches_after: float,
-    mu: Floats,
-    var: Floats,
-    intercept_mean: Floats,
-    intercept_var: Floats,
-    facts: Floats,
-    row_stats: Floats,
-    unit: Floats,
-    now: float,
-    seen_at: Floats,
-) -> None:
-    """As :func:`_dense`. Columns of ``full`` have an entry in every row, others where CSR has one.
-
-    The belief is ``unit * mu``. Forgetting is caught up with when a column is touched, from the row
-    count in ``seen_at``.
-    """
-    n_rows, n_full = full.shape
-    forget = -math.log(gamma)
-    for k in range(len(mu)):
-        mean, width, scale, clock = mu[k], var[k], unit[k], now
-        for b in range(n_rows):
-            fade = gamma ** -weight[b]
-            clock += weight[b]
-            intercept_var[k] = min(intercept_var[k] * fade, own_prior)
-            a, v = intercept_mean[k] * scale, intercept_var[k]
-            for i in range(n_full):
-                z, j = full[b, i], full_columns[i]
-                s = min(width[j] * math.exp((clock - seen_at[k, j]) * forget), prior)
-                width[j], seen_at[k, j] = s, clock
-                a += mean[j] * scale * z
-                v += s * z * z
-            for i in range(indptr[b], indptr[b + 1]):
-                z, j = data[i], indices[i]
-                s = min(width[j] * math.exp((clock - seen_at[k, j]) * forget), prior)
-                width[j], seen_at[k, j] = s, clock
-                a += mean[j] * scale * z
-                v += s * z * z
-            g, bend, stretch, row_stats[k, 1, b], row_stats[k, 2, b], row_stats[k, 3, b] = look(
-                a, v, y[k, b], weight[b], 1.0 / fade, noisy, stretches_after, facts[k]
-            )
-            row_stats[k, 0, b] = a
-            scale *= stretch
-            pull = g / scale
-            intercept_mean[k] += intercept_var[k] * pull
-            intercept_var[k] *= max(1.0 - intercept_var[k] * bend, LEAST)
-            for i in range(n_full):
-                z, j = full[b, i], full_columns[i]
-                mean[j] += width[j] * z * pull
-                width[j] *= max(1.0 - width[j] * z * z * bend, LEAST)
-            for i in range(indptr[b], indptr[b + 1]):
-                z, j = data[i], indices[i]
-                mean[j] += width[j] * z * pull
-                width[j] *= max(1.0 - width[j] * z * z * bend, LEAST)
-        unit[k] = scale
-
-
-def assimilate_plain(
-    scores: Callable[[Any, Any, Any], tuple[Floats, Floats, Floats]],
-    Z: Floats,
-    y: Floats,
-    weight: Floats,
-    gamma: float,
-    prior: float,
-    own_prior: float,
-    noisy: bool,
-    stretches_after: float,
-    mu: Floats,
-    var: Floats,
-    intercept_mean: Floats,
-    intercept_var: Floats,
-    facts: Floats,
-    row_stats: Floats,
-) -> None:
-    """The definition of the compiled loops, for a family that has only ``scores``."""
-    for k in range(len(mu)):
-        for b, w in enumerate(weight.tolist()):
-            z, fade = Z[b], gamma**-w
-            var[k] = np.minimum(var[k] * fade, prior)
-            intercept_var[k] = min(intercept_var[k] * fade, own_prior)
-            a = float(mu[k] @ z + intercept_mean[k])
-            v = float(var[k] @ (z * z) + intercept_var[k])
-            fact = facts[k]
-            variance = v + (fact[NOISE] / fact[NOISE_ROWS] if noisy else 0.0)
-            log_z, g, g_v = (float(np.reshape(one, ())) for one in scores(a, variance, y[k, b]))
-            bend = max(g * g - 2.0 * g_v, 1e-300)
-            if noisy:
-                error = min((g * variance) ** 2, 25.0 * variance)
-                fact[NOISE] = fact[NOISE] / fade + w * max(error - v, 0.0)
-                fact[NOISE_ROWS] = fact[NOISE_ROWS] / fade + w
-            distance, precision = g / bend, bend / max(1.0 - v * bend, LEAST)
-            if w != 1.0:
-                precision *= w
-                bend = precision / (1.0 + v * precision)
-                g = bend * distance
-            fact[ROWS] += w
-            fact[ALONG] = fact[ALONG] / fade + bend * a * a
-            stretch = 1.0
-            if fact[ROWS] > stretches_after and fact[ALONG] > 0.0:
-                stretch = min(max(1.0 + g * a / fact[ALONG], _LEAST_STRETCH), _MOST_STRETCH)
-            row_stats[k, :, b] = a, log_z, precision, distance
-            mu[k] = mu[k] * stretch + var[k] * z * g
-            intercept_mean[k] = intercept_mean[k] * stretch + intercept_var[k] * g
-            var[k] *= np.maximum(1.0 - var[k] * z * z * bend, LEAST)
-            intercept_var[k] *= max(1.0 - intercept_var[k] * bend, LEAST)
+        rows = DenseRows(view[: stop - start])
+        assimilate(rows, start, y, weight, rule, mu, var, facts, var, row_stats)

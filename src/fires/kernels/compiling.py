@@ -69,10 +69,16 @@ def compiled_with(
     process. So this makes a function with its own name and its own globals, which hold the open
     names.
     """
-    opened = FunctionType(function.__code__, function.__globals__ | names, name)
+    opened = filled_in(function, name, **names)
     opened.__qualname__ = f"{name}_{_digest(opened)}"
-    opened.__module__ = function.__module__
     return _compiled(opened, inline="always" if inner else "never")
+
+
+def filled_in(function: Callable[..., T], name: str, **names: Any) -> Callable[..., T]:
+    """A function with its own name and its own globals, which hold names that it leaves open."""
+    opened = FunctionType(function.__code__, function.__globals__ | names, name)
+    opened.__module__ = function.__module__
+    return opened
 
 
 def _compiled(function: Callable[..., T], *, inline: str = "never") -> Callable[..., T]:

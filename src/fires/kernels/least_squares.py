@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from fires.core.belief import Floats
 from fires.kernels import Matrix, read_only
 from fires.kernels.compiling import compiled
-from fires.kernels.sparse import Ints
+from fires.kernels.linear import Ints
 
 RATE = 0.05
 """The share of a row's own error that one step removes."""

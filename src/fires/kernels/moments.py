@@ -1,8 +1,16 @@
 """The running scale of dense columns: standardise a batch by it, then learn from the batch.
 
 :class:`fires.models.scale.Standard` says what the rules are. It keeps what it knows of the columns
-in one array, ``known``. A plan says how a batch is scaled. What the batch shows of its columns lies
-in one array, ``shown``, with a row for each of these:
+in one array, ``known``. How a batch is scaled, its ``plan``, and what it shows of its columns,
+``shown``, are arrays, too, with a row for each of these:
+
+=========  =====================================================================================
+ORIGIN     the shift, or the batch's own mean if the scale starts anew
+UNIT       the gain
+LIMIT      entries farther from the origin are out of all proportion
+IS_COMMON  1 where such entries count all the same
+RUN        sampled entries in a row beyond the reach; MOVED: the scale starts anew
+=========  =====================================================================================
 
 =========  =====================================================================================
 SUM        the weighted sum of ``x - origin`` over the entries that count
@@ -14,8 +22,6 @@ FARTHEST   the greatest ``|x - origin|`` of the entries that count
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +35,8 @@ COUNT, SHIFT, SPREAD, GAIN, MAX_ABS, BEYOND, WAITING, OUTLIERS, NARROW, SETTLED,
 N_KNOWN = 11
 SUM, SQUARES, LEFT_OUT, REFUSED, FARTHEST = range(5)
 N_SHOWN = 5
+ORIGIN, UNIT, LIMIT, IS_COMMON, RUN = range(5)
+N_PLAN = 5
 
 MEMORY = 10_000.0
 """The rows that a scale remembers."""
@@ -59,24 +67,6 @@ _GREATEST = np.finfo(np.float64).max
 _BLOCK = 8192  # columns at a time, whose sums stay in the fastest memory
 CLIP = 5.0
 """Standardised values beyond this become this: no single value is to decide anything."""
-
-
-class ScalePlan(NamedTuple):
-    """How a batch is scaled: all that its rows, or shards of them, need to know."""
-
-    origin: Floats  # the shift, or the batch's own mean if the scale starts anew
-    gain: Floats
-    limit: Floats  # entries farther from the origin are out of all proportion
-    common: npt.NDArray[np.bool_]  # columns in which such entries count all the same
-    beyond: Floats  # sampled entries in a row beyond the reach; MOVED: the scale starts anew
-
-    def empty_shown(self) -> Floats:
-        """Space for what rows show."""
-        return np.zeros((N_SHOWN, len(self.origin)))
-
-    def rescale(self, X: Floats, weight: Floats, out: Floats, shown: Floats) -> float:
-        """Scale C-ordered rows, and add what they show. Not finite if sums overflow."""
-        return rescale_rows(row_major(X), weight, self, out, shown)
 
 
 @inner
@@ -136,20 +126,20 @@ def _count_beyond(x: float, origin: float, limit: float, beyond: float) -> float
 
 
 @inner
-def _judge(j: int, n_rows: int, known: Floats, plan: ScalePlan) -> None:
-    """Whether a column has moved. ``origin`` and ``gain`` hold the batch's own mean and gain."""
-    narrower = plan.gain[j] * plan.gain[j] * _NARROW > known[GAIN, j] * known[GAIN, j]
+def _judge(j: int, n_rows: int, known: Floats, plan: Floats) -> None:
+    """Whether a column has moved. The plan holds the batch's own mean and gain."""
+    narrower = plan[UNIT, j] * plan[UNIT, j] * _NARROW > known[GAIN, j] * known[GAIN, j]
     moved = narrower
-    if plan.beyond[j] >= _RUN:
+    if plan[RUN, j] >= _RUN:
         # A jump to a value that hardly varies is no new scale: it may jump back. And a
         # column that moves again and again needs a scale for all the places it goes to.
-        varies = n_rows < _RUN or (plan.gain[j] > 0.0 and not narrower)
+        varies = n_rows < _RUN or (plan[UNIT, j] > 0.0 and not narrower)
         moved = varies and known[COUNT, j] >= _AGE * known[RESET, j]
-        plan.common[j] = True
+        plan[IS_COMMON, j] = 1.0
     if moved:
-        plan.beyond[j], plan.limit[j] = MOVED, np.inf
+        plan[RUN, j], plan[LIMIT, j] = MOVED, np.inf
     else:
-        plan.beyond[j], plan.origin[j], plan.gain[j] = 0.0, known[SHIFT, j], known[GAIN, j]
+        plan[RUN, j], plan[ORIGIN, j], plan[UNIT, j] = 0.0, known[SHIFT, j], known[GAIN, j]
 
 
 @compiled
@@ -160,7 +150,7 @@ def find_moved_among(
     own_gain: Floats,
     n_rows: int,
     known: Floats,
-    plan: ScalePlan,
+    plan: Floats,
 ) -> None:
     """As :func:`find_moved`, where the sampled rows and the batch's own scale are known.
 
@@ -169,21 +159,21 @@ def find_moved_among(
     for i in range(len(columns)):
         j = columns[i]
         for b in range(samples.shape[0]):
-            plan.beyond[j] = _count_beyond(
-                samples[b, i], plan.origin[j], plan.limit[j], plan.beyond[j]
+            plan[RUN, j] = _count_beyond(
+                samples[b, i], plan[ORIGIN, j], plan[LIMIT, j], plan[RUN, j]
             )
-        if plan.beyond[j] >= _RUN or known[NARROW, j] >= known[RESET, j]:
-            plan.origin[j], plan.gain[j] = own_mean[i], own_gain[i]
+        if plan[RUN, j] >= _RUN or known[NARROW, j] >= known[RESET, j]:
+            plan[ORIGIN, j], plan[UNIT, j] = own_mean[i], own_gain[i]
             _judge(j, n_rows, known, plan)
 
 
 @inner
-def _leave_out(x: Dense, w: float, lo: int, hi: int, plan: ScalePlan, shown: Floats) -> None:
+def _leave_out(x: Dense, w: float, lo: int, hi: int, plan: Floats, shown: Floats) -> None:
     """Note the entries of a row that were taken for 0; infinite ones make the sums infinite."""
     for j in range(lo, hi):
-        value = x[j] - plan.origin[j]
-        if not abs(value) <= plan.limit[j]:
-            if value == value and (plan.common[j] or abs(value) == np.inf):
+        value = x[j] - plan[ORIGIN, j]
+        if not abs(value) <= plan[LIMIT, j]:
+            if value == value and (plan[IS_COMMON, j] > 0.0 or abs(value) == np.inf):
                 shown[SUM, j] += w * value
                 shown[SQUARES, j] += w * value * value
                 shown[FARTHEST, j] = max(shown[FARTHEST, j], abs(value) if w > 0.0 else 0.0)
@@ -193,16 +183,16 @@ def _leave_out(x: Dense, w: float, lo: int, hi: int, plan: ScalePlan, shown: Flo
 
 
 @compiled
-def look_at(X: Dense, weight: Floats, known: Floats, plan: ScalePlan) -> int:
+def look_at(X: Dense, weight: Floats, known: Floats, plan: Floats) -> int:
     """Fill in the plan of this batch if no column has moved; how many may have."""
     n_rows, n_columns, n_doubtful = X.shape[0], X.shape[1], 0
-    origin, limit, beyond = plan.origin, plan.limit, plan.beyond
+    origin, limit, beyond = plan[ORIGIN], plan[LIMIT], plan[RUN]
     count, gain, max_abs, narrow = known[COUNT], known[GAIN], known[MAX_ABS], known[NARROW]
     for j in range(n_columns):
-        beyond[j], origin[j], plan.gain[j] = known[BEYOND, j], known[SHIFT, j], gain[j]
+        beyond[j], origin[j], plan[UNIT, j] = known[BEYOND, j], known[SHIFT, j], gain[j]
         judged = count[j] >= YOUNG and gain[j] > 0.0 and max_abs[j] > 0.0
         limit[j] = PROPORTION * max_abs[j] if judged else np.inf
-        plan.common[j] = known[OUTLIERS, j] >= COMMON
+        plan[IS_COMMON, j] = 1.0 if known[OUTLIERS, j] >= COMMON else 0.0
     for b in range(0, n_rows, sample_step(n_rows)):
         if weight[b] > 0.0:
             x = X[b]
@@ -214,24 +204,24 @@ def look_at(X: Dense, weight: Floats, known: Floats, plan: ScalePlan) -> int:
 
 
 @compiled
-def find_moved(X: Dense, weight: Floats, known: Floats, plan: ScalePlan) -> None:
+def find_moved(X: Dense, weight: Floats, known: Floats, plan: Floats) -> None:
     """Mark the columns whose scale starts anew in the plan, and give them the batch's own."""
     own = np.empty((4, 1))
     for j in range(known.shape[1]):
-        if plan.beyond[j] >= _RUN or known[NARROW, j] >= known[RESET, j]:
+        if plan[RUN, j] >= _RUN or known[NARROW, j] >= known[RESET, j]:
             own_moments(X, weight, j, j + 1, own)
-            own_scale(own, j, plan.origin, plan.gain)
+            own_scale(own, j, plan[ORIGIN], plan[UNIT])
             _judge(j, X.shape[0], known, plan)
 
 
 @compiled
-def rescale_rows(X: Dense, weight: Floats, plan: ScalePlan, out: Floats, shown: Floats) -> float:
+def rescale_rows(X: Dense, weight: Floats, plan: Floats, out: Floats, shown: Floats) -> float:
     """Write standardised rows, and add what they show. Not finite if sums overflow."""
-    n_columns, total = len(plan.origin), 0.0
+    n_columns, total = plan.shape[1], 0.0
     for lo in range(0, n_columns, _BLOCK):
         hi = min(lo + _BLOCK, n_columns)
         p, q, far = shown[SUM, lo:hi], shown[SQUARES, lo:hi], shown[FARTHEST, lo:hi]
-        middle, factor, edge = plan.origin[lo:hi], plan.gain[lo:hi], plan.limit[lo:hi]
+        middle, factor, edge = plan[ORIGIN, lo:hi], plan[UNIT, lo:hi], plan[LIMIT, lo:hi]
         for b in range(0, X.shape[0], 2):
             # Two rows at a time: the sums are loaded and stored half as often. If the number of
             # rows is odd, the last one comes twice, once with weight 0.
@@ -259,7 +249,7 @@ def rescale_rows(X: Dense, weight: Floats, plan: ScalePlan, out: Floats, shown: 
 
 
 @compiled
-def learn(shown: Floats, plan: ScalePlan, weight: Floats, known: Floats) -> None:
+def learn(shown: Floats, plan: Floats, weight: Floats, known: Floats) -> None:
     """Merge what :func:`rescale_rows` has shown into the running scale, in place."""
     count, shift, spread, gain = known[COUNT], known[SHIFT], known[SPREAD], known[GAIN]
     max_abs, beyond, waiting = known[MAX_ABS], known[BEYOND], known[WAITING]
@@ -271,13 +261,13 @@ def learn(shown: Floats, plan: ScalePlan, weight: Floats, known: Floats) -> None
     usual, calmed = keep**total, keep ** (0.1 * total)
     n, fade = np.empty(n_columns), np.empty(n_columns)
     for j in range(n_columns):
-        n[j], fade[j], beyond[j] = total, usual, plan.beyond[j]
-        if plan.beyond[j] == MOVED:
+        n[j], fade[j], beyond[j] = total, usual, plan[RUN, j]
+        if plan[RUN, j] == MOVED:
             again = count[j] > 0.0
             reset_threshold[j] = min(4.0 * reset_threshold[j], _LONGEST) if again else PATIENCE
             count[j] = spread[j] = max_abs[j] = waiting[j] = beyond[j] = 0.0
             refused[j] = narrow[j] = 0.0
-            shift[j] = plan.origin[j]
+            shift[j] = plan[ORIGIN, j]
         if shown[LEFT_OUT, j] > 0.0:
             # Sums of weights are rounded: a column without an entry must not have a few.
             rest = total - shown[LEFT_OUT, j]

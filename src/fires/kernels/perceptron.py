@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from fires.core.belief import Floats
 from fires.kernels import Matrix, read_only
 from fires.kernels.compiling import compiled
-from fires.kernels.sparse import Ints
+from fires.kernels.linear import Ints
 
 
 def perceptron_pass(X: Matrix, y: Floats, weights: Floats, bias: Floats) -> None:

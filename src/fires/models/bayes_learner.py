@@ -23,13 +23,23 @@ from fires.core.errors import OVERFLOW, StateError
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Labels, Mask, Matrix, Places, RowIndex
 from fires.drift.likelihood import LikelihoodAlarm
-from fires.kernels import read_only
-from fires.kernels.assimilate import N_FACTS, NOISE, NOISE_ROWS, assimilate_plain
-from fires.kernels.moments import SQUARES
+from fires.kernels.assimilate import (
+    INTERCEPT_MEAN,
+    INTERCEPT_VAR,
+    N_FACTS,
+    N_SAVED,
+    NOISE,
+    NOISE_ROWS,
+    NOW,
+    UNIT,
+)
+from fires.kernels.compiling import read_only, row_major
+from fires.kernels.linear import DenseRows, MixedRows
+from fires.kernels.moments import ORIGIN, SQUARES
 from fires.models.base import LeadingRows, Learner, Rates
 from fires.models.covariance import MOST, PRIOR, CovarianceBlock
 from fires.models.families import FAMILIES
-from fires.models.mixed import Mixed, MixedRows
+from fires.models.mixed import Mixed
 from fires.models.scale import Scaler, Standard
 from fires.models.target import ClassTarget, bayes_target_of
 
@@ -46,12 +56,21 @@ _SPARSE = {
 
 _NO_ROWS = LeadingRows(np.empty(0, dtype=np.int64), np.empty((0, 0)), np.empty(0))
 
-_LoopFacts: TypeAlias = tuple[
-    float, float, float, bool, float, Floats, Floats, Floats, Floats, Floats, Floats
-]
-_Kept: TypeAlias = tuple[
-    Floats, Floats, Floats, Floats, Floats, tuple[Floats, Floats, Floats] | None
-]
+_Kept: TypeAlias = tuple[Floats, Floats, Floats, tuple[Floats, Floats] | None]
+
+
+class _Fact:
+    """One fact of every row of parameters, as an attribute."""
+
+    def __init__(self, *facts: int) -> None:
+        self.facts = slice(facts[0], facts[1]) if len(facts) > 1 else facts[0]
+
+    def __get__(self, learner: BayesLearner, owner: type) -> Floats:
+        fact: Floats = learner.facts[:, self.facts]
+        return fact
+
+    def __set__(self, learner: BayesLearner, values: Floats) -> None:
+        learner.facts[:, self.facts] = values
 
 
 class BayesLearner(Learner):
@@ -78,9 +97,14 @@ class BayesLearner(Learner):
         "var": Array("R", "J", low=0.0),
         "intercept_mean": Array("R", key="own_mu"),
         "intercept_var": Array("R", low=0.0, key="own_var"),
-        "facts": Array("R", N_FACTS, low=0.0),
+        "saved_facts": Array("R", N_SAVED, low=0.0, key="facts"),
         "evidence_rows": Array("R", low=0.0),
     }
+
+    saved_facts = _Fact(0, N_SAVED)
+    intercept_mean = _Fact(INTERCEPT_MEAN)
+    intercept_var = _Fact(INTERCEPT_VAR)
+    unit = _Fact(UNIT)  # of mu, for sparse rows
 
     def __init__(
         self,
@@ -102,11 +126,12 @@ class BayesLearner(Learner):
         self.n_present = n_features
         self.prior = self._prior()
         self.own_prior = 1.0 if fit_intercept else 0.0
+        self._rule = self._settings()
         self.mu = np.zeros((n_rows, n_features))
         self.var = np.full((n_rows, n_features), self.prior)
-        self.intercept_mean, self.intercept_var = np.zeros(n_rows), np.full(n_rows, self.own_prior)
         self.facts = np.zeros((n_rows, N_FACTS))
         self.facts[:, [NOISE, NOISE_ROWS]] = self.family.noise * _NOISE_ROWS, _NOISE_ROWS
+        self.facts[:, [INTERCEPT_VAR, UNIT]] = self.own_prior, 1.0
         self.evidence_rows = np.zeros(n_rows)
         self.scaler = Scaler(scale, n_features)
         self.target = bayes_target_of(self.family, n_rows, scaled=scale is not None)
@@ -129,8 +154,8 @@ class BayesLearner(Learner):
             False,
             _NO_ROWS,
         )  # the leading columns of a batch, if asked for
-        # For sparse rows: the unit of mu, the rows so far, and at which of them a column was last.
-        self.sparse: tuple[Floats, Floats, Floats] | None = None
+        # For sparse rows: the rows so far, and at which of them a column was last.
+        self.sparse: tuple[Floats, Floats] | None = None
 
     @property
     def joint_posterior(self) -> BayesLearner:
@@ -205,13 +230,11 @@ class BayesLearner(Learner):
         no_full = np.empty((X.shape[0], 0)), np.empty(0, dtype=np.int64)
         return MixedRows(*no_full, data, X.indices, X.indptr), learn
 
-    def _facts(self, row_stats: Floats) -> _LoopFacts:
-        """What a loop over rows takes besides the rows: see :mod:`fires.kernels.assimilate`."""
+    def _settings(self) -> Floats:
+        """The settings of a loop over rows: see :mod:`fires.kernels.assimilate`."""
         after = 2.0 * self.n_present if self.stretches else math.inf
-        return (
-            *(self.gamma, self.prior, self.own_prior, self.family.noise > 0.0, after),
-            *(self.mu, self.var, self.intercept_mean, self.intercept_var, self.facts, row_stats),
-        )
+        noisy = float(self.family.noise > 0.0)
+        return np.array([self.gamma, self.prior, self.own_prior, noisy, after, 0.0])
 
     def _scales_on_the_way(self, batch: CheckedBatch) -> bool:
         """Whether rows are wide enough to be scaled a few at a time, while they are learnt from."""
@@ -223,14 +246,12 @@ class BayesLearner(Learner):
             and X.flags.c_contiguous
             and self.sparse is None
             and not self.leading.holds_all
-            and self.family.assimilations is not None
         )
 
     def _assimilate_unscaled(
         self, X: Floats, target: Floats, weight: Floats, row_stats: Floats
     ) -> Floats:
         """Scale and learn from wide rows; returns the leading columns, scaled."""
-        assert self.family.assimilations is not None
         scale, columns = self.scaler.dense, self.leading.columns
         assert isinstance(scale, Standard)
         at_once = max(1, min(len(X), _CACHE // X.shape[1]))
@@ -238,80 +259,71 @@ class BayesLearner(Learner):
             self._buffer = np.empty((at_once, X.shape[1]))
         (rows,), leading = read_only(X), np.empty((len(X), len(columns)))
         plan = scale.plan(rows, weight)
-        shown = plan.empty_shown()
+        shown = scale.empty_shown()
         kept = self._belief()
         self.family.assimilations.unscaled(
             *(rows, plan, shown, self._buffer, *read_only(self._buffer), columns, leading),
-            *(target, weight, *self._facts(row_stats)),
+            *(target, weight, self._rule, self.mu, self.var, self.facts, row_stats),
         )
-        self._refuse_overflow(kept, row_stats, shown[SQUARES], plan.origin)
+        self._refuse_overflow(kept, row_stats, shown[SQUARES], plan[ORIGIN])
         scale.learn(shown, plan, weight)
         return leading
 
     def _assimilate(
         self, Z: Floats | MixedRows, target: Floats, weight: Floats, row_stats: Floats
     ) -> None:
-        facts = self._facts(row_stats)
         may_overflow = self.scale != "standard" or self.family.kind == "counts"
         kept = self._belief() if may_overflow else None
         if self.scale is None:  # squares of rows that nobody has scaled may overflow
             values = Z.data if isinstance(Z, MixedRows) else Z
             self._refuse_overflow(kept, np.asarray(np.vdot(values, values)))
+        rows = DenseRows(row_major(Z)) if isinstance(Z, np.ndarray) else Z
+        seen_at = self.var
+        if self.sparse is not None:
+            self._rule[NOW], seen_at = self.sparse[0][0], self.sparse[1]
         try:
-            if isinstance(Z, MixedRows):
-                self._assimilate_sparse(Z, target, weight, *facts)
-            elif self.family.assimilations is None:
-                assimilate_plain(self.family.scores, Z, target, weight, *facts)
-            else:
-                (rows,) = read_only(Z if Z.flags.c_contiguous else np.ascontiguousarray(Z))
-                self.family.assimilations.dense(rows, 0, target, weight, *facts)
+            self.family.assimilations.rows(
+                *(rows, 0, target, weight, self._rule),
+                *(self.mu, self.var, self.facts, seen_at, row_stats),
+            )
         except ZeroDivisionError:  # a variance was infinite
             row_stats[:] = np.nan
+        if self.sparse is not None:
+            self._count_rows(float(weight.sum()))
         if kept is not None:
             self._refuse_overflow(kept, row_stats)
 
     def _belief(self) -> _Kept:
         """A copy of all that a loop over rows changes."""
-        belief = self.mu, self.var, self.intercept_mean, self.intercept_var, self.facts, self.sparse
-        return copy.deepcopy(belief)
+        return copy.deepcopy((self.mu, self.var, self.facts, self.sparse))
 
     def _refuse_overflow(self, kept: _Kept | None, *parts: Floats) -> None:
         """ValueError if a number is not finite; then the belief is what was kept of it."""
         if not all(np.isfinite(part).all() for part in (self.mu, self.var, *parts)):
             assert kept is not None
-            self.mu, self.var, self.intercept_mean, self.intercept_var, self.facts, self.sparse = (
-                kept
-            )
+            self.mu, self.var, self.facts, self.sparse = kept
             raise ValueError(OVERFLOW)
 
-    def _assimilate_sparse(
-        self, Z: MixedRows, target: Floats, weight: Floats, *facts: float | bool | Floats
-    ) -> None:
+    def _count_rows(self, weight: float) -> None:
+        """Count sparse rows; the unit of all coefficients must not run out of its range."""
         assert self.sparse is not None
-        assert self.family.assimilations is not None
-        entries = read_only(Z.data, Z.indices, Z.indptr)
-        unit, now, seen_at = self.sparse
-        self.family.assimilations.sparse(
-            *entries, Z.full, Z.columns, target, weight, *facts, unit, now[0], seen_at
-        )
-        now += float(weight.sum())
-        # The unit of all coefficients of a row of parameters must not run out of its range.
-        if unit.min() <= 1e-100 or unit.max() >= 1e100:
-            self.mu *= unit[:, None]
-            self.intercept_mean *= unit
-            unit[:] = 1.0
+        self.sparse[0][0] += weight
+        if self.unit.min() <= 1e-100 or self.unit.max() >= 1e100:
+            self.mu *= self.unit[:, None]
+            self.intercept_mean = self.intercept_mean * self.unit
+            self.unit = np.ones(self.n_rows)
 
     def _means(self, columns: RowIndex = slice(None)) -> Floats:
         """The mean of the coefficients of some columns."""
         mu: Floats = self.mu[:, columns]
-        return mu if self.sparse is None else mu * self.sparse[0][:, None]
+        return mu if self.sparse is None else mu * self.unit[:, None]
 
     def _variances(self, columns: RowIndex = slice(None)) -> Floats:
         """The variance of the coefficients of some columns, forgetting included."""
         var: Floats = self.var[:, columns]
         if self.sparse is None:
             return var
-        _, now, seen_at = self.sparse
+        now, seen_at = self.sparse
         return np.minimum(var * self.gamma ** (seen_at[:, columns] - now), self.prior)
 
     def _tell_leading(
@@ -322,10 +334,7 @@ class BayesLearner(Learner):
             # In the middle of a batch, a coefficient was between its values before and after.
             after = self._means(leading.columns)
             mine = 0.5 * (before + after) @ rows.T
-            own = (
-                self.intercept_mean if self.sparse is None else self.intercept_mean * self.sparse[0]
-            )
-            others = row_stats[:, 0] - mine - own[:, None]
+            others = row_stats[:, 0] - mine - (self.intercept_mean * self.unit)[:, None]
         leading.add(rows, row_stats, weight, others, gamma=self.gamma)
         if self.keeps_rows:
             self._rows = LeadingRows(leading.columns, rows, weight)
@@ -348,7 +357,7 @@ class BayesLearner(Learner):
         """The leading columns of a batch as a dense array."""
         columns = self.leading.columns
         if isinstance(Z, MixedRows):
-            return Z.some(columns)
+            return Z.take(columns)
         rows: Floats = Z if self.leading.holds_all else Z[:, columns]
         return rows
 
@@ -361,9 +370,8 @@ class BayesLearner(Learner):
 
     def coefficients(self) -> tuple[Floats, Floats]:
         """Means and variances of all coefficients, forgetting included."""
-        own = self.intercept_mean if self.sparse is None else self.intercept_mean * self.sparse[0]
         return (
-            np.column_stack([self._means(), own]),
+            np.column_stack([self._means(), self.intercept_mean * self.unit]),
             np.column_stack([self._variances(), self.intercept_var]),
         )
 
@@ -371,10 +379,11 @@ class BayesLearner(Learner):
         """Take another belief: see :meth:`coefficients`."""
         self.mu, self.var = theta[:, :-1].copy(), var[:, :-1].copy()
         if self.fit_intercept:
-            self.intercept_mean, self.intercept_var = theta[:, -1].copy(), var[:, -1].copy()
+            self.intercept_mean, self.intercept_var = theta[:, -1], var[:, -1]
+        self.unit = np.ones(self.n_rows)
         if self.sparse is not None:
-            now = self.sparse[1] + weight
-            self.sparse = np.ones(self.n_rows), now, np.full(self.mu.shape, now)
+            now = self.sparse[0] + weight
+            self.sparse = now, np.full(self.mu.shape, now)
 
     def end_rounds(self, sums: Floats | None, touched: Places | None) -> None:
         """Do what comes after the belief has moved, as :meth:`step` does."""
@@ -409,7 +418,7 @@ class BayesLearner(Learner):
         It is the likelihood to a power, with the prior untouched.
         """
         if self.sparse is not None:
-            self.var[:], self.sparse[2][:] = self._variances(), self.sparse[1]
+            self.var[:], self.sparse[1][:] = self._variances(), self.sparse[0]
         var = 1.0 / (keep / self.var[row] + (1.0 - keep) / self.prior)
         self.mu[row] *= var * keep / self.var[row]
         self.var[row] = var
@@ -422,7 +431,7 @@ class BayesLearner(Learner):
         """Forget some features: they are at the prior. See :class:`fires.models.base.Learner`."""
         self.mu[:, columns], self.var[:, columns] = 0.0, self.prior
         if self.sparse is not None:
-            self.sparse[2][:, columns] = self.sparse[1]
+            self.sparse[1][:, columns] = self.sparse[0]
             self.mixed.restart(columns)
         self.leading.restart(columns)
         self.scaler.restart(columns)
@@ -433,6 +442,7 @@ class BayesLearner(Learner):
         """Know how many columns are there, if fewer than there is room for."""
         self.n_present = n_present
         self.prior, self.alarm.warm_up = self._prior(), _warm_up(n_present)
+        self._rule = self._settings()
 
     def attend(
         self,
@@ -462,10 +472,9 @@ class BayesLearner(Learner):
         other.mu, other.var = self.mu[:, source], self.var[:, source]
         other.mu[:, new], other.var[:, new] = 0.0, self.prior
         if self.sparse is not None:
-            unit, now, seen_at = self.sparse
-            seen_at = seen_at[:, source]
+            now, seen_at = self.sparse[0], self.sparse[1][:, source]
             seen_at[:, new] = now
-            other.sparse = unit, now, seen_at
+            other.sparse = now, seen_at
             other.mixed = self.mixed.rearranged(source)
         else:
             other.mixed = Mixed(0)
@@ -493,28 +502,27 @@ class BayesLearner(Learner):
             watches=self.watches,
         )
         fresh.var[:] = self.prior
-        for name in ("mu", "var", "intercept_mean", "intercept_var", "facts", "evidence_rows"):
-            setattr(other, name, getattr(fresh, name))
-        other.alarm, other.leading = fresh.alarm, fresh.leading
+        other.mu, other.var, other.facts = fresh.mu, fresh.var, fresh.facts
+        other.evidence_rows, other.alarm, other.leading = (
+            fresh.evidence_rows,
+            fresh.alarm,
+            fresh.leading,
+        )
         other.alarm.warm_up = self.alarm.warm_up
         other._unclear = None
         other.leading.lead_as(self.leading)
         if self.sparse is not None:
-            unit, now, seen_at = self.sparse
-            other.sparse = np.ones(len(sources)), now.copy(), np.zeros_like(other.mu)
-            other.sparse[2][:] = now
+            now = self.sparse[0].copy()
+            other.sparse = now, np.full(other.mu.shape, now)
         for row, source in enumerate(sources):
             if source is None:
                 continue
             old, sign = source
             if self.sparse is not None and other.sparse is not None:
-                other.sparse[0][row], other.sparse[2][row] = unit[old], seen_at[old]
-            other.mu[row], other.intercept_mean[row] = (
-                sign * self.mu[old],
-                sign * self.intercept_mean[old],
-            )
-            for name in ("var", "intercept_var", "facts", "evidence_rows"):
-                getattr(other, name)[row] = getattr(self, name)[old]
+                other.sparse[1][row] = self.sparse[1][old]
+            other.mu[row], other.var[row] = sign * self.mu[old], self.var[old]
+            other.facts[row], other.evidence_rows[row] = self.facts[old], self.evidence_rows[old]
+            other.facts[row, INTERCEPT_MEAN] *= sign
             other.leading.information[row] = self.leading.information[old]
             other.leading.pull[row] = sign * self.leading.pull[old]
             other.leading.brought[0, row] = self.leading.brought[0, old]
@@ -532,10 +540,10 @@ class BayesLearner(Learner):
         rows as dense ones. See :class:`fires.models.base.Learner`.
         """
         begun = self.sparse is not None or self.evidence_rows.any()
-        if isinstance(X, np.ndarray) or begun or self.family.assimilations is None:
+        if isinstance(X, np.ndarray) or begun or not self.family.assimilations.is_compiled:
             return self
         other = copy.copy(self)
-        other.sparse = np.ones(self.n_rows), np.zeros(1), np.zeros_like(self.mu)
+        other.sparse = np.zeros(1), np.zeros_like(self.mu)
         other.mixed = Mixed(self.n_features)
         return other
 
@@ -629,8 +637,9 @@ class BayesLearner(Learner):
         arrays |= under("leading", collect(self.leading, CovarianceBlock.learnt)[1])
         arrays |= self.scaler.state() | under("target", self.target.state())
         if self.sparse is not None:
-            names = "unit", "now", "seen_at"
-            arrays |= under("rows", dict(zip(names, map(np.array, self.sparse), strict=True)))
+            now, seen_at = self.sparse
+            rows = {"unit": self.unit, "now": now, "seen_at": seen_at}
+            arrays |= under("rows", {name: np.array(value) for name, value in rows.items()})
             arrays |= under("mixed", self.mixed.state())
         return arrays
 
@@ -652,7 +661,7 @@ class BayesLearner(Learner):
         if rows := part_of("rows", arrays):
             found = SimpleNamespace()
             restore(found, _SPARSE, {}, rows, sizes)
-            self.sparse = found.unit, found.now, found.seen_at
+            self.unit, self.sparse = found.unit, (found.now, found.seen_at)
             self.mixed = Mixed(self.n_features)
             self.mixed.restore(part_of("mixed", arrays))
 

@@ -26,9 +26,8 @@ from fires.core.errors import OVERFLOW
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Labels, Matrix, Places
 from fires.kernels import oriented, project, read_only
-from fires.kernels.features import fold
-from fires.kernels.features import move as move_in_place
-from fires.kernels.steps import TOO_LONG
+from fires.kernels.gradient import TOO_LONG
+from fires.kernels.gradient import move as move_in_place
 from fires.models.base import Learner, Rates
 from fires.models.families import FAMILIES
 from fires.models.linear import over_classes
@@ -215,10 +214,8 @@ class LinearLearner(Learner):
         shift, gain = _zeros(n_features), ones(n_features)
         view, project_into, accumulate_into = oriented(X)
 
-        # p and q first hold the means and variances of the coefficients, later the sums.
-        fold(self.mu, self.sigma, gain, p, q)
         a, v = np.empty((2, n_rows, n))
-        project_into(view, p, q, shift, a, v)
+        project_into(view, self.mu, np.square(self.sigma, out=q), shift, a, v)
 
         def norms() -> Floats:
             return project(X, gain[None, :], gain[None, :], shift)[1]

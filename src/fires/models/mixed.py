@@ -10,40 +10,21 @@ mean.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fires.core.batch import nothing
 from fires.core.declared import Array, Declared, collect, rearrange, restart, restore
 from fires.core.state import Arrays, part_of, under
-from fires.core.types import CsrRows, Floats, Indices, Ints, Mask, Places, RowIndex
+from fires.core.types import CsrRows, Floats, Indices, Ints, Places, RowIndex
+from fires.kernels.linear import MixedRows
 from fires.kernels.moments import CLIP
 from fires.models.scale import Standard
 from fires.models.sparse_scale import Touched
 
 FULL = 0.2
 """The share of rows with an entry from which a column is full."""
-
-
-class MixedRows(NamedTuple):
-    """Scaled rows: the full columns as a dense block, the entries of the others as CSR."""
-
-    full: Floats
-    columns: Ints
-    data: Floats
-    indices: Indices
-    indptr: Indices
-
-    def some(self, columns: Ints) -> Floats:
-        """Some columns as a dense array."""
-        rows = np.zeros((len(self.full), len(columns)))
-        place, asked = _places(columns, self.columns)
-        rows[:, place[asked]] = self.full[:, asked]
-        place, asked = _places(columns, self.indices)
-        row = np.repeat(np.arange(len(rows)), np.diff(self.indptr))
-        rows[row[asked], place[asked]] = self.data[asked]
-        return rows
 
 
 class Mixed:
@@ -190,11 +171,3 @@ class Mixed:
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_slot": np.zeros(self.n_features, dtype=np.int32)}
-
-
-def _places(columns: Ints, wanted: Indices) -> tuple[Places, Mask]:
-    """Where each wanted column is among sorted columns, and whether it is there."""
-    if not len(columns):
-        return np.zeros(np.shape(wanted), dtype=np.intp), np.zeros(np.shape(wanted), dtype=np.bool_)
-    place = np.searchsorted(columns, wanted).clip(max=len(columns) - 1)
-    return place, columns[place] == wanted

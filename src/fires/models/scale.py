@@ -22,7 +22,7 @@ from fires.core.state import Arrays, part_of, under
 from fires.core.types import CsrRows, Floats, Matrix, Places
 from fires.kernels import accumulate, moments
 from fires.kernels.compiling import row_major
-from fires.kernels.moments import CLIP, MOVED, PATIENCE, PROPORTION, ScalePlan, rescale, widen
+from fires.kernels.moments import CLIP, MOVED, PATIENCE, PROPORTION, rescale, widen
 from fires.models.sparse_scale import SparseScale, Touched
 
 _TINY = np.finfo(np.float64).tiny
@@ -154,28 +154,29 @@ class Standard(DenseScale):
     def scaled(self, X: Floats, weight: Floats, missing: bool = True) -> Scaled:
         """Scale a batch by the batches before it."""
         rows = row_major(X)
-        plan, out = self.plan(rows, weight), np.empty(X.shape)
-        shown = plan.empty_shown()
+        plan, out, shown = self.plan(rows, weight), np.empty(X.shape), self.empty_shown()
         if not math.isfinite(moments.rescale_rows(rows, weight, plan, out, shown)):
             raise ValueError(OVERFLOW)
         return out, lambda: self.learn(shown, plan, weight)
 
-    def plan(self, rows: Floats, weight: Floats) -> ScalePlan:
-        """How to scale a batch."""
-        n = self.n_features
-        origin, gain, limit, beyond = np.empty((4, n))
-        plan = ScalePlan(origin, gain, limit, np.empty(n, dtype=np.bool_), beyond)
+    def empty_shown(self) -> Floats:
+        """Space for what a batch shows."""
+        return np.zeros((moments.N_SHOWN, self.n_features))
+
+    def plan(self, rows: Floats, weight: Floats) -> Floats:
+        """How to scale a batch: see :mod:`fires.kernels.moments`."""
+        plan = np.empty((moments.N_PLAN, self.n_features))
         some_moved = moments.look_at(rows, weight, self.known, plan)
         if not self.ready:
-            own = np.empty((4, n))
-            moments.own_moments(rows, weight, 0, n, own)
-            moments.own_scale(own, 0, origin, gain)
-            beyond[:] = MOVED
+            own = np.empty((4, self.n_features))
+            moments.own_moments(rows, weight, 0, self.n_features, own)
+            moments.own_scale(own, 0, plan[moments.ORIGIN], plan[moments.UNIT])
+            plan[moments.RUN] = MOVED
         elif some_moved:
             moments.find_moved(rows, weight, self.known, plan)
         return plan
 
-    def learn(self, shown: Floats, plan: ScalePlan, weight: Floats) -> None:
+    def learn(self, shown: Floats, plan: Floats, weight: Floats) -> None:
         """Learn from a batch."""
         moments.learn(shown, plan, weight, self.known)
         self.ready = self.ready or bool(self.count.any())

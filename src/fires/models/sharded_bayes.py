@@ -43,11 +43,10 @@ from fires.core.errors import OVERFLOW, InputError
 from fires.core.sharding import Rounds, ShardTarget, Sums, Task, add_up
 from fires.core.types import Floats, Ints, Labels
 from fires.drift.likelihood import increments, segment
-from fires.kernels import dense
 from fires.kernels.assimilate import ALONG, LEAST, NOISE, NOISE_ROWS, ROWS
 from fires.kernels.compiling import compiled_with
 from fires.kernels.information import add_information
-from fires.kernels.moments import ScalePlan
+from fires.kernels.linear import DenseRows, MixedRows
 from fires.models.base import Rates
 from fires.models.families import Family
 from fires.models.families.base import TINY, LogMarginal
@@ -60,8 +59,8 @@ from fires.models.sharded_gradient import (
     scaled_block,
     weight_of,
 )
-from fires.models.sharded_scale import mark_of, show
-from fires.models.sharded_sparse import MixedPlan, MixedScale, SparseRows, sparse_rows
+from fires.models.sharded_scale import ScalePlan, mark_of, show
+from fires.models.sharded_sparse import MixedPlan, MixedScale, sparse_rows
 from fires.models.target import KEPT, BayesTarget, ClassTarget, ScoredTarget
 
 if TYPE_CHECKING:
@@ -207,32 +206,20 @@ def _blocks(
     out = np.empty((min(n_block, shard.n_rows), shard.X.shape[1]))
     for start in range(0, shard.n_rows, n_block):
         block = slice(start, start + n_block)
-        yield block, _DenseRows(scaled_block(plan, shard, block, weight[block], out, shown))
+        yield block, DenseRows(scaled_block(plan, shard, block, weight[block], out, shown))
 
 
-class _DenseRows(NamedTuple):
-    """Scaled rows; :class:`fires.models.sharded_sparse.SparseRows` has the same methods."""
-
-    Z: Floats
-
-    def project(self, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
-        a, v = np.empty((2, len(mu), len(self.Z)))
-        dense.project_rows(self.Z, mu, var, np.zeros(self.Z.shape[1]), a, v)
-        return a, v
-
-    def sums(self, c: Floats, d: Floats) -> Sums:
-        p, q = np.empty((2, len(c), self.Z.shape[1]))
-        dense.accumulate_rows(self.Z, c, d, np.zeros(self.Z.shape[1]), p, q)
-        return {
-            "slope": np.column_stack([p, c.sum(axis=1)]),
-            "bend": np.column_stack([q, d.sum(axis=1)]),
-        }
-
-    def leading(self, columns: Ints) -> Floats:
-        return np.ascontiguousarray(self.Z[:, columns])
+_Rows: TypeAlias = DenseRows | MixedRows
 
 
-_Rows: TypeAlias = _DenseRows | SparseRows
+def _sums_of(Z: _Rows, c: Floats, d: Floats) -> Sums:
+    """The sums of rows times c, and of squared rows times d; the intercept's, too."""
+    columns, p, q = Z.accumulate(c, d)
+    own = c.sum(axis=1), d.sum(axis=1)
+    if columns is None:
+        return {"slope": np.column_stack([p, own[0]]), "bend": np.column_stack([q, own[1]])}
+    sums: Sums = {"own slope": own[0], "own bend": own[1]}
+    return sums | {"list columns": columns, "list parts": np.concatenate([p, q]).T}
 
 
 def _predicted(point: _Point, Z: _Rows) -> tuple[Floats, Floats]:
@@ -251,10 +238,10 @@ def _of_point(family: Family, point: _Point, Z: _Rows, y: Floats, weight: Floats
     log_z, slope, bend = _moments_of(family)(a, variance, y)
     tau = bend if noisy else bend / np.maximum(1.0 - v * bend, LEAST)
     c, d = weight * slope, weight * tau
-    sums: Sums = {"fit": (weight * log_z).sum(axis=1)} | Z.sums(c, d)
+    sums: Sums = {"fit": (weight * log_z).sum(axis=1)} | _sums_of(Z, c, d)
     if point.columns is None:
         return sums
-    leading = Z.leading(point.columns)
+    leading = Z.take(point.columns)
     # What a row says of the leading columns, all others being where they are at this point.
     value = point.theta[:, point.columns] @ leading.T + point.theta[:, -1:] + slope / bend
     size = len(point.columns) + 1
@@ -408,8 +395,8 @@ class _Driver(DenseDriver):
         if not all(np.isfinite(part).all() for part in belief):
             raise ValueError(OVERFLOW)
         theta, var, facts, information, pull = belief
-        learner.renew(theta, var, total)
         learner.facts = facts
+        learner.renew(theta, var, total)
         learner.evidence_rows = learner.evidence_rows + total
         self.learn_scale(looked, total)
         if isinstance(learner.target, ScoredTarget) and learner.target.scores is not None:

@@ -29,12 +29,19 @@ from fires.core.batch import CheckedBatch
 from fires.core.errors import OVERFLOW
 from fires.core.sharding import Rounds, ShardTarget, Sums, Task
 from fires.core.types import Floats, Ints, Places
-from fires.kernels import dense, project, read_only
-from fires.kernels.moments import ScalePlan
+from fires.kernels import project, read_only
+from fires.kernels.linear import accumulate_rows, project_rows
 from fires.models.base import Rates
 from fires.models.linear_learner import BatchFacts, Gaps, LinearLearner
 from fires.models.scale import DenseScale, MinMax, Standard
-from fires.models.sharded_scale import SampledRows, ShardedStandard, mark_of, moments, show
+from fires.models.sharded_scale import (
+    SampledRows,
+    ScalePlan,
+    ShardedStandard,
+    mark_of,
+    moments,
+    show,
+)
 from fires.models.sparse_scale import SparseScale, Touched
 from fires.models.target import ClassTarget, LinearTarget, counts, log_mean, signed
 
@@ -158,11 +165,11 @@ class _DenseSums(_StepTask):
             rows = BatchFacts(weight[block], is_weighted, 0.0, part, level)
             Z = scaled_block(plan, shard, block, rows.weight, out, shown)
             a, v = np.empty((2, n_rows, len(Z)))
-            dense.project_rows(Z, learner.mu, variance, shift, a, v)
+            project_rows(Z, learner.mu, variance, shift, a, v)
             if self.watched:
                 surprise += learner.surprise_of(a, v, rows)
             c, d = learner.pulls(a, v, rows, self.rates, _Norms(Z), n_rows)
-            dense.accumulate_rows(Z, c, d, shift, more_p, more_q)
+            accumulate_rows(Z, c, d, shift, more_p, more_q)
             p += more_p
             q += more_q
             own += c.sum(axis=1), d.sum(axis=1)

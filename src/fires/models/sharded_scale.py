@@ -23,13 +23,19 @@ from fires.kernels.compiling import row_major
 from fires.kernels.moments import (
     EDGE,
     FARTHEST,
+    IS_COMMON,
+    LIMIT,
     MOVED,
+    N_SHOWN,
+    ORIGIN,
     REFUSED,
+    RUN,
     SQUARES,
-    ScalePlan,
+    UNIT,
     find_moved_among,
     gain_of,
     own_moments,
+    rescale_rows,
     sample_step,
 )
 from fires.models.scale import Standard
@@ -37,26 +43,41 @@ from fires.models.scale import Standard
 _TOO_MANY = -1
 
 
-def shown_by(plan: ScalePlan, sums: Sums, what: str) -> Floats:
-    """What the whole batch has shown, for :meth:`fires.models.scale.Standard.learn`."""
-    shown = np.vstack([sums[f"{what} shown"], sums[f"max {what} far"]])
-    if not np.isfinite(shown[SQUARES]).all() or not np.isfinite(plan.origin).all():
-        raise ValueError(OVERFLOW)
-    return shown
+class ScalePlan:
+    """How shards scale their rows: the plan of a batch if no column has moved, or after a look."""
 
+    def __init__(self, scale: Standard, own: Floats | None = None) -> None:
+        """With its own moments, the plan of a first batch, which is scaled by its own values."""
+        self.lines = scale.plan(row_major(np.empty((0, scale.n_features))), np.empty(0))
+        if own is not None:
+            self.lines[ORIGIN], self.lines[UNIT] = _mean_and_gain(own)
 
-def plan_of(scale: Standard, own: Floats | None = None) -> ScalePlan:
-    """The plan if no column has moved, or of a first batch, which is scaled by its own values."""
-    plan = scale.plan(row_major(np.empty((0, scale.n_features))), np.empty(0))
-    if own is not None:
-        plan.origin[:], plan.gain[:] = _mean_and_gain(own)
-    return plan
+    @property
+    def origin(self) -> Floats:
+        """What is subtracted."""
+        origin: Floats = self.lines[ORIGIN]
+        return origin
 
+    def empty_shown(self) -> Floats:
+        """Space for what the rows of a shard show."""
+        return np.zeros((N_SHOWN, self.lines.shape[1]))
 
-def _same_sums(plan: ScalePlan, other: ScalePlan, shown: Floats) -> bool:
-    """Whether another plan gives the same sums."""
-    counted = (plan.common != other.common) & (shown[REFUSED] > 0.0)
-    return not counted.any() and np.array_equal(plan.beyond == MOVED, other.beyond == MOVED)
+    def rescale(self, X: Floats, weight: Floats, out: Floats, shown: Floats) -> None:
+        """Scale rows, and add what they show to an array from :meth:`empty_shown`."""
+        rescale_rows(row_major(X), weight, self.lines, out, shown)
+
+    def shown(self, sums: Sums, what: str) -> Floats:
+        """What the whole batch has shown, for :meth:`fires.models.scale.Standard.learn`."""
+        shown = np.vstack([sums[f"{what} shown"], sums[f"max {what} far"]])
+        if not np.isfinite(shown[SQUARES]).all() or not np.isfinite(self.origin).all():
+            raise ValueError(OVERFLOW)
+        return shown
+
+    def same_sums(self, other: ScalePlan, shown: Floats) -> bool:
+        """Whether another plan gives the same sums."""
+        one, two = self.lines, other.lines
+        counted = (one[IS_COMMON] != two[IS_COMMON]) & (shown[REFUSED] > 0.0)
+        return not counted.any() and np.array_equal(one[RUN] == MOVED, two[RUN] == MOVED)
 
 
 def show(plan: ScalePlan, shown: Floats, X: Floats, what: str) -> Sums:
@@ -66,7 +87,7 @@ def show(plan: ScalePlan, shown: Floats, X: Floats, what: str) -> Sums:
     mostly that shows that no column has moved. ``what`` tells columns of X and the target apart.
     """
     sums = {f"{what} shown": shown[:FARTHEST], f"max {what} far": shown[FARTHEST]}
-    edge = EDGE * plan.limit
+    edge = EDGE * plan.lines[LIMIT]
     columns = np.flatnonzero((shown[FARTHEST] > edge) | (shown[REFUSED] > 0.0))
     n_found = 0
     if len(columns):
@@ -157,23 +178,23 @@ class ShardedStandard:
 
     def __init__(self, scale: Standard, what: str) -> None:
         self.scale, self.what = scale, what
-        self.plan: ScalePlan | None = plan_of(scale) if scale.ready else None
+        self.plan: ScalePlan | None = ScalePlan(scale) if scale.ready else None
 
     def begin(self, sums: Sums) -> None:
         """Take the scale of a first batch from itself."""
         own = sums.get(f"moments {self.what}")
-        self.plan = None if own is None else plan_of(self.scale, own)
+        self.plan = None if own is None else ScalePlan(self.scale, own)
 
     def doubtful(self, sums: Sums) -> Places:
         """The columns that may have moved."""
         plan, nowhere = self.plan, np.zeros(0, dtype=np.intp)
         if plan is None or f"{self.what} shown" not in sums:
             return nowhere
-        shown = shown_by(plan, sums, self.what)
+        shown = plan.shown(sums, self.what)
         if not self.scale.ready:
             return nowhere
-        sure = (plan.beyond > 0.0) | (self.scale.narrow >= self.scale.reset_threshold)
-        beyond = (shown[FARTHEST] > EDGE * plan.limit) | (shown[REFUSED] > 0.0)
+        sure = (plan.lines[RUN] > 0.0) | (self.scale.narrow >= self.scale.reset_threshold)
+        beyond = (shown[FARTHEST] > EDGE * plan.lines[LIMIT]) | (shown[REFUSED] > 0.0)
         columns = np.flatnonzero(beyond | sure)
         n_found = sums[f"list {self.what} n beyond"]
         if not len(columns) or (n_found == _TOO_MANY).any():
@@ -181,21 +202,22 @@ class ShardedStandard:
         # A column whose sampled entries are all within its reach has not moved.
         places = sums.get(f"list {self.what} beyond", np.zeros((0, 2), dtype=np.intp))
         sampled = SampledRows(sums["list mark"]).are_sampled(places[:, 0], n_found)
-        return columns[np.isin(columns, places[sampled, 1]) | sure[columns]]
+        found: Places = columns[np.isin(columns, places[sampled, 1]) | sure[columns]]
+        return found
 
     def settle(self, sums: Sums, columns: Places, rows: SampledRows, found: Sums) -> bool:
         """Decide about the columns that may have moved."""
         if not len(columns) or self.plan is None:
             return True
-        before, self.plan = self.plan, plan_of(self.scale)
+        before, self.plan = self.plan, ScalePlan(self.scale)
         samples, own = rows.joined(found, self.what), found[f"moments {self.what}"]
         find_moved_among(
-            columns, samples, *_mean_and_gain(own), rows.n_rows, self.scale.known, self.plan
+            columns, samples, *_mean_and_gain(own), rows.n_rows, self.scale.known, self.plan.lines
         )
-        return _same_sums(before, self.plan, shown_by(before, sums, self.what))
+        return before.same_sums(self.plan, before.shown(sums, self.what))
 
     def learn(self, sums: Sums, total: float) -> None:
         """Learn from the batch, unless it was scaled already."""
         if self.plan is not None and f"{self.what} shown" in sums:
-            shown = shown_by(self.plan, sums, self.what)
-            self.scale.learn(shown, self.plan, np.array([total]))
+            shown = self.plan.shown(sums, self.what)
+            self.scale.learn(shown, self.plan.lines, np.array([total]))

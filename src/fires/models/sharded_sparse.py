@@ -18,11 +18,10 @@ import scipy.sparse as sp
 from fires.core.batch import CheckedBatch
 from fires.core.sharding import Sums, Task
 from fires.core.types import CsrRows, Floats, Ints, Places
-from fires.kernels import read_only, sparse, touched_columns
-from fires.kernels.moments import ScalePlan
-from fires.models.mixed import Mixed, MixedRows
+from fires.kernels.linear import MixedRows
+from fires.models.mixed import Mixed
 from fires.models.sharded_gradient import AskedColumns, weight_of
-from fires.models.sharded_scale import SampledRows, ShardedStandard, show
+from fires.models.sharded_scale import SampledRows, ScalePlan, ShardedStandard, show
 from fires.models.sparse_scale import Touched
 
 
@@ -35,57 +34,21 @@ class MixedPlan:
     is_shown: bool
 
 
-class SparseRows:
-    """Scaled sparse rows, with what a round asks of them."""
-
-    def __init__(self, rows: MixedRows) -> None:
-        self.rows = rows
-        self.entries = read_only(rows.data, rows.indices, rows.indptr)
-
-    def project(self, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance of predictions, without an intercept."""
-        a, v = np.empty((2, len(mu), len(self.rows.full)))
-        sparse.project_csr(*self.entries, mu, var, a, v)
-        full, columns = self.rows.full, self.rows.columns
-        return a + mu[:, columns] @ full.T, v + var[:, columns] @ (full * full).T
-
-    def sums(self, c: Floats, d: Floats) -> Sums:
-        """The sums of rows times c, and of squared rows times d."""
-        full, n = self.rows.full, len(c)
-        data, indices, indptr = self.entries
-        local = np.empty(len(indices), dtype=indptr.dtype)
-        slot = np.zeros(indices.max(initial=-1) + 1, dtype=np.int32)
-        columns = touched_columns(*read_only(indices), slot, local)
-        p, q = np.zeros((2, n, len(columns)))
-        sparse.accumulate_csr(data, *read_only(local), indptr, c, d, p, q)
-        rare, dense = np.concatenate([p, q]), np.concatenate([c @ full, d @ (full * full)])
-        return {
-            "own slope": c.sum(axis=1),
-            "own bend": d.sum(axis=1),
-            "list columns": np.concatenate([columns, self.rows.columns]),
-            "list parts": np.concatenate([rare, dense], axis=1).T,
-        }
-
-    def leading(self, columns: Ints) -> Floats:
-        """Some columns as a dense array."""
-        return self.rows.some(columns)
-
-
 def sparse_rows(
     plan: MixedPlan | None, shard: CheckedBatch, weight: Floats
-) -> tuple[SparseRows, Sums]:
+) -> tuple[MixedRows, Sums]:
     """The rows of a sparse shard on their scale, and what they show of it."""
     X = shard.X if sp.issparse(shard.X) else sp.csr_array(shard.X)
     if plan is None:
         nothing = np.empty((X.shape[0], 0)), np.empty(0, dtype=np.int64)
-        return SparseRows(MixedRows(*nothing, np.nan_to_num(X.data), X.indices, X.indptr)), {}
+        return MixedRows(*nothing, np.nan_to_num(X.data), X.indices, X.indptr), {}
     mixed: Any = copy.copy(plan.mixed)
     mixed.full = _Planned(plan.full)
     rows, shown = mixed.rows(X, weight)
     if not plan.is_shown:
-        return SparseRows(rows), {}
+        return rows, {}
     sums = _shown(mixed, X, weight, shard.n_missing > 0)
-    return SparseRows(rows), sums | shown()
+    return rows, sums | shown()
 
 
 class _Planned:

@@ -17,7 +17,8 @@ import scipy.sparse as sp
 from fires.core.declared import Array, Declared, collect, rearrange, restart, restore
 from fires.core.state import Arrays
 from fires.core.types import CsrRows, Floats, Ints, Places, RowIndex
-from fires.kernels import read_only, sparse, touched_columns
+from fires.kernels.compiling import read_only
+from fires.kernels.linear import accumulate_csr, project_csr, touched_columns
 
 _NOWHERE = np.zeros(0, dtype=np.intp)
 _LEAST = 1e-300  # sums of squares below this have lost their digits
@@ -39,13 +40,13 @@ class Touched:
     def project(self, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
         """As :func:`fires.kernels.project`, for these columns."""
         a, v = np.empty((len(mu), len(self.weight))), np.empty((len(mu), len(self.weight)))
-        sparse.project_csr(*self._entries, mu, var, a, v)
+        project_csr(*self._entries, mu, var, a, v)
         return a, v
 
     def accumulate(self, c: Floats, d: Floats) -> tuple[Floats, Floats]:
         """As :func:`fires.kernels.accumulate`, for these columns."""
         p, q = np.zeros((len(c), len(self.columns))), np.zeros((len(c), len(self.columns)))
-        sparse.accumulate_csr(*self._entries, c, d, p, q)
+        accumulate_csr(*self._entries, c, d, p, q)
         return p, q
 
     def scaled(self, gain: Floats, fill: Floats) -> CsrRows:
@@ -187,15 +188,16 @@ class SparseScale:
             return
         columns = batch.columns
         self.count, self.batches = self.count + batch.total, self.batches + 1.0
-        with np.errstate(over="ignore", invalid="ignore"):  # see fill
-            self.sums[columns] = np.nan_to_num(self.sums[columns] + p)
         if batch.missing:
             self._expect_gaps()
             self.absent[columns] += batch.absent()
         if self.kind == "minmax":
+            with np.errstate(over="ignore", invalid="ignore"):  # see fill
+                self.sums[columns] = np.nan_to_num(self.sums[columns] + p)
             self.low[columns] = np.minimum(self.low[columns], batch.extreme(np.minimum))
             self.high[columns] = np.maximum(self.high[columns], batch.extreme(np.maximum))
         else:
+            self.sums[columns] += p
             self.squares[columns] += q
             if len(self.absent):
                 share = 1.0 - self.absent[columns] / self.count[0]

@@ -299,7 +299,7 @@ def start(width: float, level: Floats, v: Floats) -> tuple[Floats, Floats]:
     For the probit it is :math:`a_0 = \Phi^{-1}(\text{share}) \sqrt{1 + v}`: then
     :math:`\mathbb{E}\, \Phi(\theta) = \text{share}` exactly. For the logistic this holds nearly, by
     MacKay's approximation. For counts it is the logarithm of their mean. This is the definition of
-    what :func:`fires.kernels.rows.pull_rows_plain` adds.
+    what :func:`fires.kernels.gradient.pull_rows_plain` adds.
     """
     root = np.sqrt(1.0 + width * v)
     return level * root, level * (0.5 * width / root)

@@ -42,7 +42,7 @@ from fires.models.bayes_learner import BayesLearner
 from fires.models.linear_learner import LinearLearner
 from fires.models.scale import MinMax, Standard
 from fires.models.sharded_gradient import weight_of
-from fires.models.sharded_scale import plan_of
+from fires.models.sharded_scale import ScalePlan
 from fires.models.sharded_sparse import MixedPlan, sparse_rows
 from fires.models.target import ClassTarget, NormalScores, log_mean, start
 from fires.run.totals import RunTotals
@@ -318,7 +318,7 @@ def _mixed(learner: BayesLearner) -> MixedPlan | None:
     if learner.scale is None:
         return None
     mixed = learner.mixed
-    full = plan_of(mixed.full) if len(mixed.columns) else None
+    full = ScalePlan(mixed.full) if len(mixed.columns) else None
     return MixedPlan(mixed, full, is_shown=False)
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fires.core.belief import Belief
 from fires.core.types import Floats, Mask, Places
 from fires.kernels import top_k
-from fires.kernels.features import weigh
+from fires.kernels.gradient import weigh
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear import Linear
 from fires.selectors import why

@@ -23,8 +23,8 @@ import numpy.typing as npt
 from scipy.special import erfcx
 
 from fires.core.types import Floats
-from fires.kernels.assimilate import Loops, assimilations
-from fires.kernels.rows import RowPulls, pull_rows_plain
+from fires.kernels.assimilate import Loops, assimilations, plain_assimilations
+from fires.kernels.gradient import RowPulls, pull_rows_plain
 
 Kind = Literal["classes", "numbers", "counts"]
 LogMarginal = tuple[Floats, Floats, Floats]
@@ -76,7 +76,7 @@ class Family(ABC):
 
     @property
     def whole_step(self) -> RowPulls | None:
-        """A step in one call, see :mod:`fires.kernels.steps`, if the family has compiled slopes."""
+        """A step in one call, see :mod:`fires.kernels.gradient`, if the family has compiled slopes."""
         return None
 
     @property
@@ -92,10 +92,12 @@ class Family(ABC):
         return None
 
     @cached_property
-    def assimilations(self) -> Loops | None:
-        """The compiled loops of Bayes' rule, see :mod:`fires.kernels.assimilate`, if there are."""
+    def assimilations(self) -> Loops:
+        """The loops of Bayes' rule, see :mod:`fires.kernels.assimilate`; compiled, if it may be."""
         moments = self.moments
-        return None if moments is None else assimilations(type(self).__name__.lower(), moments)
+        if moments is None:
+            return plain_assimilations(self.scores)
+        return assimilations(type(self).__name__.lower(), moments)
 
     def __reduce__(self) -> tuple[Callable[[str], Family], tuple[str]]:
         # By name: its compiled loops would be compiled again in the process that unpickles them.

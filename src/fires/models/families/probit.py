@@ -10,8 +10,7 @@ from scipy.special import erfcx, log_ndtr, ndtri
 
 from fires.core.types import Floats
 from fires.kernels.compiling import inner
-from fires.kernels.rows import RowPulls, row_pulls
-from fires.kernels.steps import whole_step
+from fires.kernels.gradient import RowPulls, row_pulls, whole_step
 from fires.models.families.base import TINY, Family, LogMarginal, Moments, floats, shares
 
 _ROOT = math.sqrt(2.0 / math.pi)
