@@ -83,19 +83,10 @@ def find_column(series: pl.Series, hints: Hints | None = None) -> Column:
     return find_columns(series.to_frame(), hints)[0]
 
 
-def fits(n_bad: int, n_values: int) -> bool:
-    """Whether so few values do not fit that the column is of the kind all the same.
-
-    Examples
-    --------
-    >>> fits(0, 0), fits(1, 3), fits(1, 2), fits(3, 10)
-    (True, True, False, False)
-    """
-    return n_bad == 0 or (n_bad <= max(1, n_values // 5) and 2 * n_bad < n_values)
-
-
 def _fits(values: pl.Series, column: Column) -> bool:
-    return fits(read_cells(values, column).n_unreadable, len(values))
+    """Whether so few values do not fit that the column is of the kind all the same."""
+    n_bad, n_values = read_cells(values, column).n_unreadable, len(values)
+    return n_bad == 0 or (n_bad <= max(1, n_values // 5) and 2 * n_bad < n_values)
 
 
 def _plain_numbers(sample: pl.DataFrame, hints: Hints) -> set[str]:
