@@ -43,7 +43,7 @@ _KINDS_OF_TYPES: dict[type[pl.DataType], Kind] = {
 _WHOLE = 2.0**53  # above it, not every whole number is a float64
 
 BLANK = r"[ \u00a0\u202f]"
-GROUPS = r"(?:\d{1,3}(?:S\d{3})+|\d{1,2}(?:S\d{2})+S\d{3})"
+_GROUPS = r"(?:[1-9]\d{0,2}(?:S\d{3})+|[1-9]\d?(?:S\d{2})+S\d{3})"
 """Groups of three digits; in India, of two before the last."""
 
 _DATES: dict[DateOrder, tuple[str, str]] = {
@@ -265,7 +265,7 @@ def _pattern(form: NumberForm) -> str:
     decimals = rf"{point}\d*" if form.decimal == "." else rf"{point}\d+"  # 93. but not 93,
     digits = rf"(?:\d+(?:{decimals})?|{point}\d+)(?:[eE][+-]?\d+)?"
     if form.thousands:
-        grouped = GROUPS.replace("S", _separator(form.thousands))
+        grouped = _GROUPS.replace("S", _separator(form.thousands))
         digits = rf"(?:{grouped}(?:{decimals})?|{digits})"
     unit = re.escape(form.unit) if form.unit else r"[^\s\S]"
     return (

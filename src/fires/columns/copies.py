@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -153,9 +153,9 @@ def _as_series(y: npt.ArrayLike) -> pl.Series:
     return series if series.dtype == pl.String else series.cast(pl.Float64)
 
 
-def leaks(seen: Seen, target: npt.ArrayLike) -> dict[str, Doubt]:
+def leaks(seen: Seen, target: npt.ArrayLike) -> Iterator[Doubt]:
     """Columns that are the target, but for its scale, or under other names."""
-    y, doubts = _as_series(target), {}
+    y = _as_series(target)
     present = y.is_not_null().to_numpy()
     codes = _codes(y)
     n_classes = y.drop_nulls().n_unique()
@@ -165,16 +165,14 @@ def leaks(seen: Seen, target: npt.ArrayLike) -> dict[str, Doubt]:
             values = seen.texts[name] if name in seen.texts else seen.frame[name]
             both = present & values.is_not_null().to_numpy()
             if _same_partition(values.filter(both), codes[both]):
-                doubts[name] = Doubt(name, "leak", "is the target under other names")
+                yield Doubt(name, "leak", "is the target under other names")
     if y.dtype != pl.String and n_classes > 2:
         numbers = y.to_numpy().astype(np.float64)
         ranks = y.rank("average").cast(pl.Float64).to_numpy()
         for j in np.flatnonzero(np.abs(seen.ranks.T @ _column(ranks)) > 0.9).tolist():
             both = present & seen.known[:, j]
             if _tell_the_same(seen, j, numbers, ranks, both):
-                why = "is the target, but for its scale"
-                doubts.setdefault(seen.names[j], Doubt(seen.names[j], "leak", why))
-    return doubts
+                yield Doubt(seen.names[j], "leak", "is the target, but for its scale")
 
 
 def _of_size(seen: Seen, n_values: int, near: Mask | None = None) -> list[str]:
@@ -209,26 +207,23 @@ def _tell_the_same(seen: Seen, j: int, numbers: Floats, ranks: Floats, rows: Mas
     return all(abs(_column(a[rows]) @ _column(b[rows])) >= 1.0 - 0.5 * _SAME for a, b in pairs)
 
 
-def copies(seen: Seen, doubted: set[str]) -> dict[str, Doubt]:
+def copies(seen: Seen, doubted: set[str]) -> Iterator[Doubt]:
     """Columns that hold what another one holds."""
-    doubts = _copies_of_text(seen, doubted)
-    places = [
-        j
-        for j, name in enumerate(seen.names)
-        if name not in doubted and name not in doubts and seen.n_known[j] >= LEAST
-    ]
+    for doubt in _copies_of_text(seen, doubted):
+        doubted = doubted | {doubt.column}
+        yield doubt
+    enough = np.flatnonzero(seen.n_known >= LEAST).tolist()
+    places = [j for j in enough if seen.names[j] not in doubted]
     for later, earlier in _equal_numbers(seen, places):
         name, other = seen.names[later], seen.names[earlier]
         exact = np.array_equal(seen.numbers[:, later], seen.numbers[:, earlier], equal_nan=True)
         why = f'is the same as "{other}"' if exact else f'is "{other}" on another scale'
-        doubts[name] = Doubt(name, "copy", why, other)
-    return doubts
+        yield Doubt(name, "copy", why, other)
 
 
-def _copies_of_text(seen: Seen, doubted: set[str]) -> dict[str, Doubt]:
+def _copies_of_text(seen: Seen, doubted: set[str]) -> Iterator[Doubt]:
     """Columns with the same categories under other names; numbers may stand for categories."""
     first: dict[bytes, str] = {}
-    doubts = {}
     sizes = set()
     for name, text in seen.texts.items():
         if name in doubted:
@@ -240,15 +235,14 @@ def _copies_of_text(seen: Seen, doubted: set[str]) -> dict[str, Doubt]:
         sizes.add(text.drop_nulls().n_unique())
         if other != name:
             why = f'has the categories of "{other}" under other names'
-            doubts[name] = Doubt(name, "copy", why, other)
+            yield Doubt(name, "copy", why, other)
     for size in sizes:
         for j in np.flatnonzero(seen.n_distinct == size).tolist():
             name = seen.names[j]
             found = first.get(_codes(seen.frame[name]).tobytes())
             if found is not None and name not in doubted:
                 why = f'has the categories of "{found}" under other names'
-                doubts[name] = Doubt(name, "copy", why, found)
-    return doubts
+                yield Doubt(name, "copy", why, found)
 
 
 def _equal_numbers(seen: Seen, places: list[int]) -> list[tuple[int, int]]:

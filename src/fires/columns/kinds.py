@@ -15,11 +15,11 @@ import polars as pl
 
 from fires.columns.cells import (
     BLANK,
-    GROUPS,
     NAMED_DATE,
     drop_words,
     kind_of_type,
     read_cells,
+    read_numbers,
     tidy,
 )
 from fires.columns.schema import Column, DateForm, DateOrder, Hints, NumberForm
@@ -43,6 +43,9 @@ _NUMBER = re.compile(
 )
 _MOST_DIGITS = 24
 """A longer row of digits is a name, not an amount."""
+_COMMA = NumberForm("", ",", ".")
+_MARKS = ((".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
+"""What may stand before decimals, and between thousands; the likeliest first."""
 _DATE = re.compile(
     r"^(?P<first>\d{1,4})(?P<mark>[-/.])(?P<second>\d{1,2})(?P=mark)(?P<third>\d{1,4})(?:[T ,].*)?$"
 )
@@ -83,19 +86,10 @@ def find_column(series: pl.Series, hints: Hints | None = None) -> Column:
     return find_columns(series.to_frame(), hints)[0]
 
 
-def fits(n_bad: int, n_values: int) -> bool:
-    """Whether so few values do not fit that the column is of the kind all the same.
-
-    Examples
-    --------
-    >>> fits(0, 0), fits(1, 3), fits(1, 2), fits(3, 10)
-    (True, True, False, False)
-    """
-    return n_bad == 0 or (n_bad <= max(1, n_values // 5) and 2 * n_bad < n_values)
-
-
 def _fits(values: pl.Series, column: Column) -> bool:
-    return fits(read_cells(values, column).n_unreadable, len(values))
+    """Whether so few values do not fit that the column is of the kind all the same."""
+    n_bad, n_values = read_cells(values, column).n_unreadable, len(values)
+    return n_bad == 0 or (n_bad <= max(1, n_values // 5) and 2 * n_bad < n_values)
 
 
 def _plain_numbers(sample: pl.DataFrame, hints: Hints) -> set[str]:
@@ -213,20 +207,17 @@ class _Finder:
         )
         if not comma:
             return columns
-        settled = []
-        for column in columns:
-            form = column.form
-            if column.name in self._open_numbers and isinstance(form, NumberForm):
-                column = replace(column, form=NumberForm(form.unit, ",", "."))
-            elif (
-                column.is_plain
-                and sample.schema[column.name] == pl.String
-                and _n_with(sample[column.name], ".") >= _EVIDENCE
-                and _may_be_grouped(tidy(sample[column.name]))
-            ):
-                column = replace(column, form=NumberForm("", ",", "."))
-            settled.append(column)
-        return settled
+        return [self._with_comma(column, sample[column.name]) for column in columns]
+
+    def _with_comma(self, column: Column, values: pl.Series) -> Column:
+        """A column beside others that have decimal commas."""
+        if column.name in self._open_numbers and isinstance(column.form, NumberForm):
+            return replace(column, form=replace(_COMMA, unit=column.form.unit))
+        if not column.is_plain or values.dtype != pl.String or _n_with(values, ".") < _EVIDENCE:
+            return column
+        grouped = replace(column, form=_COMMA)
+        n_bad = read_cells(values, column).n_unreadable
+        return grouped if read_cells(values, grouped).n_unreadable <= n_bad else column
 
     def _settle_dates(self, columns: Sequence[Column]) -> list[Column]:
         if not self._open_dates:
@@ -286,52 +277,25 @@ def find_number_form(values: list[str], hints: Hints) -> tuple[NumberForm, bool]
 
 
 def _find_marks(digits: list[str], unit: str, hints: Hints) -> tuple[NumberForm, bool] | None:
-    """What stands before decimals and between thousands, and whether that is sure."""
+    """What stands before decimals and between thousands, and whether that is sure.
+
+    It is what most of the texts can be read with; sure if with others they would be the same.
+    """
     if hints.decimal is not None or hints.thousands is not None:
         decimal = hints.decimal or ("." if hints.thousands != "." else ",")
         thousands = hints.thousands
         if thousands is None:
             thousands = {",": ".", ".": ","}.get(decimal, "")
         return NumberForm(unit, decimal, thousands), True
-    for mark, gap in ((" ", BLANK), ("'", "['’]")):
-        if any(re.search(gap, text) for text in digits):
-            rest = [re.sub(gap, "", text) for text in digits]
-            decimal = "," if any("," in text for text in rest) else "."
-            return NumberForm(unit, decimal, mark), True
-    commas = [text for text in digits if "," in text]
-    points = [text for text in digits if "." in text]
-    both = [text for text in commas if "." in text]
-    if both:
-        last = {max(text.rfind(","), text.rfind(".")) == text.rfind(",") for text in both}
-        if len(last) > 1:
-            return None
-        decimal, thousands = (",", ".") if last.pop() else (".", ",")
-        return NumberForm(unit, decimal, thousands), True
-    if commas and points:  # each value has one of them: 1,234 and 5.5, or 1.234 and 5,5
-        if _all_grouped(commas, ","):
-            return NumberForm(unit, ".", ","), not _all_grouped(points, ".")
-        return (NumberForm(unit, ",", "."), True) if _all_grouped(points, ".") else None
-    if commas:
-        if not _all_grouped(commas, ","):
-            return NumberForm(unit, ",", "."), True
-        return NumberForm(unit, ".", ","), any(text.count(",") > 1 for text in commas)
-    if any(text.count(".") > 1 for text in points):
-        return (NumberForm(unit, ",", "."), True) if _all_grouped(points, ".") else None
-    return NumberForm(unit, ".", ","), True
-
-
-def _all_grouped(texts: list[str], mark: str) -> bool:
-    """Whether all commas, or points, can stand between groups of three digits."""
-    pattern = re.compile(GROUPS.replace("S", re.escape(mark)))
-    return all(pattern.fullmatch(text) and not text.startswith("0") for text in texts)
-
-
-def _may_be_grouped(text: pl.Series) -> bool:
-    """Whether all points of a column of plain numbers can stand between groups of three digits."""
-    with_point = text.drop_nulls().filter(text.drop_nulls().str.contains(".", literal=True))
-    return len(with_point) > 0 and _all_grouped(
-        [value.lstrip("+-") for value in with_point.to_list()], "."
-    )
+    # One text of each shape: all digits but the first are alike.
+    shapes = pl.Series(sorted({text[0] + re.sub(r"\d", "1", text[1:]) for text in digits}))
+    read = [(marks, read_numbers(shapes, NumberForm("", *marks))) for marks in _MARKS]
+    marks, values = min(read, key=lambda one: one[1].null_count())
+    n_bad = values.null_count()
+    if 2 * n_bad >= len(shapes):
+        return None
+    sure = all(other.null_count() > n_bad or other.equals(values) for _, other in read)
+    return NumberForm(unit, *marks), sure
 
 
 def find_date_order(values: list[str], hints: Hints) -> tuple[DateOrder, str] | None:

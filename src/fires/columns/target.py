@@ -200,24 +200,6 @@ def _if_whole(column: Column, values: pl.Series, *, classes: bool) -> Column:
 # --- what categories say -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """What was met of each category: of code c in row c + 1, of all others in row 0."""
-
-    weight: Floats
-    sums: Floats
-    last: Floats
-
-    def grown(self, n_categories: int) -> Table:
-        """With room for more categories."""
-        more = n_categories + 1 - len(self.weight)
-        return Table(
-            np.concatenate([self.weight, np.zeros(more)]),
-            np.concatenate([self.sums, np.zeros((more, self.sums.shape[1]))]),
-            np.concatenate([self.last, np.zeros(more)]),
-        )
-
-
 class TargetStatistics:
     r"""The target of the rows before, for each category of each column.
 
@@ -252,18 +234,20 @@ class TargetStatistics:
         self.rows = 0.0
         self.base, self.base_weight = np.zeros(self.n_slots), 0.0
         self.spread = np.zeros(3)  # weight, mean and variance of a numeric target
-        self.tables: dict[str, Table] = {}
+        # For each column: weight, last row and sums of the category of code c in row c + 1, of all
+        # others in row 0.
+        self.tables: dict[str, Floats] = {}
 
     def values(self, name: str, codes: Ints) -> Floats:
         """What categories are worth now."""
         table = self.tables.get(name)
         out = np.zeros((len(codes), self.n_slots))
         if table is not None and self.base_weight > 0.0:
-            rows = np.where(codes + 1 < len(table.weight), codes + 1, 0)
-            fade = np.exp((table.last[rows] - self.rows) / _MEMORY)
-            weight = table.weight[rows] * fade + _PRIOR_ROWS
+            met = table[np.where(codes + 1 < len(table), codes + 1, 0)]
+            fade = np.exp((met[:, 1] - self.rows) / _MEMORY)
+            weight = met[:, 0] * fade + _PRIOR_ROWS
             p = self.base / self.base_weight
-            out = (table.sums[rows] * fade[:, None] + _PRIOR_ROWS * p) / weight[:, None]
+            out = (met[:, 2:] * fade[:, None] + _PRIOR_ROWS * p) / weight[:, None]
             out = out - p if self.labels is None else _logit(out) - _logit(p)
             out[np.abs(out) < _NOTHING] = 0.0  # rounding must not make a constant seem to change
         out[codes < 0] = np.nan
@@ -282,17 +266,15 @@ class TargetStatistics:
         other.tables = dict(self.tables)
         for name, of_rows in codes.items():
             present = of_rows >= 0
-            rows, n_known = of_rows[present] + 1, int(of_rows.max(initial=-1)) + 1
-            slots = self.n_slots
-            table = self.tables.get(name) or Table(np.zeros(1), np.zeros((1, slots)), np.zeros(1))
-            table = table.grown(max(n_known, len(table.weight) - 1))
+            rows = of_rows[present] + 1
+            known = self.tables.get(name, np.zeros((1, 2 + self.n_slots)))
+            table = np.zeros((max(int(rows.max(initial=0)) + 1, len(known)), known.shape[1]))
+            table[: len(known)] = known
             touched = np.unique(rows)
-            fade = np.exp((table.last[touched] - other.rows) / _MEMORY)
-            table.weight[touched] *= fade
-            table.sums[touched] *= fade[:, None]
-            table.last[touched] = other.rows
-            np.add.at(table.weight, rows, 1.0)
-            np.add.at(table.sums, rows, targets[present])
+            table[touched] *= np.exp((table[touched, 1:2] - other.rows) / _MEMORY)
+            table[touched, 1] = other.rows
+            np.add.at(table[:, 0], rows, 1.0)
+            np.add.at(table[:, 2:], rows, targets[present])
             other.tables[name] = table
         return other
 
@@ -331,7 +313,7 @@ class TargetStatistics:
             "base_weight": self.base_weight,
             "spread": self.spread.tolist(),
             "tables": {
-                name: [table.weight.tolist(), table.sums.tolist(), table.last.tolist()]
+                name: [table[:, 0].tolist(), table[:, 2:].tolist(), table[:, 1].tolist()]
                 for name, table in self.tables.items()
             },
         }
@@ -348,9 +330,8 @@ class TargetStatistics:
         statistics.spread = _numbers(saved["spread"], (3,))
         for name, (weight, sums, last) in saved["tables"].items():
             n = len(weight)
-            statistics.tables[str(name)] = Table(
-                _numbers(weight, (n,)), _numbers(sums, (n, slots)), _numbers(last, (n,))
-            )
+            parts = _numbers(weight, (n, 1)), _numbers(last, (n, 1)), _numbers(sums, (n, slots))
+            statistics.tables[str(name)] = np.hstack(parts)
         return statistics
 
 

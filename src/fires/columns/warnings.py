@@ -23,9 +23,10 @@ number.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import NamedTuple, NotRequired, Protocol, TypedDict
 
 import numpy as np
@@ -285,25 +286,25 @@ def find_doubts(
     here = set(sample.columns)
     hints = NO_HINTS if columns is None else columns.hints
     seen = Seen(sample, [column for column in known if column.name in here], hints)
-    doubts = {} if y is None or seen.n_rows < LEAST else leaks(seen, y)
-    for find in (clocks, ids_of_numbers, ids_of_text, constants):
-        doubts = {**find(seen), **doubts}
+    found = [] if y is None or seen.n_rows < LEAST else [leaks(seen, y)]
+    found += [find(seen) for find in (_clocks, _ids_of_numbers, _ids_of_text, _constants)]
+    doubts: dict[str, Doubt] = {}
+    for doubt in chain.from_iterable(found):
+        doubts.setdefault(doubt.column, doubt)  # the first one is the gravest
     if seen.n_rows >= LEAST:
-        doubts = {**copies(seen, set(doubts)), **doubts}
+        doubts |= {doubt.column: doubt for doubt in copies(seen, set(doubts))}
     return [doubts[column.name] for column in known if column.name in doubts]
 
 
-def constants(seen: Seen) -> dict[str, Doubt]:
+def _constants(seen: Seen) -> Iterator[Doubt]:
     """Columns that have one value only."""
-    doubts = {}
     for j in np.flatnonzero((seen.n_distinct == 1) & (seen.n_rows > 1)).tolist():
         value = float(seen.numbers[seen.known[:, j], j][0])
-        doubts[seen.names[j]] = f"has one value only, {value}"
+        yield Doubt(seen.names[j], "constant", f"has one value only, {value}")
     for name, text in seen.texts.items():
         values = text.drop_nulls().unique()
         if len(values) == 1 and seen.n_rows > 1:
-            doubts[name] = f'has one value only, "{values[0]}"'
-    return {name: Doubt(name, "constant", why) for name, why in doubts.items()}
+            yield Doubt(name, "constant", f'has one value only, "{values[0]}"')
 
 
 def _nearly_all(n_distinct: int, n_values: int) -> bool:
@@ -311,9 +312,8 @@ def _nearly_all(n_distinct: int, n_values: int) -> bool:
     return n_distinct >= LEAST and n_distinct >= share * n_values
 
 
-def ids_of_text(seen: Seen) -> dict[str, Doubt]:
+def _ids_of_text(seen: Seen) -> Iterator[Doubt]:
     """Text nearly all of which is different, and codes of machines."""
-    doubts = {}
     for name, text in {**seen.texts, **seen.left_out}.items():
         values = text.drop_nulls()
         n_distinct = values.n_unique()
@@ -321,15 +321,13 @@ def ids_of_text(seen: Seen) -> dict[str, Doubt]:
             continue  # free text is no id
         if _nearly_all(n_distinct, len(values)):
             why = f"holds {n_distinct:,} different texts in {len(values):,} rows"
-            doubts[name] = Doubt(name, "id", why)
+            yield Doubt(name, "id", why)
         elif 2 * n_distinct >= len(values) and values.str.contains(_HASH).all():
-            doubts[name] = Doubt(name, "id", "holds codes of a machine, nearly all different")
-    return doubts
+            yield Doubt(name, "id", "holds codes of a machine, nearly all different")
 
 
-def ids_of_numbers(seen: Seen) -> dict[str, Doubt]:
+def _ids_of_numbers(seen: Seen) -> Iterator[Doubt]:
     """Whole numbers that were given out, each once."""
-    doubts = {}
     n, distinct = seen.n_known, seen.n_distinct
     for j in np.flatnonzero(seen.is_whole & (distinct >= LEAST) & (2 * distinct >= n)).tolist():
         name = seen.names[j]
@@ -342,17 +340,15 @@ def ids_of_numbers(seen: Seen) -> dict[str, Doubt]:
         nearly_all = _nearly_all(int(distinct[j]), int(n[j]))
         if nearly_all and (given_out or _is_id(name)):
             why = f"holds {distinct[j]:,} different whole numbers in {n[j]:,} rows"
-            doubts[name] = Doubt(name, "id", why)
-    return doubts
+            yield Doubt(name, "id", why)
 
 
-def clocks(seen: Seen) -> dict[str, Doubt]:
+def _clocks(seen: Seen) -> Iterator[Doubt]:
     """What grows or falls with the rows, and is not just sorted."""
     row = np.arange(seen.n_rows, dtype=np.float64)
     known = seen.known.astype(np.float64).T
     spread = known @ row**2 - (known @ row) ** 2 / np.maximum(seen.n_known, 1)
     order = (seen.ranks.T @ row) / np.sqrt(np.maximum(spread, 1.0))
-    doubts = {}
     for j in np.flatnonzero((np.abs(order) >= 0.9) & (seen.n_distinct >= 3)).tolist():
         name = seen.names[j]
         if seen.n_known[j] < LEAST:
@@ -360,10 +356,9 @@ def clocks(seen: Seen) -> dict[str, Doubt]:
         values = np.sign(order[j]) * seen.numbers[seen.known[:, j], j]
         why = _ticks(name, values, abs(order[j]), int(seen.n_distinct[j]), name in seen.dates)
         if why and _NO_NAME.fullmatch(name):
-            doubts[name] = Doubt(name, "id", "has no name, as the index that pandas writes")
+            yield Doubt(name, "id", "has no name, as the index that pandas writes")
         elif why:
-            doubts[name] = Doubt(name, "clock", why if order[j] > 0 else f"{why}, backwards")
-    return doubts
+            yield Doubt(name, "clock", why if order[j] > 0 else f"{why}, backwards")
 
 
 def _ticks(name: str, values: Floats, order: float, n_distinct: int, is_date: bool) -> str:
