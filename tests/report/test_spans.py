@@ -7,13 +7,15 @@ import polars as pl
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fires.report.following import Follower
-from fires.report.health import BadRows
-from fires.report.members import Members
-from fires.report.records import Records
-from fires.report.rounding import rounded
-from fires.report.spans import Spans, width_of
-from fires.report.steps import read_block
+from fires.report.reading import BadRows, Follower, read_block
+from fires.report.records import Members, Records, Series
+from fires.report.wording import rounded
+
+
+def width_of(n_batches, most):
+    """How many batches a span has: a power of two, and no more spans than that."""
+    return next(2**power for power in range(60) if n_batches <= 2**power * most)
+
 
 NUMBERS = st.one_of(st.floats(-1e6, 1e6), st.just(float("nan")))
 
@@ -26,28 +28,28 @@ NUMBERS = st.one_of(st.floats(-1e6, 1e6), st.just(float("nan")))
 def test_spans_keep_least_greatest_and_mean_however_batches_come(values, cuts, most):
     series, weight = (np.array(of, dtype=np.float64) for of in zip(*values, strict=True))
     rows = np.cumsum(weight).astype(np.int64)
-    spans = Spans(most)
+    spans = Series(most)
     for part in np.split(np.arange(len(values)), sorted(cuts)):
         if len(part):
-            spans.add(rows[part], {"s": series[part]}, weight[part])
+            spans.add_series(rows[part], {"s": (series[part], weight[part])})
     width = width_of(len(values), most)
     assert spans.width == width
-    assert spans.n_spans == len(spans.rows) <= most
+    assert len(spans.spans) == len(spans.rows) <= most
+    means, least, greatest = spans.extent("s")
     for i, start in enumerate(range(0, len(values), width)):
         here = slice(start, start + width)
         some, by = series[here], weight[here]
         known = ~np.isnan(some)
         assert spans.rows[i] == rows[here][-1]
-        assert spans.n_rows[i] == by.sum()
         if known.any():
-            assert spans.least("s")[i] == some[known].min()
-            assert spans.greatest("s")[i] == some[known].max()
+            assert least[i] == some[known].min()
+            assert greatest[i] == some[known].max()
             np.testing.assert_allclose(
-                spans.mean("s")[i], np.average(some[known], weights=by[known]), rtol=1e-9, atol=1e-6
+                means[i], np.average(some[known], weights=by[known]), rtol=1e-9, atol=1e-6
             )
         else:
-            assert np.isnan(spans.mean("s")[i])
-            assert not np.isfinite(spans.least("s")[i])
+            assert np.isnan(means[i])
+            assert not np.isfinite(least[i])
 
 
 @given(st.floats(-1e12, 1e12))
@@ -93,7 +95,7 @@ def test_members_are_counted_in_spans(tmp_path_factory, sets, size):
     path = tmp_path_factory.mktemp("members") / "steps.jsonl"
     members, records = Members(4), Records(6)
     for block in blocks_of(path, sets, size):
-        members.add(block)
+        members.add_block(block)
         records.add(block)
     share, _ = members.shares(np.arange(6))
     width = width_of(len(sets), 4)
@@ -102,16 +104,16 @@ def test_members_are_counted_in_spans(tmp_path_factory, sets, size):
         wanted = [sum(place in one for one in some) / len(some) for place in range(6)]
         np.testing.assert_allclose(share[:, i], wanted)
     assert records.stays.times.tolist() == [sum(p in one for one in sets) for p in range(6)]
-    assert records.stays.selected.tolist() == sets[-1]
+    assert records.selected.tolist() == sets[-1]
 
 
 def test_a_span_keeps_so_many_features_and_no_more(tmp_path):
     members = Members(2)
     sets = [[0, *range(10 * i + 1, 10 * i + 11)] for i in range(600)]
     for block in blocks_of(tmp_path / "steps.jsonl", sets, 50_000):
-        members.add(block)
+        members.add_block(block)
     assert [len(span.places) for span in members.spans] == [2_000, 881]
-    assert members.spans[0].count[0] == 512  # the commonest feature is not lost
+    assert members.spans[0].sums[0, 0] == 512  # the commonest feature is not lost
 
 
 def test_reasons_without_end_do_not_fill_the_memory(tmp_path):

@@ -7,7 +7,6 @@ import math
 import os
 import shutil
 from collections import Counter
-from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
@@ -20,12 +19,12 @@ from fires.core.errors import InputError
 from fires.core.state import read_state, write_state
 from fires.metrics import stability_interval
 from fires.report.features import Features
+from fires.report.folder import Result, Snapshot, Snapshots, read_result
 from fires.report.page import folder_data
+from fires.report.reading import Follower
 from fires.report.records import Records
-from fires.report.result import Result
-from fires.report.rounding import rounded
-from fires.report.snapshots import Snapshot, Snapshots
 from fires.report.summary import Summary, summarise
+from fires.report.wording import rounded
 from fires.run.locking import FolderLock
 from fires.run.records import read_snapshot, snapshots
 
@@ -419,9 +418,12 @@ def test_beside_a_group_a_column_has_the_numbers_of_the_end_and_not_of_the_last_
 
 
 @pytest.mark.parametrize(("n_classes", "is_above"), [(0, True), (2, True), (10, False)])
-def test_with_many_classes_more_is_needed_to_stand_out_from_noise(n_classes, is_above):
+def test_with_many_classes_more_is_needed_to_stand_out_from_noise(n_classes, is_above, tmp_path):
     ten = np.arange(10)
-    shot = Snapshot(0, 100, ten, np.full(10, 3.2), np.ones(10), ten, Path(), False, n_classes)
+    arrays = {"features": ten, "importance": np.full(10, 3.2), "uncertainty": np.ones(10)}
+    facts = {"index": 0, "rows": 100, "classes": n_classes}
+    write_state(tmp_path / "0.safetensors", facts, arrays | {"rank": ten})
+    shot = Snapshot(tmp_path / "0.safetensors")
     names = [str(place) for place in ten]
     features = Features(Records(10), [shot], Result(), names)
     assert features.above_noise().tolist() == 10 * [is_above]
@@ -430,11 +432,10 @@ def test_with_many_classes_more_is_needed_to_stand_out_from_noise(n_classes, is_
 def test_snapshots_know_how_many_classes_there_are():
     shots = Snapshots(runs.of_three_classes())
     shots.refresh()
-    assert shots.until(99)[-1].n_classes == 3
+    assert shots.until(99, 99)[-1].n_classes == 3
 
 
 def test_columns_are_told_apart_from_groups_whose_names_they_could_have(tmp_path):
-    from fires.report.result import read_result
 
     (tmp_path / "columns.csv").write_text(
         "name,kind,missing\na,number,0\na (b),number,0\nc,category,0.5\n"
@@ -638,7 +639,6 @@ def test_reading_in_pieces_gives_what_reading_at_once_gives(a_run_to_cut, cuts):
 @settings(max_examples=5)
 @given(size=st.integers(100, 40_000))
 def test_the_size_of_blocks_does_not_matter(a_run_to_cut, size):
-    from fires.report.following import Follower
 
     run, text, wanted = a_run_to_cut
     (run / "steps.jsonl").write_bytes(text)

@@ -145,9 +145,9 @@ def test_a_set_that_did_not_last_is_not_named(tmp_path):
     sets = [[1, 2]] * 20 + [[1, 3]] * 30 + [[4, 5]] * 2 + [[1, 3]] * 5
     for block in blocks_of(tmp_path / "steps.jsonl", sets):
         records.add(block)
-    before, last = records.stays.settled()[-2:]
+    before, last = records.stays.settled[-2:]
     assert before.features.tolist() == [1, 2]
     assert last.features.tolist() == [1, 3]
     assert last.row == 21
-    assert np.array_equal(records.stays.selected, [1, 3])
+    assert np.array_equal(records.selected, [1, 3])
     assert records.stays.now.row == 53

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fires.report.displays import ImportanceDisplay as ImportanceDisplay
     from fires.report.displays import TimelineDisplay as TimelineDisplay
-    from fires.report.notebooks import show as show
+    from fires.report.page import show as show
 
 _MODULES = {
     "ImportanceDisplay": "displays",
     "TimelineDisplay": "displays",
-    "show": "notebooks",
+    "show": "page",
 }
 
 __all__ = sorted(_MODULES)

@@ -12,7 +12,7 @@ from fires.core.files import damaged, read_json
 from fires.core.output import enumeration
 from fires.core.types import Header
 from fires.evaluation.comparison import BASELINES, Comparison, Outcome, sign_of
-from fires.report.rounding import rounded
+from fires.report.wording import rounded
 
 FILE = "compare.json"
 SCORES = {

@@ -1,32 +1,34 @@
-"""What is known of each feature now: the newest of all that a run has written down."""
+"""What is known of each feature: now, by the newest that a run has written down, and over time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
 from statistics import NormalDist
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fires.core.types import Header, Mask
+from fires.core.types import Floats, Header, Ints, Mask
+from fires.report.folder import Result, Snapshot
 from fires.report.records import Records
-from fires.report.result import Result
-from fires.report.rounding import rounded
-from fires.report.snapshots import Snapshot, drift, greatest_importances, then_and_now
-from fires.report.spans import Numbers, Whole
+from fires.report.wording import rounded, whole
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _MAX_FEATURES, _MOST_DRIFT = 2_000, 500
 _AGO = 0.1  # of the run: so long ago is the rank that the present one is held against
 _REACH = NormalDist().inv_cdf(0.975)
-
-Places: TypeAlias = npt.NDArray[np.signedinteger]
-Floats: TypeAlias = npt.NDArray[np.floating]
+# What a page of less than 1 MB, and of less than 300 KB for an ordinary run, has room for:
+_FINE, _FINE_POINTS = 30, 4_000
+_COARSE, _COARSE_POINTS = 2_000, 8
+_RANKED, _TOP, _MOST_RANKS = 40, 10, 20
+_FAIR_ROWS = 2_000  # a mean of fewer says little
 
 
 class Features:
-    """All features of a run as they are now.
+    """All features of a run.
 
     Importance, uncertainty and rank are those of the last snapshot; of the selected features, those
     of the last record that tells them, which is newer; and when a run has ended, its result.
@@ -36,16 +38,14 @@ class Features:
         self, records: Records, shots: Sequence[Snapshot], result: Result, names: Sequence[str]
     ) -> None:
         self._records, self._shots, self._result, self._names = records, shots, result, names
-        n = len(names)
-        self.selected = np.zeros(n, dtype=bool)
-        self.selected[records.stays.selected] = True
-        self.rank, self.importance, self.uncertainty = (np.full(n, np.nan) for _ in range(3))
+        self.selected = np.zeros(len(names), dtype=bool)
+        self.selected[records.selected] = True
+        self.importance, self.uncertainty, self.rank = np.full((3, len(names)), np.nan)
         if shots:
             self._know(shots[-1].places, shots[-1].importance, shots[-1].uncertainty)
             self.rank[shots[-1].places] = shots[-1].rank
-        batch, places, importance, uncertainty = records.known
-        if not shots or batch > shots[-1].index:
-            self._know(places, importance, uncertainty)
+        if records.known is not None and (not shots or records.known[0] > shots[-1].index):
+            self._know(*records.known[1][1:])
         if result.numbers:
             self.rank = result.numbers["rank"]
             known = np.flatnonzero(~np.isnan(result.numbers["importance"]))
@@ -55,31 +55,32 @@ class Features:
         old = [shot for shot in shots if shot.rows <= (1.0 - _AGO) * records.n_rows]
         self.before = old[-1] if old else None
 
-    def _know(self, places: Places, importance: Floats, uncertainty: Floats) -> None:
+    def _know(
+        self,
+        places: npt.NDArray[np.signedinteger],
+        importance: npt.NDArray[np.floating],
+        uncertainty: npt.NDArray[np.floating],
+    ) -> None:
         self.importance[places], self.uncertainty[places] = importance, uncertainty
 
+    def _named(self, places: Sequence[int]) -> list[str]:
+        return [self._names[place] for place in places]
+
+    # --- now -------------------------------------------------------------------------------------
+
     @cached_property
-    def in_order(self) -> Whole:
+    def in_order(self) -> Ints:
         """All features whose rank or importance is known, the best first."""
         known = np.flatnonzero(~np.isnan(self.importance) | self.selected)
         return known[np.argsort(np.nan_to_num(self.rank[known], nan=np.inf), kind="stable")]
 
-    def above_noise(self) -> npt.NDArray[np.bool_]:
+    def above_noise(self) -> Mask:
         """Which importances chance alone would hardly give to any of all features."""
         n_classes = self._shots[-1].n_classes if self._shots else 0
         n_chances = max(len(self._names), 1) * (n_classes if n_classes >= 3 else 1)
         half_width = NormalDist().inv_cdf(1.0 - 0.025 / n_chances)
-        is_above: npt.NDArray[np.bool_] = np.abs(self.importance) > half_width * self.uncertainty
+        is_above: Mask = np.abs(self.importance) > half_width * self.uncertainty
         return is_above
-
-    def by_interest(self) -> Whole:
-        """Those with a course over time: the selected ones by rank, then by their greatest ever."""
-        greatest = greatest_importances(self._shots, len(self._names))
-        present = np.flatnonzero(~np.isnan(greatest))
-        rank = np.nan_to_num(self.rank, nan=np.inf)
-        selected = self.selected[present]
-        keys = np.where(selected, rank[present], -greatest[present])
-        return present[np.lexsort((present, keys, ~selected))]
 
     def now(self, above_noise: Mask | None) -> Header:
         """The table of features."""
@@ -88,20 +89,18 @@ class Features:
             is_in = self.selected[order]
             is_in[np.flatnonzero(~is_in)[: max(_MAX_FEATURES - int(is_in.sum()), 0)]] = True
             order = order[is_in][:_MAX_FEATURES]
-        records, result = self._records, self._result
+        records, result, places = self._records, self._result, order.tolist()
         importance, uncertainty = self.importance[order], self.uncertainty[order]
         half_width = uncertainty * (np.nan if above_noise is None else _REACH)
-        ranks_before = np.full(len(self._names), np.nan)
+        ranks_before, drifts = np.full((2, len(self._names)), np.nan)
         if self.before is not None:
             ranks_before[self.before.places] = self.before.rank
-        drifts = np.full(len(self._names), np.nan)
         if self._drifts is not None:
             drifts[self._drifts[0]] = self._drifts[3]
         selected = self.selected[order]
-        since = np.where(selected, records.stays.since[order], np.nan)
-        table = {
-            "place": order.tolist(),
-            "name": [self._names[place] for place in order.tolist()],
+        table: dict[str, Any] = {
+            "place": places,
+            "name": self._named(places),
             "rank": whole(self.rank[order]),
             "importance": rounded(importance),
             "low": rounded(importance - half_width),
@@ -112,12 +111,12 @@ class Features:
             else above_noise[order].tolist(),
             "selected": selected.tolist(),
             "rank_before": whole(ranks_before[order]),
-            "since": whole(since),
+            "since": whole(np.where(selected, records.stays.since[order], np.nan)),
             "share": rounded(records.stays.times[order] / max(records.n_batches, 1)),
             "drift": rounded(drifts[order]),
             "alarms": records.alarms_of[order].tolist(),
         }
-        columns = [result.columns[place] for place in order.tolist()] if result.columns else []
+        columns = [result.columns[place] for place in places] if result.columns else []
         if result.classes is not None:
             table["class"] = result.classes[order].tolist()
         if result.kinds:
@@ -127,10 +126,68 @@ class Features:
             table["missing"] = rounded(np.array(shares, dtype=np.float64))
         return table
 
+    # --- over time -------------------------------------------------------------------------------
+
+    def _by_interest(self) -> Ints:
+        """Those with a course over time: the selected ones by rank, then by their greatest ever."""
+        greatest = np.full(len(self._names), np.nan)
+        for shot in self._shots:
+            greatest[shot.places] = np.fmax(greatest[shot.places], np.abs(shot.importance))
+        present = np.flatnonzero(~np.isnan(greatest))
+        selected = self.selected[present]
+        rank = np.nan_to_num(self.rank[present], nan=np.inf)
+        return present[
+            np.lexsort((present, np.where(selected, rank, -greatest[present]), ~selected))
+        ]
+
+    def timeline(self) -> Header:
+        """Importances over time: of the first few at every snapshot, of the others at some."""
+        shots, places = self._shots, self._by_interest()
+        coarse = evenly(len(shots), _COARSE_POINTS)
+        n_fine = max(_FINE, _FINE_POINTS // max(len(shots), 1))
+        series: list[Header] = []
+        for some, which in ((places[:n_fine], None), (places[n_fine:_COARSE], coarse)):
+            these = shots if which is None else [shots[place] for place in which]
+            numbers = [rounded(_over_time(these, some, of)) for of in ("importance", "uncertainty")]
+            for place, importance, uncertainty in zip(some.tolist(), *numbers, strict=True):
+                one = {"place": place, "name": self._names[place]}
+                one |= {"importance": importance, "uncertainty": uncertainty}
+                series.append(one if which is None else one | {"coarse": True})
+        return {
+            "rows": [shot.rows for shot in shots],
+            "batches": [shot.index for shot in shots],
+            "coarse": coarse,
+            "series": series,
+        }
+
+    def ranks(self) -> Header:
+        """The ranks of the best features over time."""
+        some = [self._shots[place] for place in evenly(len(self._shots), _RANKED)]
+        tops = [shot.places[np.argsort(shot.rank)[:_TOP]] for shot in some]
+        now = tops[-1].tolist() if tops else []
+        seen, times = np.unique(np.concatenate([*tops, []]).astype(np.int64), return_counts=True)
+        others = seen[np.argsort(-times, kind="stable")].tolist()
+        places = list(dict.fromkeys([*now, *others]))[:_MOST_RANKS]
+        ranks = _over_time(some, np.array(places, dtype=np.int64), "rank")
+        return {
+            "rows": [shot.rows for shot in some],
+            "places": places,
+            "names": self._named(places),
+            "rank": [whole(line) for line in ranks],
+        }
+
+    # --- then and now ----------------------------------------------------------------------------
+
+    def _then_and_now(self) -> tuple[Snapshot, Snapshot] | None:
+        """Between which snapshots columns may have drifted."""
+        told = [shot for shot in self._shots if shot.has_moments]
+        fair = next((shot for shot in told if shot.rows >= _FAIR_ROWS), told[0] if told else None)
+        return (fair, told[-1]) if fair is not None and fair is not told[-1] else None
+
     @cached_property
-    def _drifts(self) -> tuple[Whole, Numbers, Numbers, Numbers] | None:
-        pair = then_and_now(self._shots)
-        if pair is None:
+    def _drifts(self) -> tuple[Ints, Floats, Floats, Floats] | None:
+        """Columns, how far they moved, how their spread changed, and the farther of the two."""
+        if (pair := self._then_and_now()) is None:
             return None
         try:
             places, moved, spread = drift(*pair)
@@ -142,20 +199,19 @@ class Features:
 
     def drift(self) -> Header | None:
         """Which columns have moved."""
-        pair = then_and_now(self._shots)
+        pair = self._then_and_now()
         if pair is None or self._drifts is None:
             return None
         places, moved, spread, far = self._drifts
         order = np.lexsort((places, -np.nan_to_num(far, nan=-1.0, posinf=np.inf)))
         first = np.lexsort((np.arange(len(order)), ~self.selected[places[order]]))
-        kept = np.sort(first[:_MOST_DRIFT])
-        order = order[kept]
+        order = order[np.sort(first[:_MOST_DRIFT])]
         places = places[order]
         return {
             "from_row": pair[0].rows,
             "to_row": pair[1].rows,
             "place": places.tolist(),
-            "name": [self._names[place] for place in places.tolist()],
+            "name": self._named(places.tolist()),
             "drift": rounded(far[order]),
             "moved": rounded(moved[order]),
             "spread": rounded(spread[order]),
@@ -165,6 +221,31 @@ class Features:
         }
 
 
-def whole(values: Numbers) -> list[int | None]:
-    """Whole numbers; None for NaN."""
-    return [None if value != value else int(value) for value in values.tolist()]
+def drift(then: Snapshot, now: Snapshot) -> tuple[Ints, Floats, Floats]:
+    """How far columns have moved, in standard deviations, and how their spread has changed."""
+    places, a, b = np.intersect1d(then.places, now.places, True, return_indices=True)
+    (mean_then, sd_then), (mean_now, sd_now) = then.moments[:, a], now.moments[:, b]
+    shift = mean_now - mean_then
+    both = np.sqrt(0.5 * (sd_now**2 + sd_then**2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moved = np.where(shift == 0.0, 0.0, shift / both)
+        spread = np.where(both == 0.0, 1.0, sd_now / sd_then)
+    return places.astype(np.int64), moved, spread
+
+
+def evenly(n: int, most: int) -> list[int]:
+    """Places in a list, evenly apart, the first and the last among them."""
+    places = np.linspace(0, n - 1, min(n, most)).round().astype(int)
+    return [int(place) for place in np.unique(places)]
+
+
+def _over_time(shots: Sequence[Snapshot], places: Ints, what: str) -> Floats:
+    """Numbers of some features, a row each, at each snapshot; NaN where it has none of them."""
+    greatest = [int(shot.places.max(initial=0)) for shot in shots]
+    line = np.full(1 + max([int(places.max(initial=0)), *greatest]), -1)
+    line[places] = np.arange(len(places))
+    table = np.full((len(places), len(shots)), np.nan)
+    for column, shot in enumerate(shots):
+        lines = line[shot.places]
+        table[lines[lines >= 0], column] = vars(shot)[what][lines >= 0]
+    return table

@@ -5,29 +5,44 @@ It is a process of its own, so that whatever happens to it, or to those who look
 
 from __future__ import annotations
 
+import asyncio
+import json
+import logging
 import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import InputError
 from fires.core.optional import require
+from fires.core.types import Header
 from fires.report.live_access import HEADERS, Access
-from fires.report.watching import LiveSummary, Receive, Send
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.types import Scope
+    from starlette.types import Receive, Scope, Send
+
+    from fires.report.summary import Summary
 
 
 _MAX_CONNECTIONS = 100
 _TIMEOUT = 10.0
 """Seconds between two looks whether a connection that has nothing to wait for has gone on."""
+_LEAST_PAUSE, _MOST_PAUSE, _TIMES = 1.0, 30.0, 20.0
+"""Seconds between two readings: so many times what the last one took, so that they take a twentieth
+of a core at most."""
+_HEARTBEAT = 15.0
+_RETRY = b"retry: 2000\n\n"  # milliseconds after which a browser asks again
+_GRACE, _LAST_WORD, _LAST_READING = 0.5, 3.0, 30.0
+"""Seconds that viewers have to take what was sent: when told to end, and when the run has ended;
+and that the reading of that end may take."""
+_LOG = logging.getLogger("fires")
 
 
 def listen(
@@ -66,29 +81,9 @@ def serve(
 ) -> None:
     """Show runs to whoever asks, until the process is told to end.
 
-    SIGINT and SIGTERM end it at once, whoever looks.
-
-    Parameters
-    ----------
-    folders : sequence of Path
-        The folders of the runs.
-    listener : socket
-        What :func:`listen` gave.
-    access : Access
-        Who is let in.
-    shape : tuple of int, optional
-        The height and width of the picture that the features are.
-    ready : callable () -> None
-        Called once signals are heeded, and before the first answer.
-    attached : bool
-        Whether it ends when its standard input does too. Then viewers are shown the end first.
-
-    Raises
-    ------
-    InputError
-        If a folder holds no run.
-    MissingExtra
-        If the extra ``serve`` is not installed.
+    SIGINT and SIGTERM end it at once, whoever looks. ``ready`` is called once signals are heeded,
+    and before the first answer. If it is ``attached``, it ends when its standard input does too;
+    then viewers are shown the end first.
     """
     uvicorn = require("uvicorn", "fires serve", extra="serve")
     require("starlette", "fires serve", extra="serve")
@@ -200,37 +195,145 @@ class LiveApp:
         from starlette.responses import PlainTextResponse
 
         request = Request(scope)
-        refused = self._access.refusal(request)
-        if refused is not None:
-            await refused(scope, receive, send)
-            return
-        try:
-            response = await self._answer(request)
-        except LookupError:
-            response = PlainTextResponse("The run cannot be read now. Try again.\n", 503)
-        for name, value in HEADERS.items():
-            response.headers.setdefault(name, value)
-        if scope["path"] != "/events" or scope["method"] == "HEAD":
-            await response(scope, receive, send)
-            return
-        start = {"type": "http.response.start", "status": 200, "headers": response.raw_headers}
-        await send(start)
-        await self._watch.show(receive, send)
+        response = self._access.refusal(request)
+        if response is None:
+            try:
+                response = await self._answer(request)
+            except LookupError:
+                response = PlainTextResponse("The run cannot be read now. Try again.\n", 503)
+            for name, value in HEADERS.items():
+                response.headers.setdefault(name, value)
+        await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
-        from starlette.responses import Response
+        from starlette.responses import Response, StreamingResponse
 
         from fires.report.page import content_policy, page
 
-        if request.scope["path"] == "/favicon.ico":  # browsers ask for it, and complain
+        path = request.scope["path"]
+        if path == "/favicon.ico":  # browsers ask for it, and complain
             return Response(status_code=204)
-        if request.scope["path"] == "/events":
-            response = Response(media_type="text/event-stream")
-            del response.headers["content-length"]
-            return response
+        if path == "/events":
+            kind = "text/event-stream"
+            if request.method == "HEAD":
+                return Response(media_type=kind)
+            return StreamingResponse(self._watch.events(), media_type=kind)
         data, text = await self._watch.latest()
-        if request.scope["path"] == "/summary.json":
+        if path == "/summary.json":
             return Response(text, media_type="application/json")
         policy = {"content-security-policy": content_policy(live=True)}
         text = page(data, live=True).encode(errors="backslashreplace")
         return Response(text, headers=policy, media_type="text/html; charset=utf-8")
+
+
+class LiveSummary:
+    """What runs look like now, for all who look at them.
+
+    The folders are read while somebody looks, once a second at most, and for all viewers together.
+    Whoever stops reading is sent nothing until he reads again, and then the latest.
+    """
+
+    def __init__(self, summaries: Sequence[Summary]) -> None:
+        self._summaries = summaries
+        self._data: Header | None = None
+        self._text = b""
+        self._due = 0.0
+        self._reading: asyncio.Future[None] | None = None
+        self._n_viewers, self._is_over = 0, asyncio.Event()
+
+    async def latest(self) -> tuple[Header, bytes]:
+        """What is known of the runs, as old as the pause between two readings at most."""
+        if self._reading is None and time.monotonic() >= self._due:
+            self.begin()
+        if self._reading is not None:
+            await asyncio.shield(self._reading)
+        if self._data is None:
+            raise LookupError("the run cannot be read")
+        return self._data, self._text
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """What is sent to a viewer, until he leaves: the next when he has taken the one before."""
+        self._n_viewers += 1
+        sent, heard = b"", time.monotonic()
+        try:
+            yield _RETRY
+            while True:
+                if not self._is_over.is_set():
+                    with suppress(LookupError):
+                        await self.latest()
+                if self._text is not sent:
+                    sent, heard = self._text, time.monotonic()
+                    yield b"data: " + sent + b"\n\n"
+                elif self._is_over.is_set():
+                    return
+                elif time.monotonic() - heard >= _HEARTBEAT:
+                    # A sign of life, so that whatever is between does not close the connection.
+                    heard = time.monotonic()
+                    yield b":\n\n"
+                pause = min(max(self._due - time.monotonic(), 0.01), _HEARTBEAT)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._is_over.wait(), pause)
+        finally:
+            self._n_viewers -= 1
+
+    async def close(self, *, last_word: bool) -> None:
+        """Let all viewers go."""
+        if last_word and self._n_viewers:
+            with suppress(TimeoutError, LookupError):
+                await asyncio.wait_for(self._read_once_more(), _LAST_READING)
+        self._is_over.set()
+        end = time.monotonic() + (_LAST_WORD if last_word else _GRACE)
+        while self._n_viewers and time.monotonic() < end:
+            await asyncio.sleep(0.02)
+
+    async def _read_once_more(self) -> None:
+        if self._reading is not None:  # it may have begun before the end
+            await asyncio.shield(self._reading)
+        self._due = 0.0
+        await self.latest()
+
+    def begin(self) -> None:
+        """Read what is new, in a thread that does not hold up the end of the program."""
+        loop = asyncio.get_running_loop()
+        self._reading = loop.create_future()
+        threading.Thread(target=self._read, args=(loop,), daemon=True).start()
+
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+        from fires.report.page import page_data
+
+        started, changed = time.thread_time(), False
+        data, text = None, b""
+        try:
+            for summary in self._summaries:
+                changed |= summary.refresh()
+            if changed or not self._text:
+                data = page_data([summary.as_dict() for summary in self._summaries])
+                text = as_json(data)
+        except Exception:
+            # A folder may be replaced, damaged or removed at any time. What was read of it stays on
+            # the page, and it is tried again.
+            _LOG.exception("a run cannot be read")
+        with suppress(RuntimeError):  # nobody waits for it any more
+            loop.call_soon_threadsafe(self._take, data, text, time.thread_time() - started)
+
+    def _take(self, data: Header | None, text: bytes, seconds: float) -> None:
+        """Know what was read, and when to read again."""
+        if text:
+            # The first reading has to catch up with the run. It says nothing about the next.
+            seconds = seconds if self._text else 0.0
+            self._data, self._text = data, text
+        self._due = time.monotonic() + pause_after(seconds)
+        reading, self._reading = self._reading, None
+        if reading is not None:
+            reading.set_result(None)
+
+
+def pause_after(seconds: float) -> float:
+    """How long to wait before the runs are read again."""
+    return min(max(_LEAST_PAUSE, _TIMES * seconds), _MOST_PAUSE)
+
+
+def as_json(data: Header) -> bytes:
+    """Data as JSON in one line of UTF-8; half a character, as a name may hold, is escaped."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode(errors="backslashreplace")

@@ -19,23 +19,17 @@ import numpy as np
 from fires.core.errors import InputError
 from fires.core.files import damaged
 from fires.core.types import Header, Ints, Mask
-from fires.report import over_time
-from fires.report.facts import Facts
 from fires.report.features import Features
-from fires.report.following import Follower, well_formed
-from fires.report.health import BadRows
+from fires.report.folder import Facts, Result, Snapshots, read_result
+from fires.report.reading import SELECTED, BadRows, Follower, read_block, well_formed
 from fires.report.records import Records
-from fires.report.result import Result, read_result
-from fires.report.rounding import rounded
-from fires.report.snapshots import Snapshots, ranks, timeline
-from fires.report.steps import read_block
-from fires.report.wording import Change, Sentence, sentence
+from fires.report.wording import Change, rounded, sentence
 from fires.run.records import QUARANTINE, STEPS
 from fires.run.saved import read_names
 
 VERSION = 1
 _DOUBT = ("column", "kind", "why")
-_MOST_PIXELS = 50_000
+_MOST_PIXELS, _MOST_MEMBERS = 50_000, 60
 
 
 def summarise(folder: Path, shape: tuple[int, int] | None = None) -> Header:
@@ -131,15 +125,10 @@ class Summary:
 
     def _follow_names(self) -> None:
         """Know what features are called that came since."""
-        if self._is_open:
+        if self._facts.settings.get("columns") == "open":
             self._names = self._read_names() or self._names
-        if self._records.n_features < len(self._names):
+        if len(self._records.alarms_of) < len(self._names):
             self._records.grow(len(self._names))
-
-    @property
-    def _is_open(self) -> bool:
-        """Whether columns come and go."""
-        return self._facts.settings.get("columns") == "open"
 
     def _read_names(self) -> list[str]:
         try:
@@ -156,21 +145,29 @@ class Summary:
         features = Features(records, shots, self._result, names)
         above_noise = self._above_noise(features)
         counts = self._counts(above_noise)
-        course = over_time.stability(records, facts)
+        stability = self._stability()
         doubts = facts.get("doubts") or []
         return {
             "version": VERSION,
             "run": self._facts.as_dict(records.n_batches, records.score_names)
             | {"name": self._name, "shape": self._shape, "intervals": self._has_intervals},
             "counts": counts,
-            "sentence": self._sentence(counts, course["total"], above_noise, features.rank),
+            "sentence": sentence(
+                counts["batches"],
+                counts["features"],
+                counts["selected"],
+                counts["above_noise"],
+                self._change(above_noise, features.rank),
+                stability["total"],
+                has_ended=self._facts.has_ended,
+            ),
             "now": features.now(above_noise),
             "rank_before_row": None if features.before is None else features.before.rows,
-            "timeline": timeline(shots, features.by_interest(), names),
-            "members": over_time.members(records, features.in_order, names),
-            "ranks": ranks(shots, names),
-            "scores": over_time.scores(records, facts),
-            "stability": course,
+            "timeline": features.timeline(),
+            "members": self._members(features.in_order),
+            "ranks": features.ranks(),
+            "scores": self._scores(),
+            "stability": stability,
             "alarms": self._alarms(),
             "drift": features.drift(),
             "picture": self._picture(features),
@@ -205,13 +202,13 @@ class Summary:
             features.above_noise() if self._result.above_noise is None else self._result.above_noise
         )
 
-    def _counts(self, above_noise: Mask | None) -> Header:
+    def _counts(self, above_noise: Mask | None) -> dict[str, Any]:
         records, result, facts = self._records, self._result, self._facts.known
         # As the user counts them, at the end: a column of several features is one.
         n_features, n_selected = result.n_features, result.n_selected
         n_above = result.n_above_noise
         if n_features is None:
-            n_features, n_selected = len(self._names), len(records.stays.selected)
+            n_features, n_selected = len(self._names), len(records.selected)
             if above_noise is not None and records.n_batches:
                 n_above = int(above_noise.sum())
         return {
@@ -226,23 +223,6 @@ class Summary:
             "alarms": records.n_alarms,
         }
 
-    def _sentence(
-        self,
-        counts: dict[str, Any],
-        stability: float | None,
-        above_noise: Mask | None,
-        rank: Ints,
-    ) -> Sentence:
-        return sentence(
-            counts["batches"],
-            counts["features"],
-            counts["selected"],
-            counts["above_noise"],
-            self._change(above_noise, rank),
-            stability,
-            has_ended=self._facts.has_ended,
-        )
-
     def _change(self, above_noise: Mask | None, rank: Ints) -> Change | None:
         """The last change that lasted and is still true, of those that matter.
 
@@ -250,8 +230,8 @@ class Summary:
         selected.
         """
         stays, names = self._records.stays, self._names
-        selected, settled = stays.selected, stays.settled()
-        if not settled or stays.now is None:
+        selected, settled = stays.now.features, stays.settled
+        if not settled:
             return None
         noise = np.zeros(len(names), dtype=np.bool_) if above_noise is None else above_noise
         knows_noise = bool(noise[selected].any())
@@ -266,14 +246,81 @@ class Summary:
                 return Change(after.row, [names[at] for at in came], [names[at] for at in left])
         if knows_noise:
             matter = selected[noise[selected]]
-            n_same = len({self._column(place) for place in matter.tolist()})
+            columns = self._result.columns or names
+            n_same = len({columns[place] for place in matter.tolist()})
             return Change(int(stays.since[matter].max()), n_same=n_same, carry=True)
         return Change(stays.now.row, n_same=len(selected))
 
-    def _column(self, place: int) -> str:
-        """The column that a feature is of, as far as that is known."""
-        columns = self._result.columns or self._names
-        return columns[place]
+    # --- over time -------------------------------------------------------------------------------
+
+    def _scores(self) -> Header:
+        """How well the selected features and the baselines predict."""
+        records, facts = self._records, self._facts.known
+        total: dict[str, dict[str, float | None]] = {
+            score: {who: records.total(who, score) for who in records.who}
+            for score in records.score_names
+        }
+        baselines = facts.get("baselines") or {}
+        if "scores" in facts:  # the run has ended
+            who = {SELECTED: facts["scores"]} | {of: one["scores"] for of, one in baselines.items()}
+            known = {score: None for one in who.values() for score in one}
+            total = {score: {of: one.get(score) for of, one in who.items()} for score in known}
+        rows, name = records.series.rows, records.score
+        return {
+            "rows": rows,
+            "n_rows": np.diff(rows, prepend=0).tolist(),
+            "name": name,
+            "series": {
+                who: self._extent(f"{who} {name}")
+                for who in records.who
+                if any(f"{who} {name}" in span.series for span in records.series.spans)
+            },
+            "total": {
+                score: {who: rounded(value) for who, value in of.items()}
+                for score, of in total.items()
+            },
+            "beaten": {of: one["beaten"] for of, one in baselines.items() if one.get("beaten")},
+            **({"by": facts["predictor"]} if "predictor" in facts else {}),
+        }
+
+    def _stability(self) -> dict[str, Any]:
+        """How stable the selected sets are: over the spans, with intervals at their ends."""
+        records, facts = self._records, self._facts.known
+        intervals = rounded(records.stays.intervals().T)
+        total = facts.get("stability", records.series.total("stability"))
+        now = [of[-1] for of in intervals if of]
+        return {
+            "rows": records.series.rows,
+            **self._extent("stability"),
+            "low": intervals[1],
+            "high": intervals[2],
+            "total": rounded(total) if records.n_batches else None,
+            "now": now if now and now[0] is not None else None,
+        }
+
+    def _members(self, in_order: Ints) -> Header:
+        """The selected set: the features that are in it, and those that were for longest."""
+        records = self._records
+        times, members = records.stays.times, records.members
+        now = np.isin(in_order, records.selected)
+        were = np.flatnonzero(times)
+        were = were[np.argsort(-times[were], kind="stable")]
+        places = list(dict.fromkeys([*in_order[now].tolist(), *were.tolist()]))[:_MOST_MEMBERS]
+        share, importance = members.shares(np.array(places, dtype=np.int64))
+        return {
+            "rows": [span.row for span in members.spans],
+            "first_row": 0,
+            "places": places,
+            "names": [self._names[place] for place in places],
+            "share": rounded(share, 2),
+            "importance": rounded(importance),
+        }
+
+    def _extent(self, name: str) -> Header:
+        extent = rounded(self._records.series.extent(name))
+        return dict(zip(("mean", "min", "max"), extent, strict=True))
+
+    # --- the rest --------------------------------------------------------------------------------
 
     def _alarms(self) -> list[Header]:
         told = {
@@ -298,18 +345,19 @@ class Summary:
         return {
             "shape": shape,
             "importance": rounded(features.importance),
-            "selected": self._records.stays.selected.tolist(),
+            "selected": self._records.selected.tolist(),
         }
 
     def _health(self) -> Header:
         records, seconds = self._records, self._facts.seconds
         latency = self._facts.known.get("latency") or records.latencies.as_dict()
+        took = self._extent("seconds")
         return {
             "rows_per_second": rounded(records.n_rows / seconds) if seconds > 0.0 else None,
             "latency": None
             if latency["p50"] is None
             else {name: rounded(value) for name, value in latency.items()},
-            "speed": over_time.speed(records),
+            "speed": {"rows": records.series.rows, "seconds": took["mean"], "max": took["max"]},
             "bad": self._bad.as_dict(),
             "waited": records.n_waited,
         }

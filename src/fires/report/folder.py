@@ -1,0 +1,280 @@
+"""What the folder of a run holds beside its records: facts, snapshots of features, the result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fires.core.errors import InputError
+from fires.core.files import damaged, open_saved
+from fires.core.output import frame_as_written
+from fires.core.types import Floats, Labels, Mask
+from fires.report.reading import well_formed
+from fires.report.wording import rounded
+from fires.run.locking import is_held
+from fires.run.records import STEPS, read_snapshot, snapshots
+from fires.run.saved import SavedRun
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_NUMBERS = ("rank", "importance", "uncertainty")
+_NOT_READ = ("weight", "low", "high", "share_selected", "example", "done")
+
+
+class Facts:
+    """``run.json`` as it is now, and whether somebody writes to the folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self.is_gone = folder, False
+        self.known = SavedRun(folder).facts
+        self._is_held = not self.has_ended and is_held(folder)
+        self.updated = self._last_record()
+
+    def refresh(self) -> bool:
+        """Read it again."""
+        before = self.known, self._is_held, self.updated, self.is_gone
+        # Twice: a run may end after its facts are read and before the lock is looked at.
+        for _ in range(2):
+            try:
+                self.known = SavedRun(self._folder).facts
+            except InputError:
+                self.is_gone = not (self._folder / "run.json").exists()
+                break
+            self.is_gone = False
+            self._is_held = not self.has_ended and is_held(self._folder)
+            if self._is_held or self.has_ended:
+                break
+        self.updated = self.updated if self.is_gone else self._last_record()
+        return before != (self.known, self._is_held, self.updated, self.is_gone)
+
+    def _last_record(self) -> datetime | None:
+        try:
+            written = (self._folder / STEPS).stat().st_mtime
+        except FileNotFoundError:
+            return None
+        return datetime.fromtimestamp(written, UTC).replace(microsecond=0)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options of the run."""
+        settings: dict[str, Any] = self.known["settings"]
+        return settings
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has come to an end of its own."""
+        return self.known.get("status") != "running"
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken, up to its last record; NaN if that is not known."""
+        if "seconds" in self.known:
+            return float(self.known["seconds"])
+        try:
+            started = datetime.fromisoformat(self.known["started"])
+            return math.nan if self.updated is None else (self.updated - started).total_seconds()
+        except (KeyError, TypeError, ValueError):
+            return math.nan
+
+    @property
+    def shape(self) -> list[int] | None:
+        """Height and width of the picture that the features are, if ``--shape`` says so."""
+        height, times, width = str(self.settings.get("shape") or "").partition("x")
+        with damaged(self._folder / "run.json"):
+            return [int(height), int(width)] if times else None
+
+    def as_dict(self, n_batches: int, score_names: Collection[str]) -> dict[str, Any]:
+        """What the page tells of the run itself."""
+        known, settings = self.known, self.settings
+        classes, model = known.get("classes"), settings.get("model")
+        kind = None
+        if classes is not None or score_names:
+            kind = "numbers" if classes is None and "r2" in score_names else "classes"
+        return {
+            "id": known.get("id"),
+            "status": self._status(n_batches),
+            "reason": known.get("ended_early"),
+            "started": known.get("started"),
+            "updated": None if self.updated is None else self.updated.isoformat(),
+            "seconds": rounded(self.seconds),
+            "target": settings.get("target") or (known.get("target") or [None])[0],
+            "kind": kind,
+            "classes": None if classes is None else list(map(str, classes)),
+            "model": known.get("model") or (None if model == "auto" else model),
+            "sources": list(settings.get("file") or ()),
+            "fires": known.get("fires"),
+            "versions": known.get("versions") or {},
+            "settings": settings,
+        }
+
+    def _status(self, n_batches: int) -> str:
+        if self.is_gone:
+            return "gone"
+        if self.has_ended:
+            return str(self.known.get("status"))
+        if not self._is_held:
+            return "killed"
+        return "running" if n_batches else "waiting"
+
+
+# --- snapshots -----------------------------------------------------------------------------------
+
+
+class Snapshot:
+    """All features after a batch, or the first by rank."""
+
+    def __init__(self, path: Path) -> None:
+        facts, arrays = read_snapshot(path)
+        if len(shapes := {array.shape for array in arrays.values()}) > 1 or len(*shapes) != 1:
+            raise ValueError("its arrays are of several lengths")
+        self.path, self.index, self.rows = path, int(facts["index"]), int(facts["rows"])
+        self.n_classes = int(facts.get("classes", 0))
+        self.places = arrays["features"].astype(np.int32)
+        self.importance = arrays["importance"].astype(np.float32)
+        self.uncertainty = arrays["uncertainty"].astype(np.float32)
+        self.has_moments = {"mean", "deviation"} <= arrays.keys()
+        if "rank" in arrays:
+            self.rank = arrays["rank"].astype(np.int32)
+        else:  # of an earlier version
+            self.rank = np.empty(len(self.importance), dtype=np.int32)
+            order = np.argsort(-np.abs(self.importance), kind="stable")
+            self.rank[order] = np.arange(1, len(order) + 1)
+
+    @cached_property
+    def moments(self) -> Floats:
+        """Mean and standard deviation of the last rows of each feature, read when asked for."""
+        _, arrays = read_snapshot(self.path)
+        return np.array([arrays["mean"], arrays["deviation"]], dtype=np.float64)
+
+
+class Snapshots:
+    """The snapshots of a run; each is read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[int, Snapshot] = {}
+
+    def refresh(self) -> bool:
+        """Read those that are new, and forget those that are not there any more."""
+        present = dict(snapshots(self._folder))
+        changed = present.keys() != self._read.keys()
+        self._read = {index: one for index, one in self._read.items() if index in present}
+        for index, path in present.items():
+            if index not in self._read:
+                try:
+                    with damaged(path):
+                        self._read[index] = Snapshot(path)
+                except FileNotFoundError:  # the run has just removed it
+                    continue
+        return changed
+
+    def until(self, n_batches: int, n_features: int) -> list[Snapshot]:
+        """Those of the first batches, in order: a snapshot may be there before its record is."""
+        found = [self._read[index] for index in sorted(self._read) if index < n_batches]
+        for shot in found:
+            if len(shot.places) and not 0 <= shot.places.min() <= shot.places.max() < n_features:
+                raise InputError(f"{shot.path} is damaged: there are {n_features:,} features")
+        return found
+
+
+# --- the result ----------------------------------------------------------------------------------
+
+
+@dataclass
+class Result:
+    """What a run says about its features and columns when it has ended, as far as it is there."""
+
+    n_features: int | None = None
+    n_selected: int | None = None
+    n_above_noise: int | None = None
+    numbers: dict[str, Floats] = field(default_factory=dict)
+    above_noise: Mask | None = None
+    classes: Labels | None = None
+    kinds: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, float] = field(default_factory=dict)
+    columns: Sequence[str] = ()
+    groups: dict[str, list[int]] = field(default_factory=dict)
+
+
+def read_result(folder: Path, names: Sequence[str]) -> Result:
+    """Read ``features.csv`` and ``columns.csv``."""
+    result = Result(columns=names)
+    columns, features = folder / "columns.csv", folder / "features.csv"
+    if columns.exists():
+        with damaged(columns):
+            table = _table(columns)
+            used = table.filter(table["kind"] != "left out")
+            titles = [well_formed(title) for title in used["name"]]
+            result.kinds = dict(zip(titles, used["kind"], strict=True))
+            shares = used["missing"].cast(float, strict=False)
+            result.missing = dict(zip(titles, shares, strict=True))
+            if len(titles) < len(names):
+                _add_groups(result, names, titles)
+    if features.exists():
+        with damaged(features):
+            _add_features(result, _table(features, _NUMBERS))
+    return result
+
+
+def _add_features(result: Result, table: pl.DataFrame) -> None:
+    import polars as pl
+
+    result.n_features = len(table)
+    result.n_selected = int((table["selected"] == "True").sum())
+    columns = pl.DataFrame({"feature": result.columns}, schema={"feature": pl.String})
+    rows = columns.join(table, on="feature", how="left", maintain_order="left")
+    if len(rows) != len(columns):  # names are not told apart: no run writes that
+        return
+    if (table["above_noise"] != "").any():
+        result.n_above_noise = int((table["above_noise"] == "True").sum())
+        result.above_noise = (rows["above_noise"] == "True").fill_null(False).to_numpy()
+    if "class" in table.columns:
+        result.classes = rows["class"].to_numpy()
+    if not rows["selected"].has_nulls():  # or these are other features
+        result.numbers = {name: rows[name].to_numpy(writable=True) for name in _NUMBERS}
+        together = [place for places in result.groups.values() for place in places]
+        for name in ("importance", "uncertainty"):
+            result.numbers[name][together] = np.nan
+        # Features of a column have its weight, and ties go to the lower index. Those that were
+        # forgotten have no rank.
+        rank = result.numbers["rank"]
+        order = np.argsort(rank, kind="stable")[: len(rank) - np.count_nonzero(np.isnan(rank))]
+        rank[order] = np.arange(1.0, len(order) + 1.0)
+
+
+def _add_groups(result: Result, names: Sequence[str], columns: Sequence[str]) -> None:
+    """Find the column of each feature: those of a column follow each other, with its name first."""
+    found: list[str] = []
+    left = list(columns[::-1])
+    for name in names:
+        if left and (name == left[-1] or name.startswith(f"{left[-1]} (")):
+            found.append(left.pop())
+        elif found and name.startswith(f"{found[-1]} ("):
+            found.append(found[-1])
+        else:
+            return  # other columns than these
+    result.columns = found
+    groups: dict[str, list[int]] = {}
+    for place, column in enumerate(found):
+        groups.setdefault(column, []).append(place)
+    result.groups = {column: of for column, of in groups.items() if len(of) > 1}
+
+
+def _table(path: Path, numbers: Sequence[str] = ()) -> pl.DataFrame:
+    """A CSV file: all text, but for the columns of numbers."""
+    import polars as pl
+
+    with open_saved(path) as file:
+        data = file.read()
+    kept = [title for title in pl.read_csv(data, n_rows=0).columns if title not in _NOT_READ]
+    types = {title: pl.Float64 if title in numbers else pl.String for title in kept}
+    table = pl.read_csv(data, columns=kept, schema_overrides=types)
+    return frame_as_written(table.with_columns(pl.col(pl.String).fill_null("")))
