@@ -20,19 +20,20 @@ from tests import naive
 from benchmarks.timing import Ratio, Row, show, shown, take_turns
 from fires import AROW, EFS, FTRL, OFS, SCW, OFSPartial, PEtrun
 from fires.core.randomness import generator
-from fires.kernels import ftrl, read_only, second_order, sequential, winnow
+from fires.kernels import online, second_order, sequential
+from fires.kernels.online import as_rows
 from fires.kernels.second_order import ALL
 
 N_ROWS, N_FEATURES, K, ASKED = 100, 500, 10, 20
 JUDGED = ("OFS", "EFS", "AROW")
 LOOPS = {
-    OFS: (sequential, "ofs_rows"),
-    PEtrun: (sequential, "ofs_rows"),
-    OFSPartial: (sequential, "partial_rows"),
-    EFS: (winnow, "winnow_rows"),
-    AROW: (second_order, "second_order_rows"),
-    SCW: (second_order, "second_order_rows"),
-    FTRL: (ftrl, "ftrl_rows"),
+    OFS: (sequential, "ofs"),
+    PEtrun: (sequential, "ofs"),
+    OFSPartial: (sequential, "ofs_partial"),
+    EFS: (online, "winnow"),
+    AROW: (second_order, "second_order"),
+    SCW: (second_order, "second_order"),
+    FTRL: (online, "ftrl"),
 }
 N_ARRAYS, N_BATCHES, ROUNDS, CALLS = 4, 16, 40, 4
 
@@ -146,7 +147,7 @@ def methods() -> dict[str, tuple[Callable[[], Any], Callable[[], Plain]]]:
             lambda: Pair(
                 naive.ftrl_plain,
                 (np.zeros(n + 1), np.zeros(n + 1)),
-                lambda pair: ftrl.coefficients_plain(*pair, 1.0, steps)[:-1],
+                lambda pair: online.coefficients_plain(*pair, 1.0, steps)[:-1],
                 True,
                 steps,
             ),
@@ -198,7 +199,7 @@ def measure(name: str, make: Callable[[], Any], make_plain: Callable[[], Plain])
 
 def loop_alone(selector: Any, signed: list[Batch]) -> Callable[[int], object]:
     """The compiled loop as the selector calls it: on rows and signs, as the plain one is called."""
-    ready = [(read_only(X)[0], signs) for X, signs in signed]
+    ready = [(as_rows(X), signs) for X, signs in signed]
     module, name = LOOPS[type(selector)]
     kernel, calls = getattr(module, name), []
 
@@ -208,7 +209,7 @@ def loop_alone(selector: Any, signed: list[Batch]) -> Callable[[int], object]:
 
     setattr(module, name, recorded)
     try:
-        selector._run((ready[0][0],), ready[0][1])
+        selector._run(*ready[0])
     finally:
         setattr(module, name, kernel)
     rest = calls[0][2:]  # what was learnt, which the loop goes on with in place, and settings

@@ -24,7 +24,7 @@ from fires import FIRES, Sharded
 from fires.core.batch import CheckedBatch
 from fires.core.sharding import Shards, ShardTarget, Sums, Task
 from fires.models.base import Rates
-from fires.models.sharded import rounds
+from fires.models.sharded_bayes import step_rounds
 from fires.run.sharded_scoring import ShardedTest
 from fires.selectors.sharded import partial_fit_sharded
 
@@ -52,7 +52,7 @@ def sums(n_rows: int, n_features: int, model: str, n_shards: int, density: float
     things: dict[str, Callable[[int], object]] = {
         "one process": lambda i: learner.step(whole, y, RATES),
         "shards": lambda i: shards.evaluate(
-            next(rounds(learner, target, RATES, sparse=density < 1.0))
+            next(step_rounds(learner, target, RATES, sparse=density < 1.0))
         ),
     }
     one, many = take_turns(things, ROUNDS).values()

@@ -15,13 +15,19 @@ from fires.core.belief import Floats
 from fires.kernels import Matrix, second_order
 from fires.kernels.contingency import Codes
 from fires.kernels.correlation import partial_correlation
-from fires.kernels.ftrl import coefficients_plain
-from fires.kernels.least_squares import LIMIT, PACE, RATE
+from fires.kernels.online import (
+    GREATEST,
+    LEAST,
+    LIMIT,
+    PACE,
+    RATE,
+    Four,
+    Ints,
+    coefficients_plain,
+)
 from fires.kernels.permutation import _losses
 from fires.kernels.second_order import AROW, CONFIDENT, SCW_1, Rule
 from fires.kernels.select import Indices
-from fires.kernels.sequential import Four, Ints
-from fires.kernels.winnow import GREATEST, LEAST
 from fires.rivals.arriving.independence import FisherZ, _sets, fisher_z
 
 

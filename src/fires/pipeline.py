@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence, Sized
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -35,14 +35,14 @@ from fires.core.types import (
 from fires.core.version import __version__
 from fires.kernels.select import keep_columns
 from fires.models.scale import SCALES, Scaler
-from fires.predictors import LinearRegressor, Perceptron, Predictor, as_predictor
+from fires.predictors import Predictor, as_predictor
+from fires.predictors.built_in import Linear
 from fires.predictors.scikit_learn import SklearnPredictor
 from fires.predictors.slots import Slots, usual_slots
 from fires.predictors.state import predictor_from_state, predictor_state
 from fires.selectors.base import OnlineSelector
-from fires.selectors.changing import ChangingColumns
-from fires.selectors.input_validator import InputValidator
 from fires.selectors.open_columns import OpenColumns
+from fires.selectors.selector import InputValidator
 
 if TYPE_CHECKING:
     from fires.columns import Columns
@@ -50,10 +50,8 @@ if TYPE_CHECKING:
     from fires.selectors.fires import FIRES
 
 
-_COLUMNS = ("n_features_in_", "feature_names_in_", "_named_apart_", "columns_")
+_COLUMNS = ("n_features_in_", "_column_names_", "_named_apart_", "_encoder_")
 _FACTS: Declared = {"n_missing": Value(int, low=0)}
-
-_T = TypeVar("_T")
 
 
 class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
@@ -309,15 +307,15 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         elif self.has_learnt:
             raw = self._admit(X, y, classes, sample_weight, learn=True)
             scaler, found = self._scaler_, {}
-            names = getattr(self, "feature_names_in_", None)
+            names = self._column_names_
         else:
             raw, found = self._admit_first(X, y, classes, sample_weight)
             scaler = Scaler(self.preprocess, found["n_features_in_"])
-            names = found.get("feature_names_in_")
+            names = found.get("_column_names_")
         if columns is not None and raw.vocabulary is not None:
             raw.vocabulary.encoder = columns
         elif columns is not None:
-            found = found | {"columns_": columns}
+            found = found | {"_encoder_": columns}
             raw.columns = columns
         weight, sums = effective_weights(raw.weight, raw.n_rows, self._weight_sums_)
         w = ones(raw.n_rows) if weight is None else weight
@@ -343,7 +341,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         columns = getattr(selector, "columns", None)
         if not (isinstance(columns, str) and columns == "open"):  # quickly, with every batch
             return None
-        return selector._open_vocabulary() if isinstance(selector, ChangingColumns) else None
+        return selector._open_vocabulary() if isinstance(selector, OnlineSelector) else None
 
     @property
     def open_names(self) -> list[str] | None:
@@ -397,33 +395,19 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         finally:
             self.__dict__ = known
 
-    @property
-    def feature_names_in_(self) -> npt.NDArray[np.object_]:
-        """The names of the columns, in the order learnt from."""
-        names: npt.NDArray[np.object_] | None = self.__dict__.get("feature_names_in_")
-        if names is None and self._open_vocabulary() is not None:
-            names = self.selector.feature_names_in_
-        return _known(names, "feature_names_in_")
-
-    @feature_names_in_.setter
-    def feature_names_in_(self, names: Sequence[str] | npt.NDArray[np.object_]) -> None:
-        self.__dict__["feature_names_in_"] = names
-
     def _known_names(self) -> npt.NDArray[np.object_] | None:
-        return self.__dict__.get("feature_names_in_")
+        if self._open_vocabulary() is not None:
+            return getattr(self.selector, "feature_names_in_", None)
+        return self._column_names_
 
     @property
     def columns_(self) -> Columns:
         """What text, categories and dates were encoded with."""
-        columns: Columns | None = self.__dict__.get("columns_")
         vocabulary = self._open_vocabulary()
-        if columns is None and vocabulary is not None:
-            columns = vocabulary.encoder
-        return _known(columns, "columns_")
-
-    @columns_.setter
-    def columns_(self, columns: Columns) -> None:
-        self.__dict__["columns_"] = columns
+        encoder = self._encoder_ if vocabulary is None else vocabulary.encoder
+        if encoder is None:
+            raise AttributeError("columns_ is there only where columns were encoded.")
+        return encoder
 
     def name_features(self, names: Sequence[str] | npt.NDArray[np.object_]) -> Self:
         """Name the columns of a stream of plain arrays, for the selector too.
@@ -450,13 +434,13 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         """Know the columns that a selector has learnt from before."""
         is_open = self._open_vocabulary() is not None
         names = None if is_open else getattr(self.selector, "feature_names_in_", None)
-        if names is not None and not hasattr(self, "feature_names_in_"):
-            self.feature_names_in_ = names
+        if names is not None and self._column_names_ is None:
+            self._column_names_ = names
             self._named_apart_ = getattr(self.selector, "_named_apart_", False)
         if hasattr(self.selector, "n_features_in_"):
             self.n_features_in_ = self.selector.n_features_in_
         if hasattr(self.selector, "columns_"):
-            self.columns_ = self.selector.columns_
+            self._encoder_ = self.selector.columns_
 
     def sync(self) -> Self:
         """Know what the selector has learnt without this pipeline, as it does on a cluster.
@@ -838,7 +822,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             "preprocess": self.preprocess,
             "n_missing": self.n_missing_,
             "feature_names": None if names is None else names.tolist(),
-            "named_apart": getattr(self, "_named_apart_", False),
+            "named_apart": self._named_apart_,
             "columns": self._columns_state(),
             "predictor": None,
             "slots": None if self._slots_ is None else self._slots_.as_json(),
@@ -886,9 +870,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         if header.get("slots") is not None:
             slots = Slots.from_json(header["slots"])
             wanted = len(slots)
-        width = getattr(predictor, "coef_", np.zeros((1, wanted))).shape[-1]
-        ours = isinstance(predictor, Perceptron | LinearRegressor)
-        if ours and width != wanted:
+        width = predictor.width if isinstance(predictor, Linear) else None
+        if width not in (None, wanted):
             raise StateError(f"a predictor of {width} features for {wanted} features")
         inner = predictor.inner if isinstance(predictor, Predictor) else predictor
         n_slots = None if slots is None else len(slots)
@@ -906,7 +889,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         if (names := header["feature_names"]) is not None and pipeline._open_vocabulary() is None:
             known = getattr(selector, "feature_names_in_", None)
             if known is not None and known.tolist() == names:  # and they have been looked at
-                pipeline.feature_names_in_ = known
+                pipeline._column_names_ = known
             else:
                 pipeline._restore_names(np.array(names, dtype=object))
         pipeline._restore_columns(header["columns"])
@@ -918,13 +901,6 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 def _settings_of(attributes: dict[str, Any]) -> dict[str, Any]:
     """What is left of an estimator that has forgotten everything."""
     return {name: value for name, value in attributes.items() if not name.endswith("_")}
-
-
-def _known(value: _T | None, name: str) -> _T:
-    """A value that is there; without one, the attribute is not."""
-    if value is None:
-        raise AttributeError(f"'OnlinePipeline' object has no attribute {name!r}")
-    return value
 
 
 def _takes_batches(part: Any, base: type) -> bool:

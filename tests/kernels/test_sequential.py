@@ -12,7 +12,8 @@ from scipy.optimize import minimize
 from tests import naive
 from tests.naive import top_k_plain
 
-from fires.kernels import ftrl, second_order, sequential, winnow
+from fires.kernels import online, second_order, sequential
+from fires.kernels.online import Csr, Dense
 
 # The rows of the worked examples of the specification.
 X = np.array([[1, 0.5, 0, 0.2], [0.3, 1, 0.8, 0], [0, 0.4, 1, 0.6], [0.9, 0, 0.1, 1]])
@@ -38,16 +39,14 @@ def problem(seed, n_rows, n_features, whole):
     return rows, rng.choice([-1.0, 1.0], size=n_rows), rng
 
 
-def run(kernels, kind, rows, *arguments):
+def run(loop, kind, rows, *arguments):
     """Call the loop for arrays or for CSR; the CSR has explicit zeros and unsorted columns."""
-    module, name = kernels
     if kind == "rows":
-        return getattr(module, f"{name}_rows")(np.ascontiguousarray(rows), *arguments)
+        return loop(Dense(np.ascontiguousarray(rows)), *arguments)
     coded = sp.csr_array(np.where(rows == 0.0, 7.25, rows)[:, ::-1])
     data = np.where(coded.data == 7.25, 0.0, coded.data)
     columns = rows.shape[1] - 1 - coded.indices.astype(np.int64)
-    starts = coded.indptr.astype(np.int64)
-    return getattr(module, f"{name}_csr")(data, columns, starts, *arguments)
+    return loop(Csr(data, columns, coded.indptr.astype(np.int64)), *arguments)
 
 
 def listed(w, k, n_features):
@@ -100,7 +99,7 @@ def test_ofs_equals_its_definition(kind, settings, seed, n_rows, n_features, k, 
         settings = (0.25, *settings[1:])  # exact, so that rounding does not decide between ties
     w = np.zeros(n_features)
     place, n = listed(w, k, n_features)
-    n = run((sequential, "ofs"), kind, rows, y, w, place, n, k, settings)
+    n = run(sequential.ofs, kind, rows, y, w, place, n, k, settings)
     expected = naive.ofs_plain(rows, y, np.zeros(n_features), k, settings)
     assert_allclose(w, expected, rtol=1e-9, atol=1e-12)
     assert n <= k
@@ -114,7 +113,7 @@ def test_ofs_follows_a_list_that_has_become_too_long(kind):
     w = np.array([1.0, -2.0, 3.0, 0.5])
     expected = naive.ofs_plain(X, Y, w, 2, MATLAB)
     place, n = listed(w, 2, 4)
-    run((sequential, "ofs"), kind, X, Y, w, place, n, 2, MATLAB)
+    run(sequential.ofs, kind, X, Y, w, place, n, 2, MATLAB)
     assert_allclose(w, expected, rtol=1e-12)
     assert np.count_nonzero(w) == 2
 
@@ -140,7 +139,7 @@ def test_partial_information_follows_the_worked_example(kind, threshold):
         w = np.zeros(4)
         place, n = listed(w, 2, 4)
         rows, y, draws = X[:n_rows], Y[:n_rows], DRAWS[:n_rows]
-        run((sequential, "partial"), kind, rows, y, draws, w, place, n, 2, settings)
+        run(sequential.ofs_partial, kind, rows, y, draws, w, place, n, 2, settings)
         assert_allclose(w, expected, **DIGITS)
         plain = naive.partial_plain(rows, y, draws, np.zeros(4), 2, settings)
         assert_allclose(plain, expected, **DIGITS)
@@ -154,7 +153,7 @@ def test_partial_equals_its_definition(kind, settings, seed, n_rows, n_features,
     k = min(k, n_features)
     draws, w = rng.random((n_rows, 1 + k)), np.zeros(n_features)
     place, n = listed(w, k, n_features)
-    n = run((sequential, "partial"), kind, rows, y, draws, w, place, n, k, settings)
+    n = run(sequential.ofs_partial, kind, rows, y, draws, w, place, n, k, settings)
     near = rows * (1.0 + 1e-13 * rng.random(rows.shape))
     expected, other = (
         naive.partial_plain(some, y, draws, np.zeros(n_features), k, settings)
@@ -200,7 +199,7 @@ def test_winnow_equals_its_definition(kind, settings, seed, n_rows, n_features, 
     expected = naive.winnow_plain(rows, y, u, v, settings)
     bias = np.array([u[-1], v[-1]])
     u, v = u[:-1].copy(), v[:-1].copy()
-    run((winnow, "winnow"), kind, rows, y, u, v, bias, settings)
+    run(online.winnow, kind, rows, y, u, v, bias, settings)
     for got, both in zip((u, v), expected, strict=True):
         assert_allclose(got, both[:-1], rtol=1e-10)
     assert_allclose(bias, [expected[0][-1], expected[1][-1]], rtol=1e-10)
@@ -233,7 +232,7 @@ def test_second_order_equals_its_definition(kind, inverse, kept, rule, seed, n_f
     settings = (k, kept, rule, inverse)
     expected = naive.second_order_plain(rows, y, mu, var, *settings)
     place, n = listed(mu, k, n_features)
-    n = run((second_order, "second_order"), kind, rows, y, mu, var, place, n, *settings)
+    n = run(second_order.second_order, kind, rows, y, mu, var, place, n, *settings)
     assert_allclose(mu, expected[0], rtol=1e-8, atol=1e-10)
     assert_allclose(var, expected[1], rtol=1e-8)
     if kept != second_order.ALL:
@@ -273,7 +272,7 @@ def test_second_order_follows_the_worked_example(kind, rule, inverse, means, var
     mu, var, y = MU.copy(), SIGMA**2, np.array([-1.0])
     settings = (4, second_order.ALL, rule, inverse)
     plain = naive.second_order_plain(GENERIC, y, mu, var, *settings)
-    run((second_order, "second_order"), kind, GENERIC, y, mu, var, *listed(mu * 0, 4, 4), *settings)
+    run(second_order.second_order, kind, GENERIC, y, mu, var, *listed(mu * 0, 4, 4), *settings)
     for got in ((mu, var), plain):
         assert_allclose(got[0], means, **DIGITS)
         assert_allclose(got[1], variances, **DIGITS)
@@ -326,9 +325,8 @@ def test_a_variance_stays_positive_and_never_grows(rule, seed, size):
     mu, var = np.zeros(5), np.ones(5)
     for row, sign in zip(rows, y, strict=True):
         before = var.copy()
-        second_order.second_order_rows(
-            row[None, :], np.array([sign]), mu, var, *listed(mu * 0, 5, 5), 5, 0, rule, False
-        )
+        given = (np.array([sign]), mu, var, *listed(mu * 0, 5, 5), 5, 0, rule, False)
+        second_order.second_order(Dense(row[None, :]), *given)
         assert (var > 0.0).all()
         assert (var <= before).all()
         assert np.isfinite(mu).all()
@@ -347,7 +345,7 @@ def test_ftrl_equals_its_definition(kind, intercept, settings, seed, n_rows, n_f
     expected = naive.ftrl_plain(rows, y, z, root, intercept, settings)
     bias = np.array([z[-1], root[-1]])
     z, root = z[:-1].copy(), root[:-1].copy()
-    assert run((ftrl, "ftrl"), kind, rows, y, z, root, bias, intercept, settings) == 0
+    assert run(online.ftrl, kind, rows, y, z, root, bias, intercept, settings) == 0
     assert_allclose(z, expected[0][:-1], rtol=1e-9, atol=1e-12)
     assert_allclose(root, expected[1][:-1], rtol=1e-9, atol=1e-12)
     assert_allclose(bias, [expected[0][-1], expected[1][-1]], rtol=1e-9, atol=1e-12)
@@ -359,13 +357,13 @@ def test_ftrl_equals_its_definition(kind, intercept, settings, seed, n_rows, n_f
 @kinds
 def test_a_score_that_is_not_finite_ends_the_pass(kind):
     huge, y, w = np.full((1, 2), 1e150), np.ones(1), np.full(2, 1e200)
-    assert run((sequential, "ofs"), kind, huge, y, w, *listed(w, 2, 2), 2, MATLAB) == -1
+    assert run(sequential.ofs, kind, huge, y, w, *listed(w, 2, 2), 2, MATLAB) == -1
     draws, w = np.ones((1, 3)), np.full(2, 1e200)
     settings = (0.2, 0.2, 10.0, 0.0)
-    assert run((sequential, "partial"), kind, huge, y, draws, w, *listed(w, 2, 2), 2, settings) < 0
+    assert run(sequential.ofs_partial, kind, huge, y, draws, w, *listed(w, 2, 2), 2, settings) < 0
     mu, var = np.full(2, 1e200), np.ones(2)
     rest = (*listed(mu * 0, 2, 2), 2, second_order.ALL, RULES["AROW"], False)
-    assert run((second_order, "second_order"), kind, huge, y, mu, var, *rest) == -1
+    assert run(second_order.second_order, kind, huge, y, mu, var, *rest) == -1
     z, root, bias = np.full(2, -1e200), np.zeros(2), np.zeros(2)
     rest = (bias, True, (0.1, 1.0, 1.0, 0.0))
-    assert run((ftrl, "ftrl"), kind, huge, y, z, root, *rest) == -1
+    assert run(online.ftrl, kind, huge, y, z, root, *rest) == -1

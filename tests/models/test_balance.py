@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fires.core.errors import StateError
-from fires.models.balance import ClassBalance
+from fires.models.target import ClassBalance
 
 
 def counted(y, n_classes, weight=None):

@@ -9,9 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fires.core.belief import Belief, stable_weights
 from fires.models import NeuralNet, SoftTree, TorchModel
-from fires.models.draws import draw_noise, marginal_slopes
-from fires.models.likelihoods import aggregated
-from fires.models.parameters import INPUTS
+from fires.models.draws import INPUTS, aggregated, draw_noise, marginal_slopes
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

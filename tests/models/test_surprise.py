@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fires.models.surprise import surprise_of_classes, surprise_of_numbers
+from fires.models.target import surprise_of_classes, surprise_of_numbers
 
 
 def test_a_model_that_says_what_is_true_is_not_surprised_on_average():

@@ -18,7 +18,7 @@ from fires import FIRES
 from fires.core.errors import MissingExtra, StateError
 from fires.core.state import read_state, write_state
 from fires.evaluation import prequential
-from fires.kernels.perceptron import perceptron_pass
+from fires.kernels.online import as_rows, perceptron_pass
 from fires.predictors import (
     Perceptron,
     RiverPredictor,
@@ -86,7 +86,7 @@ def test_the_compiled_pass_is_its_plain_definition(data, n_rows, n_features, n_c
     weights = data.draw(arrays(np.float64, (n_classes, n_features), elements=values))
     bias = data.draw(arrays(np.float64, n_classes, elements=values))
     expected = perceptron_pass_plain(X, y, weights, bias)
-    perceptron_pass(X, y, weights, bias)
+    perceptron_pass(as_rows(X), y, weights, bias)
     np.testing.assert_array_equal(weights, expected[0])
     np.testing.assert_array_equal(bias, expected[1])
 

@@ -9,7 +9,7 @@ from tests.naive import least_squares_pass_plain
 
 import fires
 from fires import FIRES, OnlinePipeline
-from fires.kernels.least_squares import least_squares_pass
+from fires.kernels.online import as_rows, least_squares_pass
 from fires.predictors import LinearRegressor, as_predictor
 
 
@@ -37,7 +37,7 @@ def test_the_compiled_pass_is_its_definition(seed, spread):
     weights, own = rng.normal(size=4), np.array([0.3, spread])
     expected = weights.copy(), own.copy()
     least_squares_pass_plain(X, y, *expected)
-    least_squares_pass(X, y, weights, own)
+    least_squares_pass(as_rows(X), y, weights, own)
     np.testing.assert_allclose(weights, expected[0], rtol=1e-10)
     np.testing.assert_allclose(own, expected[1], rtol=1e-10)
 

@@ -89,7 +89,7 @@ def plain_scores(selector, X, columns):
 def mixed(learner, X):
     """Sparse rows, scaled one after the other: none of them can be a batch that has moved."""
     rows = [copy.deepcopy(learner.mixed).rows(X[[place]], np.ones(1))[0] for place in range(90)]
-    return np.concatenate([row.some(np.arange(6)) for row in rows])
+    return np.concatenate([row.take(np.arange(6)) for row in rows])
 
 
 def plain_predictions(selector, X, columns):

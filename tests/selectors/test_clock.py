@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from fires import FIRES
-from fires.kernels.information import repeats_level, some_repeat_level
+from fires.kernels.assimilate import repeats_level, some_repeat_level
 
 N_ROWS, K = 20_000, 5
 WEAK = np.linspace(0.02, 0.08, 12)

@@ -17,8 +17,8 @@ from fires.metrics import StabilityWindow
 from fires.models import Linear, NeuralNet
 from fires.models.covariance import CovarianceBlock
 from fires.predictors import Perceptron
-from fires.selectors.confident import Distances, ReviewSchedule, best_of_the_rest, choose
 from fires.selectors.sharded import Sharded
+from fires.selectors.significance import Distances, ReviewSchedule, best_of_the_rest, choose
 
 NOBODY = np.empty(0, dtype=np.intp)
 

@@ -5,7 +5,7 @@ import pytest
 
 import fires
 from fires import FIRES
-from fires.selectors.groups import Groups
+from fires.selectors.significance import Groups
 
 GROUPS = ["a", "a", "a", "b", "c", "c", "d"]
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fires.core.declared import collect, restore
-from fires.selectors.membership import Membership
+from fires.selectors.rule import Membership
 
 PRIOR = 0.1
 

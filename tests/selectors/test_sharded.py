@@ -116,7 +116,9 @@ def test_a_detector_is_told_the_same():
         one.partial_fit(X, X[:, 0] > 0)
         learn(many, X, X[:, 0] > 0)
     assert detector.told == []  # each has its own
-    np.testing.assert_allclose(many._detector_.told, one._detector_.told, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        many._monitor_.detector.told, one._monitor_.detector.told, rtol=1e-10, atol=1e-10
+    )
     assert len(many.alarms_) == 3
     assert_same(one, many)
 

@@ -225,7 +225,7 @@ def test_it_goes_on_bit_for_bit_after_loading(n_features, tmp_path):
         assert_array_equal(selector.get_support(), again.get_support())
         assert again.twins_ == selector.twins_
     for name in Twins.learnt:
-        assert_array_equal(getattr(selector._twins_, name), getattr(again._twins_, name))
+        assert_array_equal(getattr(selector._rule_.twins, name), getattr(again._rule_.twins, name))
 
 
 def test_groups_of_several_are_no_twins_but_single_features_are():
@@ -273,7 +273,7 @@ def test_with_open_columns_the_copy_that_is_there_is_selected():
 def test_what_rests_stands_for_nobody_as_long_as_others_can():
     X, y = _classes()
     selector = learnt(X, y)
-    twins, learner = selector._twins_, selector._learner_
+    twins, learner = selector._rule_.twins, selector._learner_
     resting = np.zeros(X.shape[1], dtype=bool)
     resting[0] = True
     twins.look_again()

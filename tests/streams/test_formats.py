@@ -679,7 +679,7 @@ def test_several_files_are_one_table_whatever_their_kinds_and_order_of_columns(t
     assert [file for *_, file in places] == [0] * 100 + [1] * 80 + [2] * 120
     assert [n_bytes for n_bytes, *_ in places] == sorted(n_bytes for n_bytes, *_ in places)
     assert places[-1][0] == opened.n_bytes
-    assert opened.differences == [
+    assert opened.notes == [
         f'{paths[2]} lacks the column "size": missing there',
         f'column "extra" only in {paths[2]}: not used',
     ]
@@ -738,7 +738,7 @@ def test_nested_values_in_one_of_several_files_are_left_out_whatever_the_order_o
 def test_files_that_differ_in_the_same_way_share_a_line(tmp_path):
     first = saved(tmp_path, b"a,b,y\n1,2,3\n", "0.csv")
     later = [saved(tmp_path, b"a,y,c,d\n1,2,3,4\n", f"{i}.csv") for i in (1, 2, 3)]
-    assert open_table([first, *later]).differences == [
+    assert open_table([first, *later]).notes == [
         f'{later[0]} and 2 more files lack the column "b": missing there',
         f'columns "c", "d" only in {later[0]} and 2 more files: not used',
     ]

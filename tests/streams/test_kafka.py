@@ -13,7 +13,7 @@ from tests.streams.brokers import SECONDS, Live, ids, wait_until
 from fires.checks import check_stream
 from fires.core.errors import InputError, StateError
 from fires.streams import kafka as kafka_module
-from fires.streams.kafka import from_kafka, kafka_sink
+from fires.streams.kafka import KafkaSink, from_kafka
 
 
 def events(n, first=0):
@@ -69,7 +69,7 @@ def test_messages_are_rows_in_order(kafka):
 
 
 def test_a_bookmark_after_any_batch_gives_the_rest_to_the_bit(kafka, monkeypatch):
-    monkeypatch.setattr("fires.streams.messages.FIRST", 130)
+    monkeypatch.setattr("fires.streams.kafka.FIRST", 130)
     monkeypatch.setattr("fires.streams.messages.MOST", 130)
     kafka.create("events")
     kafka.write("events", with_faults(events(900)))
@@ -97,7 +97,7 @@ def test_a_bookmark_after_any_batch_gives_the_rest_to_the_bit(kafka, monkeypatch
 
 
 def test_every_row_of_several_partitions_comes_once_over_many_restarts(kafka, monkeypatch):
-    monkeypatch.setattr("fires.streams.messages.FIRST", 90)
+    monkeypatch.setattr("fires.streams.kafka.FIRST", 90)
     monkeypatch.setattr("fires.streams.messages.MOST", 90)
     rng = np.random.default_rng(0)
     kafka.create("events", 3)
@@ -379,7 +379,7 @@ def test_with_a_group_others_can_see_how_far_we_are(kafka, properties, monkeypat
 
 def test_records_are_written_under_their_id(kafka):
     kafka.create("answers")
-    sink = kafka_sink(kafka.uri("answers"))
+    sink = KafkaSink(kafka.uri("answers"))
     for i in range(120):
         sink.write({"id": f"run/{i}", "size": i, "label": i % 2})
     sink.flush()
@@ -392,11 +392,11 @@ def test_records_that_no_broker_takes_are_an_error(kafka, monkeypatch):
     monkeypatch.setattr(kafka_module, "FLUSH", 0.5)
     monkeypatch.setattr(kafka_module, "START", 0.5)
     kafka.create("answers")
-    sink = kafka_sink(kafka.uri("answers"))
+    sink = KafkaSink(kafka.uri("answers"))
     kafka.down()
     sink.write({"id": 1})
     with pytest.raises(InputError, match="records could not be written") as caught:
         sink.flush()
     assert "\n" not in str(caught.value)
     with pytest.raises(InputError, match="no broker answers"):
-        kafka_sink(kafka.uri("answers"))
+        KafkaSink(kafka.uri("answers"))

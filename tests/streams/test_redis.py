@@ -13,7 +13,7 @@ from fires.checks import check_stream
 from fires.core.errors import InputError, StateError
 from fires.streams import redis as redis_module
 from fires.streams.base import Position
-from fires.streams.redis import from_redis, redis_sink
+from fires.streams.redis import RedisSink, from_redis
 
 
 def flat(n, first=0):
@@ -64,7 +64,7 @@ def test_entries_are_rows_in_order(redis_server, form):
 
 @pytest.mark.parametrize("form", [iter, as_json], ids=["fields", "JSON"])
 def test_a_bookmark_after_any_batch_gives_the_rest_to_the_bit(redis_server, monkeypatch, form):
-    monkeypatch.setattr("fires.streams.messages.FIRST", 130)
+    monkeypatch.setattr("fires.streams.redis.FIRST", 130)
     monkeypatch.setattr("fires.streams.messages.MOST", 130)
     redis_server.write("events", with_faults(form(flat(900))))
     stream = from_redis(redis_server.uri("events"), "label", until_end=True)
@@ -92,9 +92,9 @@ def test_a_bookmark_after_any_batch_gives_the_rest_to_the_bit(redis_server, monk
 
 @pytest.mark.parametrize("form", [iter, as_json], ids=["fields", "JSON"])
 def test_fields_that_come_and_go(redis_server, monkeypatch, form):
-    monkeypatch.setattr("fires.streams.messages.FIRST", 130)
+    monkeypatch.setattr("fires.streams.redis.FIRST", 130)
     monkeypatch.setattr("fires.streams.messages.MOST", 130)
-    monkeypatch.setattr("fires.streams.messages.SAMPLE_ROWS", 100)
+    monkeypatch.setattr("fires.streams.json_table.SAMPLE_ROWS", 100)
     later = [{"late": str(i / 8), "x": str(i), "label": str(i % 2)} for i in range(300)]
     redis_server.write("events", form([*flat(400), *later]))
     how = {"until_end": True, "columns": "open"}
@@ -208,7 +208,7 @@ def refusal(server, bookmark):
 
 @pytest.fixture
 def small_portions(monkeypatch):
-    monkeypatch.setattr("fires.streams.messages.FIRST", 50)
+    monkeypatch.setattr("fires.streams.redis.FIRST", 50)
     monkeypatch.setattr("fires.streams.messages.MOST", 50)
 
 
@@ -347,7 +347,7 @@ def test_a_password_comes_from_the_environment(tmp_path, monkeypatch):
 
 
 def test_records_are_written_with_their_id(redis_server):
-    sink = redis_sink(redis_server.uri("answers"))
+    sink = RedisSink(redis_server.uri("answers"))
     for i in range(120):
         sink.write({"id": f"run/{i}", "size": i, "label": i % 2})
     redis_server.stop()
@@ -362,7 +362,7 @@ def test_records_are_written_with_their_id(redis_server):
 def test_records_that_no_server_takes_are_an_error(redis_server, monkeypatch):
     monkeypatch.setattr(redis_module, "FLUSH", 0.3)
     redis_server.client.set("text", 1)
-    sink = redis_sink(redis_server.uri("text"))
+    sink = RedisSink(redis_server.uri("text"))
     sink.write({"id": 1})
     with pytest.raises(InputError, match="wrong kind of value"):
         sink.flush()

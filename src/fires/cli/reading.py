@@ -20,12 +20,12 @@ from fires.core.errors import InputError, Question
 
 if TYPE_CHECKING:
     from fires.columns.schema import Kind
+    from fires.streams.registry import Scheme
     from fires.streams.rows import RowReader
-    from fires.streams.table_stream import Rejected, TableStream
+    from fires.streams.table import Rejected
+    from fires.streams.table_stream import TableStream
 
 
-_BROKERS = ("kafka", "redis", "rediss")
-_QUERIES = ("duckdb", "sqlite")
 _PATIENCE = 3.0
 """Seconds after which a user is told what is waited for."""
 
@@ -88,16 +88,23 @@ class Reading:
         }
         if column_options.get("columns") == "fixed":
             del column_options["columns"]  # as nearly always
-        elif "columns" in column_options and _scheme(self.files[0]) in _QUERIES:
+        elif "columns" in column_options and self._is_query:
             raise InputError("--columns open is for files and messages: a query has its columns")
         with self._named_in_questions(), self._saying_that_it_waits():
             return self._source()(target, **column_options)
+
+    @property
+    def _is_query(self) -> bool:
+        scheme = _scheme(self.files[0])
+        return scheme is not None and not scheme.is_broker
 
     @contextmanager
     def _saying_that_it_waits(self) -> Iterator[None]:
         """Tell the user, if a source without an end has too few rows to begin with."""
         params = click.get_current_context().params
-        if params.get("quiet") or not (self.follow or _scheme(self.files[0]) in _BROKERS):
+        scheme = _scheme(self.files[0])
+        waits = self.follow or (scheme is not None and scheme.is_broker)
+        if params.get("quiet") or not waits:
             yield
             return
         line = f"waiting for the first 100 rows of {self.name}, which tell what its columns hold"
@@ -112,24 +119,18 @@ class Reading:
     def _source(self) -> Callable[..., TableStream]:
         """What makes a stream of the source that the user has named."""
         first, scheme = self.files[0], _scheme(self.files[0])
-        if self.position is not None and scheme not in _QUERIES:
+        if self.position is not None and not self._is_query:
             raise InputError("--position is for queries", hint="give duckdb:FILE?select ...")
         if self.follow and scheme:
             raise InputError("--follow is for files: a topic or a stream is read as it grows")
-        if self.until_end and scheme not in _BROKERS:
+        if self.until_end and not (scheme and scheme.is_broker):
             raise InputError("--until-end is for topics and streams of Redis")
-        if scheme == "kafka":
-            from fires.streams.kafka import from_kafka
-
-            return partial(from_kafka, first, until_end=self.until_end)
-        if scheme in _BROKERS:
-            from fires.streams.redis import from_redis
-
-            return partial(from_redis, first, until_end=self.until_end)
         if scheme:
-            from fires.streams.sql import from_sql
+            from fires.streams.registry import opener_of
 
-            return partial(from_sql, first, position=self.position)
+            if scheme.is_broker:
+                return partial(opener_of(scheme), first, until_end=self.until_end)
+            return partial(opener_of(scheme), first, position=self.position)
         from fires.streams.files import from_file
 
         if self.follow:
@@ -208,12 +209,13 @@ class Reading:
         return getattr(table, "column_names", ())  # svmlight has none
 
 
-def _scheme(given: str) -> str:
-    """What a name begins with if it names no file: kafka, redis, rediss, duckdb or sqlite."""
-    scheme, _, rest = given.partition(":")
-    is_address = scheme in _BROKERS and rest.startswith("//")
-    is_query = scheme in _QUERIES and "?" in rest
-    return scheme if is_address or is_query else ""
+def _scheme(name: str) -> Scheme | None:
+    """What a name stands for if it names no file."""
+    if ":" not in name:
+        return None
+    from fires.streams.registry import scheme_of
+
+    return scheme_of(name)
 
 
 def _matching(given: str) -> list[str]:

@@ -229,7 +229,7 @@ def command(
         from fires.run.folder import RunFolder
         from fires.run.saved import known_before
         from fires.selectors.fires import FIRES
-        from fires.streams.addresses import refuse_secrets
+        from fires.streams.registry import refuse_secrets
 
         importlib.import_module("polars")
     for address in (*reading.files, emit or ""):  # before anything is written down

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fires.core.types import Json, Label
     from fires.run.folder import RunFolder
     from fires.run.totals import RunTotals
-    from fires.streams.table_stream import Rejected
+    from fires.streams.table import Rejected
 
 
 def say_lost(folder: RunFolder | None) -> None:

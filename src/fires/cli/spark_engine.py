@@ -94,7 +94,7 @@ def select_on_spark(file: tuple[str, ...], master: str, resume: Path | None, giv
 
 
 def _print(chosen: list[Header], run: SparkRun, facts: Header) -> None:
-    from fires.streams.table_stream import Rejected
+    from fires.streams.table import Rejected
 
     assert run.run is not None
     left_out = Rejected(run.n_left_out, (), "row")

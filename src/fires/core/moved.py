@@ -10,6 +10,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 MOVED: dict[str, str] = {
+    "fires.models.balance": "fires.models.target",
     "fires.evaluation.recording": "fires.run.records",
     "fires.evaluation.run_names": "fires.core.named",
 }

@@ -20,7 +20,7 @@ from fires.core.settings import check_count
 from fires.core.types import Floats
 from fires.kernels import scan
 from fires.selectors.base import OnlineSelector
-from fires.selectors.changing import ChangingColumns
+from fires.selectors.fires import FIRES
 
 if TYPE_CHECKING:
     from river import base
@@ -109,7 +109,7 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
     @property
     def _is_open(self) -> bool:
         """Whether keys may come and go."""
-        return isinstance(self.selector, ChangingColumns) and self.selector.columns == "open"
+        return isinstance(self.selector, FIRES) and self.selector.columns == "open"
 
     @property
     def _supervised(self) -> bool:
@@ -117,8 +117,6 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, OnlineSelector | int]]:
-        from fires.selectors import FIRES
-
         yield {"selector": FIRES(3), "batch_size": 10}
 
     def clone(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
-from fires.kernels.sequential import Ints
+from fires.kernels.online import Ints
 
 Codes: TypeAlias = npt.NDArray[np.int16]
 

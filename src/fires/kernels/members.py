@@ -1,4 +1,4 @@
-"""The step of the selection rule in one pass: see :mod:`fires.selectors.membership`."""
+"""The step of the selection rule in one pass: see :mod:`fires.selectors.rule`."""
 
 from __future__ import annotations
 

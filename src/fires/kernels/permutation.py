@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
-from fires.kernels.sequential import MOST, Ints
+from fires.kernels.online import MOST, Ints
 
 
 @compiled

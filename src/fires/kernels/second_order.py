@@ -1,15 +1,19 @@
-"""AROW and SCW, row by row (see ``sequential`` for how such loops are built)."""
+"""AROW and SCW, row by row (see ``online`` for how such loops are built)."""
 
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numba.core import types
+from numba.extending import overload
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
-from fires.kernels.sequential import MOST, Flags, Ints, find_best, keep_best
+from fires.kernels.online import MOST, Ints, Rows, column, row
+from fires.kernels.sequential import Flags, find_best, keep_best
 
 AROW, SCW_1, SCW_2 = 0, 1, 2
 ALL, CONFIDENT, GREATEST = 0, 1, 2  # which means stay: all, k of least variance, k greatest
@@ -52,8 +56,8 @@ def _step(rule: Rule, margin: float, v: float) -> tuple[float, float]:
 
 
 @compiled
-def second_order_rows(
-    X: Floats,
+def second_order(
+    rows: Rows,
     y: Floats,
     mu: Floats,
     var: Floats,
@@ -64,65 +68,94 @@ def second_order_rows(
     rule: Rule,
     inverse: bool,
 ) -> int:
-    """See ``naive.second_order_plain``; ``place`` has room for every feature."""
-    size, key = np.empty(len(mu)), np.empty(len(mu))
-    for b in range(X.shape[0]):
-        x = X[b]
+    """See ``naive.second_order_plain``.
+
+    ``place`` has room for every feature; of CSR, for n or k, and the entries of a row.
+    """
+    width = len(mu) if kept != ALL else 0
+    is_listed = np.zeros(width, dtype=np.bool_)
+    for i in range(n):
+        is_listed[place[i]] = True
+    lists = Listed(place, np.empty(len(place)), np.empty(len(place))[: len(mu)], is_listed)
+    for b in range(len(y)):
+        at, x = row(rows, b)
         a = v = 0.0
-        for j in range(len(x)):
-            a += mu[j] * x[j]
-            v += var[j] * x[j] * x[j]
+        for i in range(len(x)):
+            a += mu[column(at, i)] * x[i]
+            v += var[column(at, i)] * x[i] * x[i]
         if not abs(a) + v <= MOST:
             return -1
         alpha, noise = _step(rule, y[b] * a, v)
         if alpha <= 0.0:
             continue
         if inverse:
-            _move_inverse(mu, var, x, alpha * y[b], noise)
+            _move_inverse(mu, var, at, x, alpha * y[b], noise)
         else:
-            _move(mu, var, x, alpha * y[b], noise, v)
+            _move(mu, var, at, x, alpha * y[b], noise, v)
         if kept != ALL:
-            n = _truncate(mu, var, size, place, key, n, k, kept)
+            n = _truncate(at, mu, var, lists, n, k, kept)
     return n
 
 
 @compiled
-def _move(mu: Floats, var: Floats, x: Floats, step: float, noise: float, v: float) -> None:
+def _move(
+    mu: Floats, var: Floats, at: Ints | None, x: Floats, step: float, noise: float, v: float
+) -> None:
     """Move means and variances by one row, in place.
 
     A loop of its own, without a branch and with a comparison in place of ``max``: it vectorises.
     """
     beta = 1.0 / (v + noise)
     least = noise * beta  # what rounding may not pass: a variance stays positive
-    for j in range(len(x)):
-        pull = var[j] * x[j]
+    for i in range(len(x)):
+        j = column(at, i)
+        pull = var[j] * x[i]
         mu[j] += step * pull
-        left = 1.0 - beta * (pull * x[j])
+        left = 1.0 - beta * (pull * x[i])
         var[j] *= least if left < least else left
 
 
 @compiled
-def _move_inverse(mu: Floats, var: Floats, x: Floats, step: float, noise: float) -> None:
+def _move_inverse(
+    mu: Floats, var: Floats, at: Ints | None, x: Floats, step: float, noise: float
+) -> None:
     """As :func:`_move`, with the inverse of the diagonal of the inverse."""
-    for j in range(len(x)):
-        pull = var[j] * x[j]
+    for i in range(len(x)):
+        j = column(at, i)
+        pull = var[j] * x[i]
         mu[j] += step * pull
         # np.divide, since / would test every divisor for zero, and the loop would not vectorise.
-        var[j] *= np.divide(noise, noise + pull * x[j])
+        var[j] *= np.divide(noise, noise + pull * x[i])
 
 
-@compiled
+# --- which means stay: of dense rows, all are looked through; of CSR, those that are listed -----
+
+
+class Listed(NamedTuple):
+    """The features whose means are not zero, and room to find them."""
+
+    place: Ints
+    key: Floats
+    size: Floats
+    is_listed: Flags
+
+
 def _truncate(
-    mu: Floats,
-    var: Floats,
-    size: Floats,
-    place: Ints,
-    key: Floats,
-    n: int,
-    k: int,
-    kept: int,
+    at: Ints | None, mu: Floats, var: Floats, lists: Listed, n: int, k: int, kept: int
 ) -> int:
-    """Keep k of all means. Return how many are listed."""
+    """Keep k means after a row, and list them. Return how many there are."""
+    raise NotImplementedError("compiled loops only")
+
+
+@overload(_truncate, strict=False)
+def _truncate_of(at: Any, *others: Any) -> Callable[..., int]:
+    return _best_of_all if isinstance(at, types.NoneType) else _best_of_listed
+
+
+def _best_of_all(
+    at: None, mu: Floats, var: Floats, lists: Listed, n: int, k: int, kept: int
+) -> int:
+    place, key, size = lists.place, lists.key, lists.size
     for j in range(len(mu)):
         size[j] = abs(mu[j]) if kept == GREATEST else -var[j]
     n = find_best(size, 0.0 if kept == GREATEST else -1.0, k, place, n, key)
@@ -134,79 +167,23 @@ def _truncate(
     return n
 
 
-@compiled
-def second_order_csr(
-    data: Floats,
-    indices: Ints,
-    indptr: Ints,
-    y: Floats,
-    mu: Floats,
-    var: Floats,
-    place: Ints,
-    n: int,
-    k: int,
-    kept: int,
-    rule: Rule,
-    inverse: bool,
+def _best_of_listed(
+    at: Ints, mu: Floats, var: Floats, lists: Listed, n: int, k: int, kept: int
 ) -> int:
-    """See ``naive.second_order_plain``; ``place`` has room for n or k, and the entries of a row."""
-    key = np.empty(len(place))
-    listed = np.zeros(len(mu) if kept != ALL else 0, dtype=np.bool_)
-    for i in range(n):
-        listed[place[i]] = True
-    for b in range(len(indptr) - 1):
-        a = v = 0.0
-        for i in range(indptr[b], indptr[b + 1]):
-            a += mu[indices[i]] * data[i]
-            v += var[indices[i]] * data[i] * data[i]
-        if not abs(a) + v <= MOST:
-            return -1
-        alpha, noise = _step(rule, y[b] * a, v)
-        if alpha <= 0.0:
-            continue
-        step, beta = alpha * y[b], 1.0 / (v + noise)
-        least = noise * beta  # what rounding may not pass: a variance stays positive
-        for i in range(indptr[b], indptr[b + 1]):
-            j = indices[i]
-            pull = var[j] * data[i]
-            mu[j] += step * pull
-            if inverse:
-                var[j] *= noise / (noise + pull * data[i])
+    place, key, is_listed = lists.place, lists.key, lists.is_listed
+    for j in at:  # list what the step has moved, or set its mean back to zero
+        if not is_listed[j]:
+            if mu[j] != 0.0 if kept == GREATEST else var[j] < 1.0:
+                place[n] = j
+                is_listed[j] = True
+                n += 1
             else:
-                var[j] *= max(1.0 - beta * (pull * data[i]), least)
-            if kept != ALL and not listed[j]:
-                n = _list(j, mu, var, place, listed, n, kept)
-        if n > k and kept != ALL:
-            n = _unlist(mu, var, place, listed, key, n, k, kept)
-    return n
-
-
-@compiled
-def _list(j: int, mu: Floats, var: Floats, place: Ints, listed: Flags, n: int, kept: int) -> int:
-    """List a feature that a step has moved, or set its mean back to zero."""
-    if mu[j] != 0.0 if kept == GREATEST else var[j] < 1.0:
-        place[n] = j
-        listed[j] = True
-        return n + 1
-    mu[j] = 0.0
-    return n
-
-
-@compiled
-def _unlist(
-    mu: Floats,
-    var: Floats,
-    place: Ints,
-    listed: Flags,
-    key: Floats,
-    n: int,
-    k: int,
-    kept: int,
-) -> int:
-    """Keep k of the n listed means. Return how many there are."""
+                mu[j] = 0.0
+    if n <= k:
+        return n
     for i in range(n):
         key[i] = abs(mu[place[i]]) if kept == GREATEST else -var[place[i]]
     for i in range(keep_best(place, key, n, k), n):
         mu[place[i]] = 0.0
-        listed[place[i]] = False
+        is_listed[place[i]] = False
     return k

@@ -1,33 +1,26 @@
-"""Learners that go row by row: each row moves the coefficients that the next one meets.
+"""OFS: linear learners with at most k coefficients that are not zero, row by row.
 
-Every loop exists twice: over the rows of a C-ordered array (``*_rows``) and over a CSR matrix
-(``*_csr``). Both change arrays with one entry per feature in place; ``tests/naive.py`` defines them
-in NumPy. ``y`` holds -1 and 1, and X has no missing entries. If the score of a row is not finite,
-the loop ends with the result -1, and the caller restores what was there before.
-
-If at most k coefficients may differ from zero, the first n entries of ``place`` list them, and the
-loop returns n. So a sparse row costs what its entries and k cost, however many features there are.
-Results do not depend on how rows are cut into batches, to the last bit.
-
-Here are the loops of OFS; ``winnow``, ``second_order`` and ``ftrl`` are built in the same way.
+They are built as those of ``online``. The first n entries of ``place`` list the coefficients that
+are not zero, and a loop returns n. So a sparse row costs what its entries and k cost, however many
+features there are.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from numba.core import types
+from numba.extending import overload
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
+from fires.kernels.online import MOST, Dense, Four, Ints, Rows, row
 
-Ints: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
-Four: TypeAlias = tuple[float, float, float, float]
-
-MOST = float(np.finfo(np.float64).max)
 
 
 # --- truncation ---------------------------------------------------------------------------------
@@ -112,6 +105,11 @@ def _bound(size: Floats, k: int, scratch: Floats) -> float:
 
 
 # --- OFS: the perceptron and its kin, with projection and truncation ----------------------------
+
+
+def ofs(rows: Rows, *arguments: Any) -> int:
+    """See ``naive.ofs_plain``. Of CSR, only the coefficients that are listed are looked at."""
+    return (ofs_rows if isinstance(rows, Dense) else ofs_csr)(*rows, *arguments)
 
 
 @compiled
@@ -224,8 +222,8 @@ def _project(w: Floats, place: Ints, key: Floats, n: int, k: int, radius: float)
 
 
 @compiled
-def partial_rows(
-    X: Floats,
+def ofs_partial(
+    rows: Rows,
     y: Floats,
     draws: Floats,
     w: Floats,
@@ -234,60 +232,60 @@ def partial_rows(
     k: int,
     settings: Four,
 ) -> int:
-    """See ``naive.partial_plain``; ``place`` has room for n or k, and k more."""
-    key, drawn = np.empty(len(place)), np.zeros(len(w), dtype=np.bool_)
-    seen, x = np.empty(max(n, k), dtype=np.int64), np.empty(max(n, k))
-    n = _decay(w, place, n, 1.0)
-    for b in range(X.shape[0]):
-        if n == 0 or draws[b, 0] < settings[1]:
-            m = _draw(draws[b], drawn, seen, k)
-        else:
-            m = n
-            seen[:n] = place[:n]
-        for i in range(m):
-            x[i] = X[b, seen[i]]
-            drawn[seen[i]] = False
-        n = _learn_seen(seen[:m], x[:m], y[b], w, place, key, n, k, settings)
-        if n < 0:
-            return -1
-    return n
+    """See ``naive.partial_plain``.
 
-
-@compiled
-def partial_csr(
-    data: Floats,
-    indices: Ints,
-    indptr: Ints,
-    y: Floats,
-    draws: Floats,
-    w: Floats,
-    place: Ints,
-    n: int,
-    k: int,
-    settings: Four,
-) -> int:
-    """See ``naive.partial_plain``; ``place`` has room for n or k, and the entries of a row."""
-    key, drawn = np.empty(len(place)), np.zeros(len(w), dtype=np.bool_)
+    ``place`` has room for n or k, and k more; of CSR, for n or k, and the entries of a row.
+    """
+    key, is_wanted = np.empty(len(place)), np.zeros(len(w), dtype=np.bool_)
     chosen = np.empty(k, dtype=np.int64)
     seen, x = np.empty(len(place), dtype=np.int64), np.empty(len(place))
     n = _decay(w, place, n, 1.0)
-    for b in range(len(indptr) - 1):
-        exploring = n == 0 or draws[b, 0] < settings[1]
-        if exploring:
-            _draw(draws[b], drawn, chosen, k)
-        m = 0
-        for i in range(indptr[b], indptr[b + 1]):
-            j = indices[i]
-            if drawn[j] if exploring else w[j] != 0.0:
-                seen[m], x[m] = j, data[i]
-                m += 1
-        if exploring:
-            for i in range(k):
-                drawn[chosen[i]] = False
+    for b in range(len(y)):
+        if n == 0 or draws[b, 0] < settings[1]:
+            wanted = chosen[: _draw(draws[b], is_wanted, chosen, k)]
+        else:
+            wanted = place[:n]
+            for j in wanted:
+                is_wanted[j] = True
+        at, entries = row(rows, b)
+        m = _look(at, entries, wanted, is_wanted, seen, x)
+        for j in wanted:
+            is_wanted[j] = False
         n = _learn_seen(seen[:m], x[:m], y[b], w, place, key, n, k, settings)
         if n < 0:
             return -1
     return n
+
+
+def _look(
+    at: Ints | None, entries: Floats, wanted: Ints, is_wanted: Flags, seen: Ints, x: Floats
+) -> int:
+    """Write down the wanted entries of a row, and where they are. Return how many there are."""
+    raise NotImplementedError("compiled loops only")
+
+
+@overload(_look, strict=False)
+def _look_of(at: Any, *others: Any) -> Callable[..., int]:
+    return _look_dense if isinstance(at, types.NoneType) else _look_csr
+
+
+def _look_dense(
+    at: None, entries: Floats, wanted: Ints, is_wanted: Flags, seen: Ints, x: Floats
+) -> int:
+    for i in range(len(wanted)):
+        seen[i], x[i] = wanted[i], entries[wanted[i]]
+    return len(wanted)
+
+
+def _look_csr(
+    at: Ints, entries: Floats, wanted: Ints, is_wanted: Flags, seen: Ints, x: Floats
+) -> int:
+    m = 0
+    for i in range(len(entries)):
+        if is_wanted[at[i]]:
+            seen[m], x[m] = at[i], entries[i]
+            m += 1
+    return m
 
 
 @compiled

@@ -71,7 +71,7 @@ class Learner(Protocol):
 
     scaler: Scaler
     takes_shards: ClassVar[bool] = False
-    """Whether it learns from sums over a batch that lies in shards: fires.models.sharded."""
+    """Whether it learns from sums over a batch that lies in shards."""
 
     @property
     def joint_posterior(self) -> JointPosterior | None:

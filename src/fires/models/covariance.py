@@ -24,7 +24,7 @@ import numpy as np
 
 from fires.core.declared import Array, Declared
 from fires.core.types import Floats, Ints, Mask, Places
-from fires.kernels.information import add_information, repeats_level, some_repeat_level
+from fires.kernels.assimilate import add_information, repeats_level, some_repeat_level
 
 MOST = 100
 """How many features lead, at most."""

@@ -33,8 +33,13 @@ from fires.models.families import FAMILIES
 from fires.models.linear import over_classes
 from fires.models.scale import MinMax, Scaler, Standard
 from fires.models.sparse_scale import SparseScale, Touched
-from fires.models.surprise import surprise_of_classes, surprise_of_numbers
-from fires.models.target import ClassTarget, start, target_of
+from fires.models.target import (
+    ClassTarget,
+    start,
+    surprise_of_classes,
+    surprise_of_numbers,
+    target_of,
+)
 
 # The share of itself that sigma may lose or gain in one step; usual steps change a thousandth.
 _CAPPED = (-0.5, 1.0)

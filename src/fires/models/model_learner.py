@@ -16,7 +16,7 @@ from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Labels, Matrix, Places
 from fires.models.base import BaseModel, Learner, Rates, Rng, Values
 from fires.models.scale import Scaler
-from fires.models.surprise import surprise_of_classes
+from fires.models.target import surprise_of_classes
 
 if TYPE_CHECKING:
     import torch

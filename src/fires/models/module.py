@@ -15,23 +15,27 @@ from fires.core.belief import Belief
 from fires.core.settings import check_number
 from fires.core.types import Floats, Matrix
 from fires.models.base import Values, Weights
-from fires.models.device_rows import DeviceBatch
-from fires.models.draws import DrawnBatch, first_line
-from fires.models.likelihoods import (
+from fires.models.draws import (
+    BUFFER,
+    CLASS_ORDER,
+    LOG_NOISE,
+    DeviceBatch,
+    DrawnBatch,
+    ModelParameters,
     aggregated,
+    first_line,
     levelled,
     log_likelihood_limit,
     log_normal,
     log_softmax,
 )
 from fires.models.monte_carlo import MonteCarlo
-from fires.models.parameters import BUFFER, CLASS_ORDER, LOG_NOISE, ModelParameters
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
     from torch.nn import Module
 
-    from fires.models.device_rows import Columns
+    from fires.models.draws import Columns
 
 ToFeatures = Callable[[dict[str, Floats], dict[str, Floats]], tuple[npt.ArrayLike, npt.ArrayLike]]
 _N_FEATURES = "n features"

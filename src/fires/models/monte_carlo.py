@@ -14,12 +14,13 @@ of the paper). All draws go through the model in one pass.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -30,23 +31,32 @@ from fires.core.optional import require
 from fires.core.settings import check_choice, check_count, check_number
 from fires.core.types import Floats, Matrix
 from fires.models.base import Rng, Values, Weights
-from fires.models.device_rows import AT_ONCE, DenseRows, DeviceBatch, DeviceRows, SparseRows
 from fires.models.draws import (
+    AGGREGATES,
+    AT_ONCE,
+    INPUTS,
+    LOG_NOISE,
+    DenseDeviceRows,
+    DeviceBatch,
+    DeviceRows,
     DrawnBatch,
     MarginalSlopes,
+    ModelParameters,
+    SparseDeviceRows,
+    aggregated,
     draw_noise,
     drawn_batch,
+    log_likelihood_limit,
     log_mean,
     marginal_slopes,
 )
-from fires.models.likelihoods import AGGREGATES
-from fires.models.parameters import INPUTS, LOG_NOISE, ModelParameters
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor, dtype
 
-    from fires.models.device_rows import Columns
+    from fires.models.draws import Columns
 
+_SIGMA = 0.1  # at the start of the scaled form of the paper's models
 _CHOICES = {
     "aggregate": AGGREGATES,
     "task": ("auto", "classes", "numbers"),
@@ -201,9 +211,9 @@ class MonteCarlo(ABC):
 
         rows: DeviceRows
         if sp.issparse(X):
-            rows = SparseRows(sp.csr_array(X), kind, self.device)
+            rows = SparseDeviceRows(sp.csr_array(X), kind, self.device)
         else:
-            rows = DenseRows(tensor(np.asarray(X), kind))
+            rows = DenseDeviceRows(tensor(np.asarray(X), kind))
         codes = np.asarray(y).dtype.kind in "biu"
         weight = np.ones(len(y)) if weight is None else weight
         target = tensor(y, torch.int64 if codes else kind)
@@ -253,3 +263,70 @@ class MonteCarlo(ABC):
         check_choice("balance", self.balance, (True, False))
         if self.device == "cuda" and not torch.cuda.is_available():
             raise ValueError("device='cuda', but torch sees no GPU on this machine.")
+
+
+class PaperModel(MonteCarlo):
+    """A model of the paper, as published or in a scaled form that learns well at any width."""
+
+    form: str
+
+    @classmethod
+    def as_published(cls, **changes: Any) -> Self:
+        """The paper's model: mu = 0, sigma = 1, the selector's own rates, its aggregation.
+
+        Every row counts the same, whatever its class.
+
+        Examples
+        --------
+        >>> from fires.models import NeuralNet
+        >>> NeuralNet.as_published().aggregate
+        'paper'
+        """
+        paper: dict[str, Any] = {
+            "form": "paper",
+            "rate": 1.0,
+            "aggregate": "paper",
+            "balance": False,
+        }
+        return cls(**(paper | changes))
+
+    def fresh_weights(
+        self, shape: tuple[int, ...], spread: float, generator: Generator
+    ) -> tuple[Tensor, Tensor]:
+        """The belief of new weights."""
+        torch, place = self.torch(), self.place
+        if self.form == "paper":
+            return torch.zeros(shape, **place), torch.ones(shape, **place)
+        mu = torch.randn(shape, generator=generator, **place) * spread
+        return mu, torch.full(shape, _SIGMA, **place)
+
+    def per_feature(self, parameters: ModelParameters, columns: Columns) -> tuple[Tensor, Tensor]:
+        """From the input weights of each feature, as ``aggregate`` says.
+
+        See :class:`fires.models.monte_carlo.MonteCarlo`.
+        """
+        mu, sigma = parameters.mu[INPUTS][columns], parameters.sigma[INPUTS][columns]
+        return aggregated(mu, sigma, self.aggregate)
+
+    def input_weights(self, parameters: ModelParameters) -> Tensor:
+        """See :class:`fires.models.monte_carlo.MonteCarlo`."""
+        return parameters.mu[INPUTS]
+
+    def greatest_log_likelihood(self, point: Mapping[str, Tensor]) -> float:
+        """That of a row predicted without error; infinite in the published form.
+
+        Steps of the published form have no cap. See :class:`fires.models.monte_carlo.MonteCarlo`.
+        """
+        return math.inf if self.form == "paper" else log_likelihood_limit(point)
+
+    def check(self) -> None:
+        """Raise an error if a setting makes no sense."""
+        super().check()
+        check_choice("form", self.form, ("scaled", "paper"))
+
+
+def copy_outputs(new: Tensor, old: Tensor, sources: list[int | None]) -> None:
+    """Write old outputs into new ones, in place; both have one row per output."""
+    for output, source in enumerate(sources):
+        if source is not None:
+            new[output] = old[source]

@@ -16,20 +16,23 @@ from fires.core.belief import Belief
 from fires.core.errors import Diverged, StateError
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Labels, Matrix, Places
-from fires.models.balance import ClassBalance
 from fires.models.base import Rates, Values
-from fires.models.draws import MarginalSlopes
-from fires.models.likelihoods import log_likelihood_limit
+from fires.models.draws import (
+    BUFFER,
+    CLASS_ORDER,
+    INPUTS,
+    MarginalSlopes,
+    ModelParameters,
+    log_likelihood_limit,
+)
 from fires.models.model_learner import ModelLearner, check_saved
 from fires.models.monte_carlo import MonteCarlo
-from fires.models.parameters import BUFFER, CLASS_ORDER, INPUTS, ModelParameters
-from fires.models.surprise import surprise_of_classes, surprise_of_numbers
-from fires.models.target import NumberTarget
+from fires.models.target import ClassBalance, NumberTarget, surprise_of_classes, surprise_of_numbers
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from fires.models.device_rows import Columns
+    from fires.models.draws import Columns
 
 # Point parameters are few and each has a large effect: their rate and their steps are bounded.
 _POINT_RATE = 300.0

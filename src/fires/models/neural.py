@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 
 from fires.core.belief import Belief
 from fires.core.settings import is_count
-from fires.models.draws import DrawnBatch
-from fires.models.likelihoods import log_likelihood_of
-from fires.models.paper_model import PaperModel, copy_outputs
-from fires.models.parameters import INPUTS, ModelParameters
+from fires.models.draws import INPUTS, DrawnBatch, ModelParameters, log_likelihood_of
+from fires.models.monte_carlo import PaperModel, copy_outputs
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -52,7 +50,7 @@ class NeuralNet(PaperModel):
         the last one half of them.
     balance : bool, default=True
         Let every class count as much as the others, however rare it is: see
-        :class:`fires.models.balance.ClassBalance`. The paper lets every row count the same.
+        :class:`fires.models.target.ClassBalance`. The paper lets every row count the same.
     task : {"auto", "classes", "numbers"}, default="auto"
         What the target is. ``"auto"`` means numbers if the first batch holds fractions.
     device : {"cpu", "cuda"}, default="cpu"

@@ -56,7 +56,7 @@ def rounds(
     *,
     sparse: bool = False,
 ) -> Rounds:
-    """The step on one batch: see :mod:`fires.models.sharded`."""
+    """The step on one batch: see :func:`fires.models.sharded_bayes.step_rounds`."""
     sparse = sparse or learner.in_sparse_terms
     if sparse and watch is not None:
         raise ValueError("With the gradient update, alarms need dense rows; use update='bayes'.")

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING
 
 from fires.core.belief import Belief
 from fires.core.settings import check_choice, check_number, is_count
-from fires.models.draws import DrawnBatch
-from fires.models.likelihoods import levelled, log_likelihood_of, log_normal
-from fires.models.paper_model import PaperModel, copy_outputs
-from fires.models.parameters import INPUTS, LOG_NOISE, ModelParameters
+from fires.models.draws import (
+    INPUTS,
+    LOG_NOISE,
+    DrawnBatch,
+    ModelParameters,
+    levelled,
+    log_likelihood_of,
+    log_normal,
+)
+from fires.models.monte_carlo import PaperModel, copy_outputs
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor

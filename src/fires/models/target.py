@@ -303,3 +303,130 @@ def start(width: float, level: Floats, v: Floats) -> tuple[Floats, Floats]:
     """
     root = np.sqrt(1.0 + width * v)
     return level * root, level * (0.5 * width / root)
+
+
+# --- for nets and trees, and for alarms -------------------------------------------------------
+
+# The most that a row of a rare class counts. The level takes over what is left of its rarity.
+_MAX_COUNT = 100.0
+_MIN_SHARE = 1e-6  # the least share, for classes that have not been met
+_BALANCE = {"class_weight": Array("K", low=0.0)}
+
+
+class ClassBalance:
+    r"""Makes every class count as much as the others, however rare it is.
+
+    Let :math:`\pi_k` be the share of class k in the batches before (in the first batch: its own).
+    A row of class k counts
+
+    .. math::
+        w_k = \min\left(\frac{1}{K \pi_k},\ 100\right)
+
+    times, where K is the number of classes met so far. Without any features, the best prediction
+    would then be that class k has a share proportional to :math:`\pi_k w_k`. So the outputs of a
+    model are added to the **level** :math:`\log \pi_k w_k`, and outputs of 0 predict just that:
+    the features need not explain how rare a class is. Where no class is rarer than 1 in 100 K, all
+    levels are equal. A class that has not been met yet has :math:`w_k = 1`.
+
+    Examples
+    --------
+    >>> balance = ClassBalance(2)
+    >>> y = np.array([0, 0, 0, 0, 0, 0, 0, 1])
+    >>> balance.shares(y, np.ones(8))
+    array([0.875, 0.125])
+    >>> balance.look(y, np.ones(8))[0]
+    array([0.57142857, 4.        ])
+    """
+
+    def __init__(self, n_classes: int) -> None:
+        self.class_weight = np.zeros(n_classes)
+
+    def shares(self, y: Values, weight: Floats) -> Floats:
+        """The share of every class in the batches before."""
+        seen = self._seen(y, weight)
+        shares: Floats = np.maximum(seen / seen.sum(), _MIN_SHARE)
+        return shares
+
+    def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats]:
+        """How much a row of each class counts, and the levels that outputs are added to."""
+        shares, met = self.shares(y, weight), self._seen(y, weight) > 0.0
+        even = np.minimum(1.0 / (met.sum() * shares), _MAX_COUNT)
+        counts = np.where(met, even, 1.0)
+        return counts, np.log(shares * counts)
+
+    def count(self, y: Values, weight: Floats) -> None:
+        """Learn from a batch."""
+        self.class_weight = self.class_weight + self._per_class(y, weight)
+
+    def forget(self, keep: float) -> None:
+        """Let the batches so far count less."""
+        self.class_weight = keep * self.class_weight
+
+    def with_classes(self, sources: list[int | None]) -> ClassBalance:
+        """A copy for other classes."""
+        other = copy.copy(self)
+        old = self.class_weight
+        other.class_weight = np.array([0.0 if s is None else old[s] for s in sources])
+        return other
+
+    def state(self) -> Arrays:
+        """Everything needed to go on, as arrays."""
+        return collect(self, _BALANCE)[1]
+
+    def restore(self, arrays: Arrays) -> None:
+        """Go on from :meth:`state`; StateError if the arrays do not fit."""
+        restore(self, _BALANCE, {}, arrays, {"K": self._n})
+
+    @property
+    def _n(self) -> int:
+        return len(self.class_weight)
+
+    def _seen(self, y: Values, weight: Floats) -> Floats:
+        return self.class_weight if self.class_weight.any() else self._per_class(y, weight)
+
+    def _per_class(self, y: Values, weight: Floats) -> Floats:
+        return np.bincount(y, weight, minlength=self._n).astype(np.float64)
+
+
+_MIN_PROBABILITY = 1e-6  # so that one row cannot weigh more than all others
+_MAX_SQUARE = 16.0  # squared errors count as at most so many variances, for the same reason
+
+
+def surprise_of_classes(probabilities: Floats, y: Values, weight: Floats) -> tuple[float, float]:
+    r"""The log loss of a batch minus its expectation, and the variance of that.
+
+    If a row has class k with probability :math:`p_k`, as the model says, its log loss has the
+    expectation :math:`-\sum_k p_k \log p_k` and the variance
+    :math:`\sum_k p_k (\log p_k)^2 - (\sum_k p_k \log p_k)^2`.
+
+    Examples
+    --------
+    >>> even = np.full((2, 1), 0.5)
+    >>> surprise_of_classes(even, np.array([1]), np.ones(1))
+    (0.0, 0.0)
+    >>> sure = np.array([[0.9], [0.1]])
+    >>> [round(surprise_of_classes(sure, np.array([y]), np.ones(1))[0], 3) for y in (0, 1)]
+    [-0.22, 1.978]
+    """
+    p = np.clip(probabilities, _MIN_PROBABILITY, 1.0)
+    p = p / p.sum(axis=0)
+    log_p = np.log(p)
+    expected = (p * log_p).sum(axis=0)
+    variance = (p * (log_p - expected) ** 2).sum(axis=0)
+    surprise = expected - log_p[y, np.arange(len(y))]
+    return float(weight @ surprise), float(weight**2 @ variance)
+
+
+def surprise_of_numbers(squares: Floats, weight: Floats) -> tuple[float, float]:
+    r"""The same for numbers whose distribution is normal.
+
+    With the error e and the variance V, the surprise of a row is
+    :math:`\tfrac12 (e^2 / V - 1)`, and its variance is 1/2.
+
+    Examples
+    --------
+    >>> surprise_of_numbers(np.array([1.0, 3.0]), np.ones(2))
+    (1.0, 1.0)
+    """
+    surprise = 0.5 * (np.clip(squares, 0.0, _MAX_SQUARE) - 1.0)
+    return float(weight @ surprise), 0.5 * float(weight @ weight)

@@ -4,13 +4,10 @@ All have ``partial_fit(X, y, classes=None, sample_weight=None)`` and ``predict(X
 ``predict_proba(X)``. :func:`as_predictor` wraps estimators of scikit-learn and models of River.
 """
 
-from fires.predictors.adapting import as_predictor
 from fires.predictors.base import Predictor
-from fires.predictors.constant import Majority, Mean
-from fires.predictors.perceptron import Perceptron
-from fires.predictors.regressor import LinearRegressor
+from fires.predictors.built_in import LinearRegressor, Majority, Mean, Perceptron
 from fires.predictors.river import RiverPredictor, boosting, hoeffding_tree
-from fires.predictors.scikit_learn import SklearnPredictor
+from fires.predictors.scikit_learn import SklearnPredictor, as_predictor
 
 __all__ = [
     "LinearRegressor",

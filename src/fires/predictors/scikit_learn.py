@@ -1,4 +1,4 @@
-"""Estimators of scikit-learn as predictors."""
+"""Estimators of scikit-learn, and other objects, as predictors."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Floats, Matrix
 from fires.core.validation import repeated
 from fires.predictors.base import Predictor
+from fires.predictors.river import RiverPredictor
 
 
 class SklearnPredictor(Predictor):
@@ -132,3 +133,20 @@ class SklearnPredictor(Predictor):
 def has_state(model: Any) -> bool:
     """Whether an object has ``state`` and ``restore`` of its own."""
     return all(callable(getattr(model, name, None)) for name in ("state", "restore"))
+
+
+def as_predictor(model: Any) -> Any:
+    """Make a predictor of an object; a predictor is returned as it is."""
+    if hasattr(model, "learn_one") and not isinstance(model, type):
+        return RiverPredictor(model)
+    if not (hasattr(model, "partial_fit") and hasattr(model, "predict")) or isinstance(model, type):
+        raise TypeError(
+            "A predictor is a classifier of River, or an object with partial_fit and predict; "
+            f"this is {model!r}."
+        )
+    takes = inspect.signature(model.partial_fit).parameters
+    # Estimators of scikit-learn take both too, but must know all classes beforehand: they are
+    # wrapped below.
+    if {"classes", "sample_weight"} <= set(takes) and not hasattr(model, "get_params"):
+        return model
+    return SklearnPredictor(model)

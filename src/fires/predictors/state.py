@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import NotPassedAgain
 from fires.core.state import Arrays, State
-from fires.predictors.constant import Majority, Mean
-from fires.predictors.perceptron import Perceptron
-from fires.predictors.regressor import LinearRegressor
+from fires.predictors.built_in import LinearRegressor, Majority, Mean, Perceptron
 from fires.predictors.river import RiverPredictor
 from fires.predictors.scikit_learn import SklearnPredictor, has_state
 

@@ -17,8 +17,7 @@ from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, check_count, check_number, is_count, plain
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Floats, Header, Labels, Places, Seed
-from fires.models.likelihoods import log_likelihood_of
-from fires.models.parameters import LOG_NOISE
+from fires.models.draws import LOG_NOISE, log_likelihood_of
 from fires.models.target import NumberTarget
 from fires.rivals.arrays import as_dense, filled
 from fires.rivals.base import TargetSelector, settings, weights_or_ones

@@ -20,6 +20,7 @@ from fires.evaluation.records import Step, number_or_none
 from fires.run.features import column_names, feature_rows
 from fires.run.lines import AppendedFile
 from fires.run.totals import RunTotals
+from fires.streams.registry import open_sink as open_address
 
 if TYPE_CHECKING:
     from fires.selectors.fires import FIRES
@@ -150,21 +151,9 @@ def open_sink(where: str) -> Sink:
     """
     if where == "-":
         return StandardOutput()
-    scheme, found, _ = where.partition("://")
-    if not found:
+    if "://" not in where:
         return FileSink(Path(where))
-    if scheme in ("redis", "rediss"):
-        from fires.streams.redis import redis_sink
-
-        return redis_sink(where)
-    if scheme == "kafka":
-        from fires.streams.kafka import kafka_sink
-
-        return kafka_sink(where)
-    raise InputError(
-        f"nothing can be written to {scheme}://",
-        hint="give a file, - for standard output, redis://... or kafka://...",
-    )
+    return open_address(where)
 
 
 class StandardOutput:

@@ -15,7 +15,7 @@ from fires.core.output import csv_text
 from fires.core.types import Floats, Header, Json, Labels, Mask, Places
 from fires.models.linear import Linear
 from fires.run.totals import Change, RunTotals
-from fires.selectors.why import above_noise
+from fires.selectors.significance import above_noise
 
 if TYPE_CHECKING:
     from fires.selectors.fires import FIRES

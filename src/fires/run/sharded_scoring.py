@@ -34,8 +34,8 @@ from fires.core.validation import as_numbers
 from fires.evaluation.scoring import usual_baselines
 from fires.kernels import read_only
 from fires.kernels.assimilate import NOISE, NOISE_ROWS
+from fires.kernels.linear import score_rows
 from fires.kernels.moments import CLIP
-from fires.kernels.row_scores import score_rows
 from fires.metrics.numbers import NumberMoments
 from fires.metrics.prediction import Scores
 from fires.models.bayes_learner import BayesLearner
@@ -337,7 +337,7 @@ def _dense_scale(learner: LinearLearner | BayesLearner) -> _DenseScale:
 
 
 class _DenseScale(NamedTuple):
-    """See :func:`fires.kernels.row_scores.score_rows`."""
+    """See :func:`fires.kernels.linear.score_rows`."""
 
     name: str | None
     origin: Floats

@@ -35,6 +35,7 @@ from fires.core.types import (
 )
 from fires.kernels import top_k
 from fires.kernels.select import keep_columns
+from fires.selectors.open_columns import masked_frame, warn_absent
 from fires.selectors.selector import Selector
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
 
     n_features_to_select: int | float | str
     n_samples_seen_: int
+    _checked_: tuple[Any, ...] | None = None  # the settings that were checked last
+    _seen_: dict[Hashable, Any]  # what was computed since the last batch
 
     # --- what a subclass writes -------------------------------------------------------------
 
@@ -115,7 +118,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         -------
         self
         """
-        if self._teaches(X, sample_weight):
+        if sample_weight is None or self._teaches(X, sample_weight):
             self.all_or_nothing(self._take_batch, X, y, classes, sample_weight)
         return self
 
@@ -184,8 +187,8 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         >>> AROW(1).partial_fit(X, y).restart_features([0]).importances_.round(2)
         array([0. , 0.4])
         """
-        if "n_samples_seen_" in self.__dict__:
-            names, owner = getattr(self, "feature_names_in_", None), type(self).__name__
+        if self._is_fitted:
+            names, owner = self._known_names(), type(self).__name__
             found = validation.as_columns(columns, self.n_features_in_, names, owner)
             if len(found):
                 self.all_or_nothing(self._restart_features, found)
@@ -202,12 +205,12 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         """A batch that was checked elsewhere, whose columns are known from here on."""
         if self._supervised and batch.y is None:
             validation.as_target(None, 0, type(self).__name__)
-        if "n_features_in_" not in self.__dict__:
+        if "n_features_in_" not in vars(self):
             self.n_features_in_ = batch.X.shape[1]
-        if batch.names is not None and not hasattr(self, "feature_names_in_"):
-            self.feature_names_in_, self._named_apart_ = batch.names, True
+        if batch.names is not None and self._known_names() is None:
+            self._column_names_, self._named_apart_ = batch.names, True
         if batch.columns is not None:
-            self.columns_ = batch.columns
+            self._encoder_ = batch.columns
         return batch
 
     def _take_batch(self, *given: Any) -> None:
@@ -253,27 +256,34 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         return self._admit(X, target, classes, sample_weight, learn=True)
 
     def _take(self, batch: CheckedBatch) -> None:
-        """Learn from a batch that has passed the gate."""
-        self._resolve_k()
+        """Learn from a batch that was checked."""
+        if batch.vocabulary is not None:
+            self.n_features_in_ = batch.vocabulary.n_known
         self._check_settings()
         self._learn(batch)
-        self.n_samples_seen_ = getattr(self, "n_samples_seen_", 0) + batch.n_rows
-        self.n_missing_ = getattr(self, "n_missing_", 0) + batch.n_missing - batch.n_absent
-        self._seen_: dict[Hashable, Any] = {}
+        self._count(batch.X.shape[0], batch.n_missing - batch.n_absent)
+
+    def _count(self, n_rows: int, n_missing: int) -> None:
+        """Count rows that were learnt from; what was computed before is computed again."""
+        known = vars(self)
+        self.n_samples_seen_ = known.get("n_samples_seen_", 0) + n_rows
+        self.n_missing_ = known.get("n_missing_", 0) + n_missing
+        self._seen_ = {}
 
     def _check_settings(self) -> None:
+        """Check the settings, if one of them has changed."""
         settings = _settings_of(type(self))(self)
-        checked = getattr(self, "_checked_", None)
-        if checked is None or any(map(is_not, settings, checked)):
+        if self._checked_ is None or any(map(is_not, settings, self._checked_)):
             check_choice("missing", self.missing, ("ignore", "error"), "'ignore' or 'error'")
             self._check_parameters()
+            self._resolve_k()
             self._checked_ = settings
 
     def _take_labels(self, batch: CheckedBatch) -> tuple[Codes, Labels | None]:
         """Codes of the labels, and the classes before this batch; ``classes_`` grows."""
         before = self._label_index_
         self._label_index_, codes = batch.labels(before)
-        return codes, before.labels if len(before) else None
+        return codes, before.labels if len(before.labels) else None
 
     def _take_whole_labels(self, batch: CheckedBatch) -> tuple[Codes, Labels | None]:
         """As :meth:`_take_labels`, but fractions are refused: they look like a numeric target.
@@ -324,7 +334,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
 
     def _computed(self, name: Hashable, compute: Callable[[], _Array]) -> _Array:
         """The result of ``compute`` as a read-only array, computed once per batch."""
-        if "_seen_" not in self.__dict__:
+        if not self._is_fitted:
             self._check_fitted()
         key = name, self._weighting()
         value: _Array | None = self._seen_.get(key)
@@ -340,8 +350,13 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         selected: Places = self._computed(("selected", k), lambda: top_k(self.weights_, k))
         return selected
 
+    @property
+    def _n_candidates(self) -> int:
+        """How many features, or groups of them, there are to select from."""
+        return self.n_features_in_
+
     def _resolve_k(self) -> int:
-        k, n = self.n_features_to_select, self.n_features_in_
+        k, n = self.n_features_to_select, self._n_candidates
         if type(k) is int and k >= 1:  # the usual case, fast
             return min(k, n)
         wanted = how_many(k, n)
@@ -385,18 +400,26 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         array, CSR matrix or frame (n_samples, n_features)
             A frame comes back as a frame, a sparse matrix as CSR.
         """
+        self._check_fitted()
+        is_open, known = self._open_vocabulary() is not None, self._known_names()
+        in_pandas = validation.is_frame(X, "pandas")
+        if is_open and (in_pandas or validation.is_frame(X, "polars")):
+            selected = self.get_feature_names_out()
+            warn_absent(X, selected, stacklevel=3)
+            return masked_frame(X, set(selected))
         matrix = self._checked(X)
         masked: Any = keep_columns(matrix, self._selected())
         masked = masked.copy() if masked is matrix else masked
         frame: Any = X
-        names: Sequence[str] = getattr(self, "feature_names_in_", getattr(X, "columns", ()))
-        if validation.is_frame(X, "pandas"):
+        if in_pandas:
+            names = frame.columns if known is None else known
             if sp.issparse(masked):
                 return type(frame).sparse.from_spmatrix(masked, index=frame.index, columns=names)
             return type(frame)(masked, index=frame.index, columns=names)
         if validation.is_frame(X, "polars"):
+            names = frame.columns if known is None else known
             return type(frame)({name: masked[:, i] for i, name in enumerate(names)})
-        return masked
+        return masked[:, : self.n_features_in_] if is_open else masked
 
     def inverse_transform(self, X: npt.ArrayLike | CsrRows) -> Matrix:
         """Put selected columns back into their places, with zeros elsewhere.
@@ -457,7 +480,6 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         self._seen_ = {}
         super().restore(header, arrays, model)
         try:
-            self._resolve_k()
             self._check_settings()
         except ValueError as error:
             raise StateError(str(error)) from None

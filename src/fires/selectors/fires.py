@@ -4,37 +4,53 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable, Sequence
+from statistics import NormalDist
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from fires import models
 from fires.core.batch import CheckedBatch
-from fires.core.belief import WeightSums, effective_weights
-from fires.core.declared import Array, Declared, Random, Value, collect, restore
+from fires.core.belief import Belief, WeightSums, effective_weights
+from fires.core.classes import are_numbers, has_fractions
+from fires.core.declared import Random, Value, collect, restore
 from fires.core.errors import StateError
-from fires.core.randomness import check_seed, generator_state
-from fires.core.settings import check_choice, check_number
+from fires.core.randomness import check_seed, generator, generator_state
+from fires.core.settings import check_choice, check_count, check_number, plain
 from fires.core.state import Arrays, State, part_of, under
-from fires.core.types import Estimator, Header, Places, Seed
-from fires.drift.alarms import alarms_from_array, alarms_to_array
+from fires.core.types import Estimator, Floats, Header, Mask, Places, Seed
+from fires.core.validation import as_numbers
+from fires.kernels.gradient import weigh
 from fires.models.base import BaseModel, Learner, Rates
-from fires.models.bayes_learner import BayesLearner
 from fires.models.families import FAMILIES
+from fires.models.learners import start_learner
 from fires.models.linear import Linear
 from fires.models.model_learner import ModelLearner
-from fires.models.scale import SCALES
-from fires.selectors.choosing import Choosing
-from fires.selectors.confident import ReviewSchedule
-from fires.selectors.membership import Membership
+from fires.models.monte_carlo import MonteCarlo
+from fires.models.neural import NeuralNet
+from fires.models.scale import SCALES, Scaler
+from fires.models.soft_tree import SoftTree
+from fires.selectors import significance
+from fires.selectors.base import OnlineSelector
+from fires.selectors.drift import DriftMonitor, check_drift
+from fires.selectors.open_columns import OpenColumns, Presence
+from fires.selectors.rule import ALL_PRESENT, Present, SelectionRule
+from fires.selectors.selector import same_kind
+from fires.selectors.significance import Groups
 
 if TYPE_CHECKING:
-    from fires.core.declared import HasLearnt
-    from fires.drift.alarms import Detector
+    from sklearn.utils import Tags
+
+    from fires.drift.alarms import Alarm, Detector
 
 
-class FIRES(Choosing):
+# Models that a file describes completely: they need not be passed to load again.
+BUILT_IN = (Linear, NeuralNet, SoftTree)
+
+
+class FIRES(OnlineSelector):
     r"""Online feature selection by importance and uncertainty (Haug et al., KDD 2020).
 
     The parameters of a base model are random, :math:`\theta_j \sim \mathcal{N}(\mu_j, \sigma_j^2)`.
@@ -59,7 +75,7 @@ class FIRES(Choosing):
     informative feature of an imbalanced stream last.
 
     **Ranking and selection differ.** ``ranking_`` orders the features by ``weights_``. The selected
-    features are chosen by :mod:`fires.selectors.membership`: they stay unless another one is
+    features are chosen by :mod:`fires.selectors.rule`: they stay unless another one is
     better beyond doubt. So a selected feature may rank a little below one that is not. With
     ``score="omega"``, and with the gradient update, the selected features are the best of
     ``ranking_``.
@@ -70,8 +86,9 @@ class FIRES(Choosing):
         How many features to select: a number (all, if there are fewer), a fraction in (0, 1), or
         ``"auto"``: as many as are significantly non-zero, which may be none. Among those
         selected, the expected share of false ones is at most 0.05, if the model is right: see
-        :mod:`fires.selectors.confident` for what exactly is promised. At most 100 can be selected.
-        For linear models with the Bayesian update. :meth:`why` says in a sentence what was found.
+        :mod:`fires.selectors.significance` for what exactly is promised. At most 100 can be
+        selected. For linear models with the Bayesian update. :meth:`why` says in a sentence what
+        was found.
     columns : {"fixed", "open"}, default="fixed"
         Whether all batches have the same columns. ``"open"``: columns are known by their names, in
         frames and dicts. New ones join, absent ones rest, none is lost.
@@ -201,6 +218,14 @@ class FIRES(Choosing):
     2
     """
 
+    _learner_: Learner
+    _rule_: SelectionRule
+    _monitor_: DriftMonitor
+    _kind_: str  # of target
+    _begun_ = False  # whether there is a learner, and with it a rule and a monitor
+    _presence_ = Presence()
+    _open_: OpenColumns | None = None
+    _groups_: Groups | None = None
     _weight_sums_ = WeightSums()
 
     def __init__(
@@ -291,135 +316,39 @@ class FIRES(Choosing):
     # --- learning ---------------------------------------------------------------------------
 
     def _learn(self, batch: CheckedBatch) -> None:
+        n_rows = batch.X.shape[0]
         changes = (
-            batch.vocabulary is not None
-            or batch.present is not None
-            or "_presence_" in self.__dict__
+            batch.vocabulary is not None or batch.present is not None or self._presence_.is_noted
         )
         if changes:
-            self._attend(batch)
+            self._rearrange(batch)
         target = self.meet_target(batch)
-        by_bayes = isinstance(self._learner_, BayesLearner)
-        if by_bayes:  # the gradient update divides by the sum of the weights
+        learner, posterior = self._learner_, self._learner_.joint_posterior
+        if posterior is not None:  # the gradient update divides by the total weight
             weight, self._weight_sums_ = effective_weights(
-                batch.weight, batch.n_rows, self._weight_sums_, float(self.memory)
+                batch.weight, n_rows, self._weight_sums_, float(self.memory)
             )
             batch = batch.weighted(weight)
         if changes:
             self._sync_columns()
-        self._count_batch()
-        if self._watches_surprise():
-            watched: Any = self._learner_
-            surprise, variance = watched.surprise(batch, target)
-            self._check_loss_drift(surprise, variance, batch.n_rows)
-        self._learner_.step(batch, target, self._rates())
-        if by_bayes:
-            n_rows = batch.n_rows
-            self._renew(n_rows, float(n_rows if batch.weight is None else batch.weight.sum()))
-        if changes:
+        if posterior is None and self._monitor_.watches_loss:
+            self._monitor_ = copy.copy(self._monitor_)
+            self.check_loss_drift(*learner.surprise(batch, target), n_rows)
+        learner.step(batch, target, self.rates)
+        self._choose(n_rows, float(n_rows if batch.weight is None else batch.weight.sum()))
+        if changes and self.forget_after is not None:
             self._forget_stale(batch)
 
-    def _rearrange(self, source: Places) -> None:
-        if "_learner_" not in self.__dict__:
-            return
-        learner: Any = self._learner_
-        n_before = learner.n_features
-        self._learner_ = learner.rearranged(source)
-        places = np.full(n_before, -1)
-        places[source[source >= 0]] = np.flatnonzero(source >= 0)
-        self._feature_alarms_ = self._feature_alarms_.rearranged(source, n_before)
-        self._alarms_ = [
-            alarm if alarm.feature is None else alarm._replace(feature=int(places[alarm.feature]))
-            for alarm in self._alarms_
-            if alarm.feature is None or places[alarm.feature] >= 0
-        ]
-        if "_members_" in self.__dict__:
-            self._members_ = self._members_.rearranged(source)
-        if "_twins_" in self.__dict__:
-            self._twins_ = self._twins_.rearranged(places)
-
-    def _rates(self) -> Rates:
-        sigma_rate = self.learning_rate_sigma
-        return Rates(self.learning_rate, self.learning_rate if sigma_rate is None else sigma_rate)
-
-    # --- a batch in shards: all that fires.selectors.sharded uses of FIRES, besides all_or_nothing,
-    # --- admitted, admitted_anew and known of OnlineSelector
-
-    @property
-    def learner(self) -> Learner | None:
-        """What learns; None before the first batch has shown its target."""
-        return self.__dict__.get("_learner_")
-
-    @property
-    def target_kind(self) -> str:
-        """What the target holds, once there is a learner: "classes", "numbers" or "counts"."""
-        return self._kind_
-
-    @property
-    def model_name(self) -> str:
-        """What errors call the model."""
-        return self._model_name()
-
-    @property
-    def rates(self) -> Rates:
-        """The learning rates of the gradient update."""
-        return self._rates()
-
-    @property
-    def weight_sums(self) -> WeightSums:
-        """The weights of the rows so far, for the Bayesian update."""
-        return self._weight_sums_
-
-    @property
-    def watches_loss(self) -> bool:
-        """Whether :meth:`check_loss_drift` is to be told the loss of a batch before its step."""
-        return self._watches_surprise()
-
-    def begin_shards(self, n_features: int) -> None:
-        """Check the settings before a batch; from here on, steps change copies only.
-
-        Steps change arrays in place. So what learns is a copy, which counts only once nothing can
-        fail any more: call this within :meth:`all_or_nothing`.
-        """
-        if "n_features_in_" not in self.__dict__:
-            self.n_features_in_ = n_features
-        self._resolve_k()
-        self._check_settings()
-        changed = ("_learner_", "_surprise_", "_detector_", "_feature_alarms_", "_members_")
-        for name in (*changed, "_looks_"):
-            if name in self.__dict__:
-                setattr(self, name, copy.deepcopy(getattr(self, name)))
-
-    def meet_target(self, batch: CheckedBatch) -> npt.NDArray[np.generic]:
-        """The target as the learner takes it. Starts the learner, or adds classes to it."""
-        target = self._target(batch)
-        self._learner_ = self._learner_.ready_for(batch.X)
-        return target
-
-    def check_loss_drift(self, surprise: float, variance: float, n_rows: int) -> bool:
-        """Before a step of the gradient update: forget if its batch is a surprise."""
-        if not self._is_counted_:
-            self._count_batch()
-            self._is_counted_ = True
-        return self._check_loss_drift(surprise, variance, n_rows)
-
-    def end_shards(self, n_rows: int, n_missing: int, weight: float, sums: WeightSums) -> None:
-        """After the step of the learner on rows of this total weight: choose, and count them."""
-        if not self._is_counted_:
-            self._count_batch()
-        self._is_counted_ = False
-        if self._learner_.joint_posterior is not None:
-            self._weight_sums_ = sums
-            self._renew(n_rows, weight)
-        self.n_samples_seen_ = getattr(self, "n_samples_seen_", 0) + n_rows
-        self.n_missing_ = getattr(self, "n_missing_", 0) + n_missing
-        self._seen_ = {}
-
-    _is_counted_ = False
-
-    def _renew(self, n_rows: int, weight: float) -> None:
-        """After a Bayesian step on so many rows: take note of alarms, and choose the members."""
-        self._choose(weight, anew=self._take_note(n_rows, weight))
+    def _choose(self, n_rows: int, weight: float) -> None:
+        """After a step on rows of this total weight: take note of alarms, and choose."""
+        learner = self._learner_.joint_posterior
+        is_alarm = self._monitor_.update(learner, self._n_seen + n_rows, weight)
+        if learner is not None:
+            present = ALL_PRESENT
+            if self._presence_.is_noted or self._open_ is not None:
+                present = self._present(learner.sparse is not None)
+            k = self._resolve_k() or None
+            self._rule_.update(learner, k, weight, present, anew=is_alarm)
 
     def restart_features(self, columns: Sequence[int | str]) -> Self:
         """Forget what was learnt about some features; everything else stays.
@@ -455,21 +384,470 @@ class FIRES(Choosing):
 
     def _restart_features(self, columns: Places) -> None:
         self._learner_.restart_features(columns)
-        if hasattr(self, "_members_"):
-            groups = self._grouping()
-            chosen = columns if groups is None else np.unique(groups.of[columns])
-            self._members_.restart_features(chosen)
-            self._feature_alarms_.restart_features(columns, self._width)
-        if hasattr(self, "_twins_"):
-            self._twins_.restart(columns)
+        self._rule_.restart_features(columns)
+        self._monitor_.restart_features(columns, self._width)
+
+    @property
+    def _n_seen(self) -> int:
+        n_seen: int = vars(self).get("n_samples_seen_", 0)
+        return n_seen
+
+    # --- columns that come and go -------------------------------------------------------------
+
+    @property
+    def absent_(self) -> list[str]:
+        """The names of the columns that are known but have not come lately; they rest."""
+        self._check_fitted()
+        resting = None if self._open_ is None else self._resting()
+        if self._open_ is None or resting is None:
+            return []
+        return self._open_.named(np.flatnonzero(resting[: self.n_features_in_]).tolist())
+
+    def _open_vocabulary(self) -> OpenColumns | None:
+        if self.columns != "open":
+            return None
+        return self._open_ or OpenColumns(self.absent)
+
+    def _known_names(self) -> npt.NDArray[np.object_] | None:
+        if self._open_ is None:
+            return self._column_names_
+        # With a million words, making an array of names takes longer than a batch.
+        names: npt.NDArray[np.object_] | None = self._seen_.get("names")
+        if names is None:
+            names = self._seen_["names"] = np.array(self._open_.known, dtype=object)
+        return names
+
+    @property
+    def _width(self) -> int:
+        """How many numbers per feature a learner has."""
+        return self.n_features_in_ if self._open_ is None else self._open_.width
+
+    def _rearrange(self, batch: CheckedBatch) -> None:
+        """Take note of which columns are there, and go by their new places."""
+        source, self._open_ = batch.source, batch.vocabulary or self._open_
+        if source is not None and self._begun_:
+            places = np.full(self._rule_.n_features, -1)
+            places[source[source >= 0]] = np.flatnonzero(source >= 0)
+            self._learner_ = self._learner_.rearranged(source)
+            self._rule_ = self._rule_.rearranged(source, places)
+            self._monitor_ = self._monitor_.rearranged(source, places)
+        forgets = self.forget_after is not None
+        self._presence_ = self._presence_.with_batch(batch, self._n_seen, forgets=forgets)
+
+    def _sync_columns(self) -> None:
+        """Let the learner know which columns are there."""
+        learner, presence = self._learner_.joint_posterior, self._presence_
+        if learner is None:
+            return
+        if learner.sparse is not None and self._open_ is not None:
+            learner.count_columns(self.n_features_in_)
+        elif presence.is_noted and learner.sparse is None:
+            learner.attend(presence.resting, presence.never, presence.arrived)
+
+    def _present(self, is_sparse: bool) -> Present:
+        """What the selection rule is to know of the columns."""
+        resting = self._resting()
+        if is_sparse and self._open_ is not None:
+            return Present(self.n_features_in_, resting)
+        return Present(None, resting, self._presence_.arrived)
+
+    def _resting(self) -> Mask | None:
+        """The columns that are not there, of dense rows; None if all are."""
+        if not self._presence_.is_noted or self.absent == "zero":
+            return None
+        resting = self._presence_.resting
+        return resting if resting.any() else None
+
+    def _forget_stale(self, batch: CheckedBatch) -> None:
+        """Let the next batch begin without the columns that were absent for too long."""
+        if not self._presence_.is_noted or self._open_ is None or self.forget_after is None:
+            return
+        n = self.n_features_in_
+        stale = self._presence_.stale(batch, n, self.forget_after)
+        # Of a million words, some are stale after each batch; to put all others into new places
+        # takes longer than a step. But what is selected must not be stale.
+        many = _STALE * len(stale) >= n or self.absent == "missing"
+        if len(stale) and (many or np.isin(self._selected_now(), stale).any()):
+            self._open_ = self._open_.dropping(stale)
+
+    # --- a batch in shards: all that fires.selectors.sharded uses of FIRES, besides all_or_nothing,
+    # --- admitted, admitted_anew and known of OnlineSelector
+
+    @property
+    def learner(self) -> Learner | None:
+        """What learns; None before the first batch has shown its target."""
+        return self._learner_ if self._begun_ else None
+
+    @property
+    def target_kind(self) -> str:
+        """What the target holds, once there is a learner: "classes", "numbers" or "counts"."""
+        return self._kind_
+
+    @property
+    def model_name(self) -> str:
+        """What errors call the model."""
+        return self.model_ if isinstance(self.model_, str) else type(self.model_).__name__
+
+    @property
+    def rates(self) -> Rates:
+        """The learning rates of the gradient update."""
+        sigma_rate = self.learning_rate_sigma
+        return Rates(self.learning_rate, self.learning_rate if sigma_rate is None else sigma_rate)
+
+    @property
+    def weight_sums(self) -> WeightSums:
+        """The weights of the rows so far, for the Bayesian update."""
+        return self._weight_sums_
+
+    @property
+    def watches_loss(self) -> bool:
+        """Whether :meth:`check_loss_drift` is to be told the loss of a batch before its step."""
+        return self._monitor_.watches_loss and self._learner_.joint_posterior is None
+
+    def begin_shards(self, n_features: int) -> None:
+        """Check the settings before a batch; from here on, steps change copies only.
+
+        Steps change arrays in place. So what learns is a copy, which counts only once nothing can
+        fail any more: call this within :meth:`all_or_nothing`.
+        """
+        if "n_features_in_" not in vars(self):
+            self.n_features_in_ = n_features
+        self._check_settings()
+        if self._begun_:
+            parts = self._learner_, self._rule_, self._monitor_
+            self._learner_, self._rule_, self._monitor_ = copy.deepcopy(parts)
+
+    def check_loss_drift(self, surprise: float, variance: float, n_rows: int) -> bool:
+        """Before a step of the gradient update: forget if its batch is a surprise."""
+        row = self._n_seen + n_rows
+        return self._monitor_.check_loss(self._learner_, surprise, variance, n_rows, row)
+
+    def end_shards(self, n_rows: int, n_missing: int, weight: float, sums: WeightSums) -> None:
+        """After the step of the learner on rows of this total weight: choose, and count them."""
+        if self._learner_.joint_posterior is not None:
+            self._weight_sums_ = sums
+        self._choose(n_rows, weight)
+        self._count(n_rows, n_missing)
+
+    # --- the model and its target -----------------------------------------------------------
+
+    def meet_target(self, batch: CheckedBatch) -> npt.NDArray[np.generic]:
+        """The target as the learner takes it. Starts the learner, or adds classes to it."""
+        if not self._begun_:
+            self.model_ = self._decide(batch)
+            self._kind_ = self._find_kind(batch)
+        if self._kind_ != "classes":
+            target: npt.NDArray[np.generic] = self._take_numbers(batch)
+        else:
+            codes, before = self._take_whole_labels(batch)
+            n_classes = len(self._label_index_.labels)
+            if not self._begun_:
+                self._start(n_classes)
+            elif before is not None and len(before) != n_classes:
+                self._learner_ = self._learner_.with_classes(before, self.classes_)
+            # While only one class is known, it is the positive one.
+            target = codes + 1 if n_classes == 1 else codes
+        self._learner_ = self._learner_.ready_for(batch.X)
+        return target
+
+    def _take_numbers(self, batch: CheckedBatch) -> Floats:
+        """A target of numbers or counts; starts the learner."""
+        assert batch.y is not None
+        if batch.classes is not None:
+            raise ValueError(f"classes is for class labels; {self.model_name} has none.")
+        numbers = as_numbers(batch.y, self.model_name)
+        if not self._begun_:
+            self._start(0)
+        return numbers
+
+    _for_numbers = "for a numeric target use {model=gaussian}."
+
+    def _decide(self, batch: CheckedBatch) -> str | BaseModel:
+        """The model that "auto" stands for."""
+        if self.model != "auto":
+            return self.model
+        choices = "numbers ({model=gaussian}), counts ({model=poisson}) or classes ({model=probit})"
+        assert batch.y is not None
+        numeric = are_numbers(batch.y, batch.classes, choices=choices)
+        return "gaussian" if numeric else "probit"
+
+    def _find_kind(self, batch: CheckedBatch) -> str:
+        """What the target is, by the model or by the first batch: classes, numbers or counts."""
+        assert batch.y is not None
+        model = self._as_model()
+        task = _task(model)
+        if task != "auto":
+            return task
+        numeric = has_fractions(batch.y)
+        if isinstance(model, MonteCarlo):
+            name = self.model_name
+            choices = f"numbers ({name}(task='numbers')) or classes (task='classes')"
+            numeric = are_numbers(batch.y, batch.classes, choices=choices)
+        return "numbers" if numeric else "classes"
+
+    def _as_model(self) -> BaseModel:
+        """The model as an object."""
+        model = self.model_
+        return Linear(model, self.fit_intercept) if isinstance(model, str) else model
+
+    def _start(self, n_classes: int) -> None:
+        """Make the learner and the parts."""
+        self._learner_ = start_learner(
+            self._as_model(),
+            self._width,
+            n_classes,
+            scale=self.scale,
+            starts=(self.mu_init, self.sigma_init),
+            memory=float(self.memory) if self.update == "bayes" else None,
+            watches=isinstance(self.drift, str),
+            rng=lambda: generator(self.random_state, "fires"),
+        )
+        posterior, drops = self._learner_.joint_posterior, self.redundancy == "drop"
+        if drops:
+            if posterior is None:
+                raise ValueError(
+                    "redundancy='drop' is for linear models and update='bayes': others do not know "
+                    "how features are correlated."
+                )
+            posterior.keeps_rows = True
+        scored = posterior is not None
+        self._rule_ = SelectionRule(self._width, self._groups_, scored=scored, drops_twins=drops)
+        self._monitor_ = DriftMonitor(self.drift, float(self.memory))
+        self._begun_ = True
+
+    def take_scale(self, scaler: Scaler) -> None:
+        """Go on with the scale that a pipeline has learnt, for rows that it does not scale.
+
+        Sparse rows were scaled twice, by the pipeline and by the learner: the learner's scale
+        becomes that of both.
+        """
+        learner: Any = self._learner_
+        if scaler.dense.ready:
+            learner.scaler.restore(scaler.state())
+            return
+        gain = scaler.sparse.gain(np.arange(self.n_features_in_))
+        gain[gain == 0.0] = 1.0  # such a column was never seen
+        for scale in (learner.scaler.sparse, getattr(learner, "mixed", None)):
+            if scale is not None and scale.ready:
+                scale.undo(gain)
+
+    def own_scale(self) -> Scaler | None:
+        """The scale of dense rows that the selector has learnt for itself."""
+        scaler: Scaler = self._learner_.scaler
+        return scaler if self.scale is not None and scaler.dense.ready else None
+
+    # --- the answer -------------------------------------------------------------------------
+
+    @property
+    def importances_(self) -> Floats:
+        """The importance of every feature; read-only, and yours to keep."""
+        return self._computed("importances", lambda: self._belief().mu.copy())
+
+    @property
+    def uncertainties_(self) -> Floats:
+        """The standard deviation of every importance; read-only, and yours to keep."""
+        return self._computed("uncertainties", lambda: self._belief().sigma.copy())
+
+    @property
+    def class_importances_(self) -> Floats:
+        """Which feature speaks for which class: one row per class; read-only.
+
+        With two classes, the two rows differ in sign only. A numeric target has one row.
+        """
+        return self._computed("class importances", self._by_class)
+
+    def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        r"""The interval that holds each true importance with this probability.
+
+        .. math:: \mu_j \pm \Phi^{-1}\bigl(\tfrac{1 + c}{2}\bigr) \, \sigma_j
+
+        It is a probability for linear models that learn by Bayes' rule. With the gradient update,
+        sigma is not the error of an importance, and the interval is usually far too wide.
+        """
+        check_number("confidence", confidence, high=1.0, wanted="a number between 0 and 1")
+        half_width = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * self.uncertainties_
+        return self.importances_ - half_width, self.importances_ + half_width
+
+    def _belief(self) -> Belief:
+        belief: Belief | None = self._seen_.get("belief")
+        if belief is None:
+            n, belief = self.n_features_in_, self._learner_.features()
+            if len(belief.mu) > n:  # there is room for columns to come
+                belief = Belief(belief.mu[:n], belief.sigma[:n])
+            self._seen_["belief"] = belief
+        return belief
+
+    def _by_class(self) -> Floats:
+        mu = self._learner_.by_class()[0][:, : self.n_features_in_]
+        if len(mu) == 1 and self._kind_ == "classes":
+            mu = np.concatenate([-mu, mu])
+        return mu.copy()
+
+    @property
+    def alarms_(self) -> list[Alarm]:
+        """The changes noticed so far, in order. See :class:`fires.drift.Alarm`."""
+        self._check_fitted()
+        return list(self._monitor_.alarms)
+
+    @property
+    def twins_(self) -> dict[int | str, list[int | str]]:
+        """Which selected feature stands for which others; yours to keep.
+
+        Only with ``redundancy="drop"``. Features are called by name, or by number where columns
+        have no names. What is a copy of several together, such as their sum, stands with all of
+        them.
+        """
+        self._check_fitted()
+        if self._rule_.twins is None:
+            raise AttributeError("twins_ is there only with redundancy='drop'.")
+        known = self._known_names()
+        names: Sequence[Any] = range(self.n_features_in_) if known is None else known.tolist()
+        found = self._rule_.twins.of(self._selected()).items()
+        return {names[one]: [names[other] for other in others] for one, others in found}
+
+    def why(self) -> str:
+        """Why so many features are selected, in one sentence.
+
+        Examples
+        --------
+        >>> from fires import FIRES
+        >>> rng = np.random.default_rng(1)
+        >>> X = rng.normal(size=(2000, 20))
+        >>> y = X[:, 3] - X[:, 5] + rng.normal(size=2000) > 0
+        >>> FIRES("auto").fit(X, y).why()
+        '2 of 20 features are significantly non-zero: the expected share of false ones is at most
+         0.05; with the next, x14, it could be 0.11'
+        >>> FIRES(5).fit(X, y).why()
+        '5 of 20 features, as asked for: 2 of them are significant'
+        """
+        self._check_fitted()
+        groups, learner = self._groups_, self._learner_.joint_posterior
+        what = "features" if groups is None else "groups" if self.groups is not None else "columns"
+        chosen = self._selected() if groups is None else np.unique(groups.of[self._selected()])
+        n = self._n_candidates
+        if self._is_auto:
+            assert learner is not None
+            known = self._rule_.distances(learner, self._resting())
+            return significance.found(known, chosen, n, what, self._called)
+        n_above = None
+        if learner is not None:
+            is_above = significance.above_noise(self.group_belief(), learner.n_rows)
+            n_above = int(is_above[chosen].sum())
+        return significance.asked_for(len(chosen), n, what, n_above)
+
+    def _called(self, place: int) -> str:
+        """What a feature is called, or a group by its column or its first feature."""
+        if self._groups_ is not None:
+            if self._encoder_ is not None and self.groups is None:
+                return str(self._encoder_.used[place].name)
+            place = int(np.flatnonzero(self._groups_.of == place)[0])
+        names = self._known_names()
+        return f"x{place}" if names is None else str(names[place])
+
+    @property
+    def groups_(self) -> Places | None:
+        """For each feature, the number of its group; None if every feature is for itself."""
+        return None if self._groups_ is None else self._groups_.of.copy()
+
+    def group_belief(self) -> Belief:
+        """Importance and uncertainty of each group: see :mod:`fires.selectors.significance`."""
+        self._check_fitted()
+        groups = self._groups_
+        return self._belief() if groups is None else groups.belief(*self._learner_.by_class())
+
+    def _find_groups(self) -> Groups | None:
+        """The groups that the user named, or that the columns of a table make."""
+        labels, columns = self.groups, self._encoder_
+        if labels is None and columns is not None and len(columns.groups) > len(columns.used):
+            labels = columns.groups
+        if labels is None:
+            return None
+        try:
+            groups = Groups([] if isinstance(labels, str) else list(labels))
+        except TypeError:
+            groups = Groups([])
+        if len(groups.of) != self.n_features_in_:
+            raise ValueError(
+                f"groups must have a label for each of the {self.n_features_in_} features; "
+                f"got {labels!r}."
+            )
+        return groups
+
+    # --- how many, and which ----------------------------------------------------------------
+
+    @property
+    def _is_auto(self) -> bool:
+        """Whether as many are selected as are significantly non-zero."""
+        return isinstance(self.n_features_to_select, str) and self.n_features_to_select == "auto"
+
+    @property
+    def _n_candidates(self) -> int:
+        return self.n_features_in_ if self._groups_ is None else self._groups_.n
+
+    def _resolve_k(self) -> int:
+        k, groups = self.n_features_to_select, self._groups_
+        if type(k) is int and k >= 1 and groups is None:  # the usual case, fast
+            return min(k, self.n_features_in_)
+        if not self._is_auto:
+            return super()._resolve_k()
+        if self._begun_ and self._learner_.joint_posterior is None:
+            self._refuse_auto()
+        return 0
+
+    def _refuse_auto(self) -> None:
+        """Raise: something else learns than what knows how sure it is."""
+        linear = isinstance(self.model, str | Linear)
+        what = "update='gradient'" if linear else type(self.model).__name__
+        raise ValueError(
+            f"n_features_to_select='auto' asks how sure an importance is, and {what} does not "
+            "know: use a linear model with update='bayes', or a number of features."
+        )
+
+    def _weighting(self) -> tuple[Hashable, ...]:
+        return self.uncertainty_penalty, self.weight_penalty, self.score
+
+    def _weights(self) -> Floats:
+        groups, members = self._groups_, self._rule_.members
+        if members is not None and self.score == "auto":
+            weights = members.means()
+        else:
+            belief = self._belief()
+            weights = np.empty(len(belief.mu))
+            scale = 2.0 * self.weight_penalty
+            weigh(belief.mu, belief.sigma, float(self.uncertainty_penalty), scale, weights)
+            weights = weights if groups is None else groups.best(weights)
+        return weights[: self.n_features_in_] if groups is None else weights[groups.of]
+
+    def _selected(self) -> Places:
+        k = self._resolve_k()
+        return self._computed(("selected", k), self._selected_now)
+
+    def _selected_now(self) -> Places:
+        return self._rule_.selected(
+            self._resolve_k() or None,
+            self._weights_present,
+            keeps_members=self.score == "auto",
+            learner=self._learner_.joint_posterior,
+            resting=self._resting(),
+        )
+
+    def _weights_present(self) -> Floats:
+        """All weights; of open columns, those that are not there come last."""
+        resting = None if self._open_ is None else self._resting()
+        weights = self.weights_
+        if resting is None:
+            return weights
+        return np.where(resting[: self.n_features_in_], -np.inf, weights)
+
+    # --- settings ---------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
         for name in ("learning_rate", "weight_penalty"):
             check_number(name, getattr(self, name), wanted="a positive number")
-        for name in ("uncertainty_penalty", "learning_rate_sigma"):
-            if name != "learning_rate_sigma" or self.learning_rate_sigma is not None:
-                wanted = "a number that is not negative"
-                check_number(name, getattr(self, name), ends="[)", wanted=wanted)
+        wanted = "a number that is not negative"
+        check_number("uncertainty_penalty", self.uncertainty_penalty, ends="[)", wanted=wanted)
+        if self.learning_rate_sigma is not None:
+            check_number("learning_rate_sigma", self.learning_rate_sigma, ends="[)", wanted=wanted)
         check_choice("score", self.score, ("auto", "omega"), "'auto' or 'omega'")
         check_choice("redundancy", self.redundancy, ("ignore", "drop"), "'ignore' or 'drop'")
         self._check_columns()
@@ -477,12 +855,21 @@ class FIRES(Choosing):
             raise ValueError(
                 "redundancy='drop' needs score='auto': omega ranks redundant features too."
             )
-        if hasattr(self, "_learner_"):
-            if hasattr(self, "_twins_") != (self.redundancy == "drop"):
-                raise ValueError("redundancy cannot change once something was learnt.")
+        groups = self._find_groups()
+        if not self._begun_:
+            self._groups_ = groups
+            self._check_start()
             return
+        if (self._rule_.twins is not None) != (self.redundancy == "drop"):
+            raise ValueError("redundancy cannot change once something was learnt.")
+        if groups != self._groups_:
+            raise ValueError("groups cannot change once something was learnt.")
+        self._monitor_.follow(self.drift)
+
+    def _check_start(self) -> None:
+        """Raise if a setting makes no sense that counts only until there is a learner."""
         check_choice("update", self.update, ("bayes", "gradient"), "'bayes' or 'gradient'")
-        self._check_drift()
+        check_drift(self.drift)
         check_number("memory", self.memory, low=1.0, wanted="a number of rows above 1")
         check_choice("scale", self.scale, SCALES, "'standard', 'minmax' or None")
         check_choice("fit_intercept", self.fit_intercept, (True, False), "True or False")
@@ -495,16 +882,58 @@ class FIRES(Choosing):
                 f"model={self.model!r} is no base model: it needs the methods init, log_marginal, "
                 "gradient and to_features."
             )
-        if self._is_open and not (isinstance(self.model, (str, Linear)) and self.groups is None):
+        linear = isinstance(self.model, str | Linear)
+        if self.columns == "open" and not (linear and self.groups is None):
             what = "groups" if self.groups is not None else "a model that is not linear"
             raise ValueError(f"columns='open' does not go with {what}.")
         check_seed(self.random_state)
         self._check_starts()
-        linear = isinstance(self.model, str | Linear)
-        if self._finds_how_many and not (linear and self.update == "bayes"):
-            self._refuse_auto(self.model)
+        if self._is_auto and not (linear and self.update == "bayes"):
+            self._refuse_auto()
+
+    def _check_columns(self) -> None:
+        """Raise if one of the settings for columns makes no sense."""
+        check_choice("columns", self.columns, ("fixed", "open"), "'fixed' or 'open'")
+        check_choice("absent", self.absent, ("missing", "zero"), "'missing' or 'zero'")
+        if self.forget_after is not None:
+            check_count("forget_after", self.forget_after)
+        if self.columns == "fixed":
+            for name, is_set in (
+                ("absent", self.absent != "missing"),
+                ("forget_after", self.forget_after is not None),
+            ):
+                if is_set:
+                    raise ValueError(f"{name} is for columns='open'.")
+        if self._is_fitted and (self.columns == "open") != (self._open_ is not None):
+            raise ValueError("columns cannot change between 'fixed' and 'open' after a batch.")
+        if self._open_ is not None and self._open_.absent != self.absent:
+            absent = self._open_.absent
+            raise ValueError(f"absent was {absent!r} and cannot change after a batch.")
+
+    def _check_starts(self) -> None:
+        is_open = self.columns == "open"
+        for name in ("mu_init", "sigma_init"):
+            try:
+                start = np.asarray(getattr(self, name), dtype=np.float64)
+            except (TypeError, ValueError):
+                start = np.array(np.nan)
+            shapes = [()] if is_open else [(), (self.n_features_in_,)]
+            if start.shape not in shapes or not np.isfinite(start).all():
+                each = "" if is_open else ", or one for each feature"
+                raise ValueError(f"{name} must be a number{each}.")
+        if (np.asarray(self.sigma_init) < 0).any():
+            raise ValueError("sigma_init must not be negative.")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        family = FAMILIES.get(self.model) if isinstance(self.model, str) else None
+        tags.target_tags.positive_only = family is not None and family.kind == "counts"
+        return tags
 
     # --- state ------------------------------------------------------------------------------
+
+    def _sizes(self) -> dict[str, int]:
+        return super()._sizes() | {"J": self._width}
 
     def _state(self) -> State:
         header: Header = {
@@ -513,15 +942,14 @@ class FIRES(Choosing):
         }
         if type(self._learner_) is ModelLearner:
             header["rng"] = generator_state(self._learner_.rng)
-        arrays = self._learner_.state()
-        header["n_batches"] = self._n_batches_
-        header["rows_since_alarm"] = self._rows_since_alarm_
-        weight_sums = np.array(self._weight_sums_)
-        arrays |= {"alarms": alarms_to_array(self._alarms_), "weight_sums": weight_sums}
-        for name, part in self._parts().items():
-            arrays |= under(name, collect(part, part.learnt)[1])
-        changing, more = self._changing_state()
-        return header | changing, arrays | more
+        if self._open_ is not None:
+            header["open"] = self._open_.as_json()
+        watched, arrays = self._monitor_.state()
+        arrays |= self._learner_.state() | self._rule_.state()
+        arrays["weight_sums"] = np.array(self._weight_sums_)
+        if self._presence_.is_noted:
+            arrays |= under("presence", collect(self._presence_, Presence.learnt)[1])
+        return header | watched, arrays
 
     def restore(
         self, header: dict[str, Any], arrays: Arrays, model: BaseModel | Estimator | None = None
@@ -530,11 +958,16 @@ class FIRES(Choosing):
         params = _ONLY_CHOICE | header["params"]
         return super().restore(header | {"params": params}, arrays, model)
 
+    def _restore_names(self, names: npt.NDArray[np.object_]) -> None:
+        super()._restore_names(names)
+        if self.columns == "open":
+            self._open_ = OpenColumns(self.absent, names.tolist())
+
     def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
         self.model_ = self._from_plain(header["model"], model)
         facts = SimpleNamespace()
         restore(facts, {"numeric_target": Value(bool)}, header, arrays, {})
-        task: str = getattr(self._as_model(), "task", "auto")
+        task = _task(self._as_model())
         found = "numbers" if facts.numeric_target else "classes"
         self._kind_ = found if task == "auto" else task
         if facts.numeric_target == (self._kind_ == "classes"):
@@ -542,46 +975,56 @@ class FIRES(Choosing):
         if not facts.numeric_target and not len(self._label_index_):
             raise StateError("classes are missing")
         self._check_starts()
-        self._restore_changing(header, arrays)
+        if self.columns == "open":
+            if self._open_ is None:
+                raise StateError("columns are open, and their book is missing")
+            self._open_.restore(header.get("open"))
+        if parts := part_of("presence", arrays):
+            self._presence_ = Presence(self._width)
+            restore(self._presence_, Presence.learnt, {}, parts, {"J": self._width})
         self._start(0 if facts.numeric_target else len(self._label_index_))
         self._learner_.restore(arrays)
         self._sync_columns()
-        self._restore_alarms(header, arrays)
+        by_bayes = self._learner_.joint_posterior is not None
+        if by_bayes or "alarms" in arrays:  # older files of the gradient update have none
+            self._monitor_.restore(header, arrays)
+            self._rule_.restore(arrays)
         self._weight_sums_ = WeightSums.read(arrays)
         if type(self._learner_) is ModelLearner:
             self._learner_.rng = Random().read("rng", header, arrays, {})
 
-    def _parts(self) -> dict[str, HasLearnt]:
-        """What has learnt besides the learner, by its name in a file."""
-        parts: dict[str, HasLearnt] = {"surprise": self._surprise_, "moved": self._feature_alarms_}
-        later = {"members": "_members_", "looks": "_looks_", "twins": "_twins_"}
-        return parts | {k: getattr(self, name) for k, name in later.items() if hasattr(self, name)}
+    def _plain(self, value: Any) -> Any:
+        if type(value) in BUILT_IN:
+            return {"model": type(value).__name__, "settings": plain(dict(vars(value)))}
+        if isinstance(value, BaseModel):
+            return {"object": _name(value)}
+        return plain(value)
 
-    def _restore_alarms(self, header: Header, arrays: Arrays) -> None:
-        by_bayes = isinstance(self._learner_, BayesLearner)
-        if not by_bayes and "alarms" not in arrays:  # a file from before there were alarms
-            return
-        self._count_batch()
-        if by_bayes:
-            self._members_ = Membership(self._n_candidates())
-            if part_of("looks", arrays):
-                self._looks_ = ReviewSchedule()
-        found, sizes = SimpleNamespace(), {"J": self._width}
-        restore(found, _ALARMS, header, arrays, sizes)
-        for name, part in self._parts().items():
-            of_part = {"J": self._n_candidates()} if name == "members" else sizes
-            restore(part, part.learnt, {}, part_of(name, arrays), of_part)
-        if by_bayes:
-            self._members_.refresh()
-        if hasattr(self, "_twins_"):
-            self._twins_.refresh()
-        self._n_batches_, self._rows_since_alarm_ = found.n_batches, found.rows_since_alarm
-        self._alarms_ = alarms_from_array(found.alarms)
+    def _from_plain(self, value: Any, model: Any) -> Any:
+        if isinstance(value, dict) and "model" in value:
+            if model is not None:  # the user passed it again, perhaps for another device
+                return _again(model, value["model"])
+            return getattr(models, value["model"])(**value["settings"])
+        if isinstance(value, dict) and "object" in value:
+            return _again(model, value["object"])
+        return value
+
+
+def _again(model: Any, wanted: str) -> Any:
+    """The user's model, passed to ``fires.load``."""
+    return same_kind(model, _name(model), wanted, "a model of your own")
+
+
+def _name(model: Any) -> str:
+    name: str = getattr(model, "name", type(model).__qualname__)
+    return name
+
+
+def _task(model: BaseModel) -> str:
+    """What a model says of its target; one of the user's own may say nothing."""
+    task: str = getattr(model, "task", "auto")
+    return task
 
 
 _ONLY_CHOICE = {"update": "gradient", "score": "omega", "drift": None}
-_ALARMS: Declared = {
-    "alarms": Array("*", 4),
-    "n_batches": Value(int, low=0),
-    "rows_since_alarm": Value(float, low=0.0),
-}
+_STALE = 2  # of so many sparse columns, one must be stale before all are put in new places

@@ -1,4 +1,4 @@
-"""Columns that come and go: the book of their names, and rows put into its order.
+"""Columns that come and go: their names, rows put into their order, and which are there now.
 
 Columns are known by their names, and their order is that of their arrival. A row that has no value
 for a column says nothing about it: the entry is missing. With ``absent="zero"`` it is a zero, and
@@ -12,18 +12,32 @@ since the batch before, ``source`` says which place each one had: see
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import chain
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from fires.core import validation
-from fires.core.errors import InputError
+from fires.core.batch import CheckedBatch
+from fires.core.declared import Array, Declared, rearrange
+from fires.core.errors import InputError, StateError
 from fires.core.named import NamedRows, Names
-from fires.core.types import CsrRows, Floats, Indices, Matrix, OptionalArray, Places, RowsLike
+from fires.core.types import (
+    CsrRows,
+    Floats,
+    Header,
+    Indices,
+    Json,
+    Mask,
+    Matrix,
+    OptionalArray,
+    Places,
+    RowsLike,
+)
 from fires.kernels.lookup import ManyNames
 
 if TYPE_CHECKING:
@@ -31,7 +45,134 @@ if TYPE_CHECKING:
 
 
 _NOTHING: Places = np.empty(0, dtype=np.intp)
+_ROWS = 100.0  # without an entry, before a column rests
+_TIMES = 10.0  # as long as is usual for it
+_NEVER = -1.0
+_LOOKS = 8  # so often within forget_after, stale ones are looked for among sparse columns
 _LEAST_WIDTH = 1024  # of sparse rows, for which columns that are not known yet cost nothing
+
+
+class Presence:
+    """When each column was there, and so which are there now, and which rest.
+
+    A column rests when it has had no entry for 100 rows, and for ten times as long as is usual for
+    it: a rare one is not taken for gone. It is the batches that are counted: a column is there in
+    all rows of a batch in which it has an entry. While all columns always are, nothing is noted.
+    Objects are not changed: :meth:`after` gives the next one.
+
+    Examples
+    --------
+    >>> presence = Presence(2, rows=500.0).after(np.array([True, False]), 100.0)
+    >>> presence.resting, presence.n_present
+    (array([False,  True]), 1)
+    """
+
+    learnt: ClassVar[Declared] = {
+        "rows": Array(low=0.0),
+        "first": Array("J"),
+        "last": Array("J"),
+        "seen": Array("J", low=0.0),
+        "looked": Array(low=0.0, optional=True),
+    }
+
+    def __init__(self, n_features: int = 0, rows: float = 0.0) -> None:
+        self.rows = rows
+        self.first = np.full(n_features, 0.0 if rows else _NEVER)  # rows before it came
+        self.last = np.full(n_features, rows or _NEVER)  # rows when it was last there
+        self.seen = np.full(n_features, rows)  # rows of the batches in which it was there
+        self.is_noted = n_features > 0  # whether columns may be absent
+        self.looked = rows  # rows when stale columns were last looked for
+        self.arrived: Places = np.empty(0, dtype=np.intp)
+
+    def with_batch(self, batch: CheckedBatch, n_before: int, *, forgets: bool) -> Presence:
+        """What is known with the columns of a batch, after so many rows."""
+        known, source, is_sparse = self, batch.source, sp.issparse(batch.X)
+        if is_sparse:
+            notes = forgets and batch.vocabulary is not None
+        else:
+            notes = self.is_noted or source is not None or batch.present is not None
+        if not notes:
+            return self
+        if not self.is_noted:
+            width = batch.X.shape[1] if source is None else int(source.max()) + 1
+            known = Presence(width, float(n_before))
+        if source is not None:
+            known = known.rearranged(source)
+        # A copy of what is known of a million words takes longer than a step: they are noted when
+        # nothing can fail any more.
+        present: slice | Mask = slice(None) if batch.present is None else batch.present
+        return known if is_sparse else known.after(present, float(batch.n_rows))
+
+    def after(self, present: slice | Mask, n_rows: float) -> Presence:
+        """What is known after one more batch."""
+        other = Presence()
+        other.is_noted = True
+        other.rows, other.looked = self.rows + n_rows, self.looked
+        other.first, other.last, other.seen = self.first.copy(), self.last.copy(), self.seen.copy()
+        came = np.zeros(len(self.last), dtype=np.bool_)
+        came[present] = True
+        came &= self.never
+        other.arrived = np.flatnonzero(came)
+        other.first[came] = self.rows
+        other.last[present] = other.rows
+        other.seen[present] += n_rows
+        return other
+
+    def note(self, present: Places, n_rows: float) -> None:
+        """Take in a batch of sparse rows, in place: when each column was last there."""
+        self.rows += n_rows
+        self.last[present] = self.rows
+
+    def is_due(self, n_rows: float) -> bool:
+        """Whether so many rows have come since it was last time."""
+        if self.rows - self.looked < n_rows:
+            return False
+        self.looked = self.rows
+        return True
+
+    @property
+    def never(self) -> Mask:
+        """The columns that have never had an entry."""
+        return np.asarray(self.last == _NEVER)
+
+    @property
+    def resting(self) -> Mask:
+        """The columns that are not there: see above."""
+        usual = (self.last - self.first) / np.maximum(self.seen, 1.0)
+        too_long = self.rows - self.last >= np.maximum(_ROWS, _TIMES * usual)
+        return np.asarray(too_long | self.never)
+
+    @property
+    def n_present(self) -> int:
+        """How many columns do not rest."""
+        return int(len(self.last) - np.count_nonzero(self.resting))
+
+    def absent_for(self, n_rows: float) -> Places:
+        """The columns that have not been there for so many rows.
+
+        Those that never were count from the batch with which they became known.
+        """
+        since = np.where(self.never, np.maximum(self.first, 0.0), self.last)
+        return np.flatnonzero(self.rows - since >= n_rows)
+
+    def stale(self, batch: CheckedBatch, n_features: int, forget_after: int) -> Places:
+        """The columns to forget after a batch: none, or those that were absent for too long."""
+        is_sparse = batch.vocabulary.absent == "zero"
+        if is_sparse:
+            self.note(batch.X.indices, float(batch.n_rows))
+            if not self.is_due(forget_after / _LOOKS):
+                return _NOTHING
+        stale = self.absent_for(float(forget_after))
+        stale = stale[stale < n_features]
+        if is_sparse:  # of these, there may be room for names that are still to come
+            stale = stale[~self.never[stale]]
+        return stale if len(stale) < n_features else _NOTHING
+
+    def rearranged(self, source: Places) -> Self:
+        """For other columns: see :func:`fires.core.declared.rearrange`."""
+        fresh = Presence(len(source))
+        fresh.first[:] = self.rows
+        return rearrange(self, self.learnt, source, fresh)
 
 
 class Given(NamedTuple):
@@ -91,6 +232,28 @@ class OpenColumns:
         other = copy.copy(self)
         other.stale = columns
         return other
+
+    def as_json(self) -> Header:
+        """What a state file holds of it, besides the names."""
+        encoder = None if self.encoder is None else self.encoder.as_json()
+        return {"width": self.width, "stale": self.stale.tolist(), "encoder": encoder}
+
+    def restore(self, saved: Json) -> None:
+        """Go on from :meth:`as_json`; StateError if it does not fit."""
+        if not isinstance(saved, dict):
+            raise StateError("columns are open, and their book is missing")
+        width, stale, n = saved.get("width"), saved.get("stale"), self.n_known
+        if not (isinstance(width, int) and n <= width <= 4 * n + 4096):
+            raise StateError(f"a width of {width!r} for {n} columns")
+        if not (isinstance(stale, list) and all(isinstance(j, int) for j in stale)):
+            raise StateError("the places of stale columns are no numbers")
+        if any(not 0 <= place < n for place in stale):
+            raise StateError("stale columns are not among the columns")
+        if saved.get("encoder") is not None:
+            from fires.columns import Columns
+
+            self.encoder = Columns.from_json(saved["encoder"])
+        self.width, self.stale = width, np.array(stale, dtype=np.intp)
 
     def arrange(self, X: RowsLike, owner: str, y: OptionalArray = None) -> Arranged:
         """Put rows into the order of the book; new columns join."""
@@ -339,3 +502,40 @@ def _sparse(given: Matrix, places: Places, width: int) -> CsrRows:
     out.sort_indices()
     found: CsrRows = out
     return found
+
+
+# --- what is passed to transform and mask ---------------------------------------------------------
+
+
+def warn_absent(X: RowsLike, selected: Iterable[str], stacklevel: int = 4) -> None:
+    """Warn of selected columns that X does not have."""
+    present = set(_names_of(X))
+    absent = [name for name in selected if name not in present]
+    if absent:
+        listed = ", ".join(map(repr, absent[:5])) + ", ..." * (len(absent) > 5)
+        warnings.warn(
+            f"X has none of the selected columns {listed}: they are taken for missing",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def _names_of(X: Any) -> Iterable[Hashable]:
+    """What the columns of X are called."""
+    if isinstance(X, NamedRows):
+        return X.names
+    if isinstance(X, Mapping):
+        return X
+    if isinstance(X, (list, tuple)):
+        return {name for row in X for name in row}
+    return X.columns if validation.is_table(X) else ()
+
+
+def masked_frame(X: Any, selected: set[str]) -> Any:
+    """A frame with zeros in the columns that are not selected."""
+    others = [name for name in X.columns if name not in selected]
+    if validation.is_frame(X, "pandas"):
+        return X.assign(**dict.fromkeys(others, 0.0))
+    import polars as pl
+
+    return X.with_columns(pl.lit(0.0).alias(name) for name in others)

@@ -1,9 +1,10 @@
-"""The base class of all selectors: what is selected, its names, and saving."""
+"""What all selectors share: the door for input, what is selected, its names, and saving."""
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
@@ -13,16 +14,263 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from fires.core import validation
+from fires.core.batch import CheckedBatch, columns_present
 from fires.core.declared import Declared, Value, collect, restore
 from fires.core.errors import NotPassedAgain, StateError
 from fires.core.settings import plain
 from fires.core.state import Arrays, State, write_state
-from fires.core.types import Estimator, Header, Mask, Matrix, OptionalArray, Places, RowsLike
+from fires.core.types import (
+    Estimator,
+    Floats,
+    GivenClasses,
+    Header,
+    Json,
+    Labels,
+    Mask,
+    Matrix,
+    OptionalArray,
+    Places,
+    RowsLike,
+)
 from fires.core.version import __version__
-from fires.selectors.input_validator import InputValidator
+from fires.kernels import scan
+from fires.selectors.open_columns import Given, OpenColumns, warn_absent
 
 if TYPE_CHECKING:
+    from fires.columns import Columns
     from fires.models.base import BaseModel
+
+
+class InputValidator:
+    """Checks what a caller passes against the columns learnt from.
+
+    The result is a :class:`fires.core.batch.CheckedBatch`, which nobody checks again.
+    """
+
+    missing: str = "ignore"
+    n_features_in_: int
+    _column_names_: npt.NDArray[np.object_] | None = None
+    _named_apart_ = False  # whether rows come without these names
+    _encoder_: Columns | None = None
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[np.object_]:
+        """The names of the columns, in the order learnt from."""
+        names = self._known_names()
+        if names is None:
+            raise AttributeError("feature_names_in_ is there only where columns have names.")
+        return names
+
+    @property
+    def columns_(self) -> Columns:
+        """What text, categories and dates were encoded with."""
+        if self._encoder_ is None:
+            raise AttributeError("columns_ is there only where columns were encoded.")
+        return self._encoder_
+
+    def all_or_nothing(self, learn: Callable[..., None], *batch: Any) -> None:
+        """Learn; on any error, put the attributes back to what they were before."""
+        before = self.__dict__.copy()
+        try:
+            learn(*batch)
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    def _admit(
+        self,
+        X: RowsLike,
+        y: OptionalArray = None,
+        classes: GivenClasses | None = None,
+        sample_weight: OptionalArray = None,
+        *,
+        learn: bool = False,
+    ) -> CheckedBatch:
+        """Check a batch. The first one fixes the number of columns, and what they hold."""
+        owner, names = type(self).__name__, None
+        if learn and sample_weight is not None:
+            X, y, sample_weight = validation.weighted_rows(X, y, sample_weight, owner)
+        vocabulary = self._open_vocabulary()
+        if vocabulary is not None:
+            return self._admit_open(vocabulary, X, y, classes, sample_weight, learn)
+        if type(X) is not np.ndarray:
+            X, names = self._as_numbers(X, y, learn=learn)
+        matrix = validation.as_matrix(X, owner)
+        if "n_features_in_" not in vars(self):
+            known = self._known_names()
+            known = names if known is None else known
+            self.n_features_in_ = matrix.shape[1] if known is None else len(known)
+            self._column_names_ = known
+        named = names is not None or self._column_names_ is not None
+        if named or matrix.shape[1] != self.n_features_in_:
+            matrix = self._in_order(matrix, names)
+        n_missing = self._refuse_strange(matrix)
+        n_rows = matrix.shape[0]
+        target = None if y is None else validation.as_target(y, n_rows, owner)
+        weight = None if sample_weight is None else validation.as_weights(sample_weight, n_rows)
+        present = columns_present(matrix) if n_missing else None
+        # In order, since keywords take time: this is done for every batch.
+        return CheckedBatch(
+            matrix, target, weight, n_missing, classes, None, None, self._encoder_, present
+        )
+
+    def _teaches(self, X: RowsLike, sample_weight: OptionalArray) -> bool:
+        """Whether a row counts: from a batch whose weights are all 0, nothing is learnt."""
+        rows = X, None, sample_weight
+        return sample_weight is None or bool(len(validation.weighted_rows(*rows, "")[2]))
+
+    def _cut(
+        self, X: RowsLike, y: OptionalArray, sample_weight: OptionalArray, size: int
+    ) -> Iterator[tuple[RowsLike, Labels | None, Floats | None]]:
+        """Rows, targets and weights in slices; those whose weights are all 0 teach nothing."""
+        owner = type(self).__name__
+        X, n_rows = validation.as_rows(X, owner)
+        weight = validation.as_weights(sample_weight, n_rows)
+        target = None if y is None else validation.as_target(y, n_rows, owner)
+        for start in range(0, max(n_rows, 1), size):
+            part = slice(start, start + size)
+            w = None if weight is None else weight[part]
+            if w is None or w.any():
+                yield validation.take_rows(X, part), None if target is None else target[part], w
+
+    def _known_names(self) -> npt.NDArray[np.object_] | None:
+        """The names of the columns; None if they have none."""
+        return self._column_names_
+
+    # --- columns that come and go -------------------------------------------------------------
+
+    def _open_vocabulary(self) -> OpenColumns | None:
+        """The names of columns that may come and go; None if columns are fixed."""
+        return None
+
+    def _admit_open(
+        self,
+        vocabulary: OpenColumns,
+        X: RowsLike,
+        y: OptionalArray,
+        classes: GivenClasses | None,
+        sample_weight: OptionalArray,
+        learn: bool,
+    ) -> CheckedBatch:
+        """Check a batch of columns that may come and go. The book itself is not changed."""
+        owner = type(self).__name__
+        if not learn:
+            matrix, given = vocabulary.placed(X, owner)
+            n_absent = matrix.size - given.told.size if isinstance(matrix, np.ndarray) else 0
+            return CheckedBatch(matrix, n_missing=self._refuse_given(given) + n_absent)
+        arranged = vocabulary.arrange(X, owner, y)
+        matrix, n_rows = arranged.matrix, arranged.matrix.shape[0]
+        n_missing = self._refuse_given(arranged.given)
+        target = None if y is None else validation.as_target(y, n_rows, owner)
+        weight = validation.as_weights(sample_weight, n_rows)
+        n_absent, present = 0, None
+        if isinstance(matrix, np.ndarray):
+            n_absent = matrix.size - arranged.given.told.size
+            present = columns_present(matrix) if n_missing or n_absent else None
+        return CheckedBatch(
+            *(matrix, target, weight, n_missing + n_absent, classes),
+            present=present,
+            n_absent=n_absent,
+            vocabulary=arranged.vocabulary,
+            source=arranged.source,
+        )
+
+    def _refuse_given(self, given: Given) -> int:
+        """As :meth:`_refuse_strange`, for rows as they came."""
+        counts = scan(given.told)
+        if any(counts):
+            owner, names = type(self).__name__, np.array(list(given.names), dtype=object)
+            validation.refuse(given.matrix, counts, names, missing=self.missing, owner=owner)
+        return counts[0]
+
+    def _as_numbers(
+        self, X: RowsLike, y: OptionalArray = None, *, learn: bool = False
+    ) -> tuple[RowsLike, npt.NDArray[np.object_] | None]:
+        """The rows and the names of their columns, with numbers for text, categories and dates."""
+        known = self._encoder_
+        if known is None:
+            may_encode = learn and "n_features_in_" not in vars(self) and validation.is_raw(X)
+        else:
+            may_encode = validation.is_table(X)
+        if not may_encode:
+            return X, validation.column_names(X)
+        # Here and not above, because polars takes a while to load.
+        from fires.columns import Columns
+        from fires.columns.kinds import as_polars
+
+        frame = as_polars(X)
+        if y is not None:
+            y = validation.as_target(y, len(frame), type(self).__name__)
+        if known is None:
+            known = Columns.learn(frame, y=y)
+            for column in known.left_out:
+                raise ValueError(f"Column {column.name!r} {column.why}; leave it out.")
+        else:
+            frame = known.completed(frame, absent=isinstance(X, (list, tuple)))
+        if learn:
+            matrix, known = known.encode(frame)
+            matrix, known = known.by_target(matrix, y)
+            self._encoder_ = known
+        else:
+            matrix = known.transform(frame)
+        return matrix, np.array(known.names, dtype=object)
+
+    def _columns_state(self) -> Header | None:
+        """What the columns hold, for a state file."""
+        columns = self._encoder_ if self._open_vocabulary() is None else None
+        return None if columns is None else columns.as_json()  # of open ones, the book has it
+
+    def _restore_columns(self, saved: Json) -> None:
+        """Take over what :meth:`_columns_state` gave."""
+        if saved is None:
+            return
+        from fires.columns import Columns
+
+        columns = Columns.from_json(saved)
+        names = self._known_names()
+        if names is None or list(columns.names) != list(names):
+            raise StateError("the columns are not those that the features are named after")
+        self._encoder_ = columns
+
+    def _in_order(self, matrix: Matrix, names: npt.NDArray[np.object_] | None) -> Matrix:
+        """The columns in the order learnt from."""
+        # After name_features, plain arrays without names are expected.
+        known = None if names is None and self._named_apart_ else self._known_names()
+        owner = type(self).__name__
+        order = validation.match_columns(names, matrix.shape[1], known, self.n_features_in_, owner)
+        return matrix if order is None else matrix[:, order]
+
+    def _refuse_strange(self, matrix: Matrix) -> int:
+        """Raise if there are entries that cannot be used; return the number of missing ones."""
+        counts = scan(matrix if isinstance(matrix, np.ndarray) else matrix.data)
+        if any(counts):
+            known = self._known_names()
+            owner = type(self).__name__
+            validation.refuse(matrix, counts, known, missing=self.missing, owner=owner)
+        return counts[0]
+
+    def name_features(self, names: Sequence[str] | npt.NDArray[np.object_]) -> Self:
+        """Name the columns of a stream of plain arrays, before or after its first batch.
+
+        Examples
+        --------
+        >>> from fires import FIRES
+        >>> selector = FIRES(1).name_features(["age", "size"])
+        >>> selector.partial_fit(np.array([[0.0, 1.0], [1.0, 1.0]]), [0, 1]).feature_names_in_
+        array(['age', 'size'], dtype=object)
+        """
+        named: npt.NDArray[np.object_] = np.asarray(list(names), dtype=object)
+        if "n_features_in_" in vars(self) and len(named) != self.n_features_in_:
+            raise ValueError(f"There are {self.n_features_in_} features and {len(named)} names.")
+        validation.check_names(named)
+        self._column_names_, self._named_apart_ = named, True
+        return self
+
+    def _restore_names(self, names: npt.NDArray[np.object_]) -> None:
+        if names.shape != (self.n_features_in_,):
+            raise StateError(f"{self.n_features_in_} features have names of shape {names.shape}")
+        validation.check_names(names)
+        self._column_names_ = names
 
 
 class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
@@ -91,7 +339,7 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
     ) -> npt.NDArray[np.object_]:
         """The names of the selected features."""
         self._check_fitted()
-        known = getattr(self, "feature_names_in_", None)
+        known = self._known_names()
         if input_features is None:
             if known is None:
                 return np.array([f"x{j}" for j in self._selected()], dtype=object)
@@ -111,6 +359,12 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
     def _checked(self, X: RowsLike) -> Matrix:
         """X with its columns in the order learnt from."""
         self._check_fitted()
+        vocabulary = self._open_vocabulary()
+        if vocabulary is not None:
+            if vocabulary.absent == "missing":
+                warn_absent(X, self.get_feature_names_out())
+            open_rows: Matrix = self._admit(X).X
+            return open_rows
         X, names = self._as_numbers(X)
         matrix = self._in_order(validation.as_matrix(X, type(self).__name__), names)
         if self.missing == "error":
@@ -118,9 +372,13 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
         return matrix
 
     def _check_fitted(self) -> None:
-        attribute, call = self._fitted_by
-        if attribute not in self.__dict__:
+        if not self._is_fitted:
+            call = self._fitted_by[1]
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet: {call}.")
+
+    @property
+    def _is_fitted(self) -> bool:
+        return self._fitted_by[0] in vars(self)
 
     # --- state ------------------------------------------------------------------------------
 
@@ -138,13 +396,13 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
         header, arrays = self._state()
         counted, more = collect(self, self._counted, "{}_")
         settings = self.get_params(deep=False)
-        names = getattr(self, "feature_names_in_", None)
+        names = self._known_names()
         header |= counted | {
             "params": {name: self._plain(value) for name, value in settings.items()},
             "class": type(self).__name__,
             "fires": __version__,
             "n_features": self.n_features_in_,
-            "named_apart": getattr(self, "_named_apart_", False),
+            "named_apart": self._named_apart_,
             "feature_names": None if names is None else names.tolist(),
             "columns": self._columns_state(),
         }
@@ -163,8 +421,7 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
         facts = SimpleNamespace()
         restore(facts, _FACTS, header, arrays, {})
         self.n_features_in_ = facts.n_features
-        if facts.named_apart:
-            self._named_apart_ = True
+        self._named_apart_ = facts.named_apart
         names = header["feature_names"]
         if names is not None:
             self._restore_names(np.array(names, dtype=object))

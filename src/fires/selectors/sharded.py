@@ -30,7 +30,7 @@ from fires.core.sharding import (
     go_through,
 )
 from fires.core.types import Matrix, OptionalArray, OptionalClasses, RowsLike
-from fires.models.sharded import rounds
+from fires.models.sharded_bayes import step_rounds
 from fires.models.sharded_gradient import weight_of
 from fires.selectors.fires import FIRES
 
@@ -325,7 +325,7 @@ class _Batch:
         labels = selector.classes_ if selector.target_kind == "classes" else None
         target = ShardTarget(labels, selector.model_name)
         watch = self._hear if selector.watches_loss else None
-        steps = rounds(learner, target, selector.rates, watch, sparse=self.sparse)
+        steps = step_rounds(learner, target, selector.rates, watch, sparse=self.sparse)
         sums: Sums | None = None
         while True:
             try:

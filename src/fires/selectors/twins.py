@@ -27,7 +27,8 @@ twins, twins fill the places, those that add most first.
 from __future__ import annotations
 
 import copy
-from typing import ClassVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -35,8 +36,11 @@ from fires.core.declared import Array, Declared
 from fires.core.errors import StateError
 from fires.core.types import Floats, Ints, Mask, Places, RowIndex
 from fires.kernels.twins import add_some, correlate, find_twins, judge
-from fires.models.bayes_learner import BayesLearner
-from fires.selectors.membership import Judge
+
+if TYPE_CHECKING:
+    from fires.models.base import JointPosterior
+
+Judge = Callable[[RowIndex, Floats, Floats], tuple[Floats, Floats]]
 
 LIMIT = 0.25
 """The share of its variance that a feature must have of its own, not to be a twin."""
@@ -92,7 +96,7 @@ class Twins:
         self.more, self.most = np.zeros(0), np.zeros(0)
         self.some = False  # whether there are twins
 
-    def take(self, learner: BayesLearner, alone: Mask | None = None) -> None:
+    def take(self, learner: JointPosterior, alone: Mask | None = None) -> None:
         """Take in the last batch of a learner, which lets go of its rows."""
         columns, Z, weight = learner.take_rows()
         if alone is not None:
@@ -159,7 +163,7 @@ class Twins:
 
     def judge(
         self,
-        learner: BayesLearner,
+        learner: JointPosterior,
         places: Ints,
         members: Ints,
         resting: Mask | None = None,
@@ -183,7 +187,7 @@ class Twins:
         """Whether enough rows have come since the last look."""
         return self.waited >= min(_ROWS, 0.25 * self.seen)
 
-    def look(self, learner: BayesLearner, inside: Mask, absent: Mask | None = None) -> None:
+    def look(self, learner: JointPosterior, inside: Mask, absent: Mask | None = None) -> None:
         """Find the twins, and what each candidate has to say."""
         mine, r, known = self.columns, self.correlation(), self.rows >= _KNOWN
         alone = learner.scores_together(mine)

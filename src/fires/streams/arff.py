@@ -23,7 +23,6 @@ from fires.streams.text_blocks import (
     Ready,
     cut_into_lines,
     fill,
-    looks_regular,
 )
 from fires.streams.text_source import TextSource
 from fires.streams.text_table import Header, TextOptions, TextTable, unique_names
@@ -102,7 +101,7 @@ class ArffTable(TextTable):
             block,
             data=data,
             ends=ends,
-            regular=looks_regular(data, len(ends), ",", len(self.column_names), "%"),
+            regular=self._looks_regular(data, len(ends)),
         )
 
 

@@ -20,7 +20,6 @@ from zlib import crc32
 from fires.core.errors import InputError
 from fires.core.optional import require
 from fires.streams.base import Position
-from fires.streams.table import changed
 
 N_MAGIC = 16
 """First bytes that tell what a file is."""
@@ -280,6 +279,11 @@ def _refuse_another(found: Identity, known: Identity, offset: int | None) -> Non
             f"{name} has grown since it was read to its end: its new rows would be lost",
             hint="write them to a file of their own, behind the others",
         )
+
+
+def changed(name: str) -> InputError:
+    """Make the error that reading cannot go on where it was left."""
+    return InputError(f"{name} has been changed since it was read before")
 
 
 def _name(identity: Identity | None) -> str:

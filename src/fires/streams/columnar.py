@@ -18,7 +18,7 @@ from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
 from fires.streams.byte_sources import identity_of
-from fires.streams.table import Chunk, position_in_file
+from fires.streams.table import Chunk, Table
 
 _READ_CELLS = 8_000_000
 """How much is read at once, 64 MB of numbers: a row group is unpacked anew for each slice of it."""
@@ -29,18 +29,15 @@ _PANIC = b"\nthread '"
 _STANDARD_ERROR = Lock()  # there is one for all threads
 
 
-class ScannedTable:
+class ScannedTable(Table):
     """A Parquet or Arrow file, whose records are rows."""
 
     unit = "row"
-    position = staticmethod(position_in_file)
-    renamed: tuple[tuple[str, str], ...] = ()
-    head = b""
 
     def __init__(self, path: Path, kind: str) -> None:
         self.name = str(path)
-        self.files = [identity_of(path, may_grow=False)]
-        self.n_bytes: int | None = self.files[0]["size"]
+        identity = identity_of(path, may_grow=False)
+        self.files, self.n_bytes = [identity], identity["size"]
         self._kind = kind
         with self._plain_errors():
             self._frame = (

@@ -27,31 +27,30 @@ from fires.streams.json_table import JsonTable
 from fires.streams.sampling import exclude_columns, read_sample
 from fires.streams.svmlight import ENDINGS as SVMLIGHT_ENDINGS
 from fires.streams.svmlight import Counted, SvmlightFile, SvmlightStream, looks_like_svmlight
-from fires.streams.table import Chunk, Table, position_in_file
+from fires.streams.table import Chunk, Table
 from fires.streams.table_stream import TableStream, doubts_of, start_of, stream_of
 from fires.streams.text_blocks import BLOCK
 from fires.streams.text_source import TextSource
 from fires.streams.text_table import FOUND_OUT, TextOptions, TextTable
 
 
-class ManyTables:
+class ManyTables(Table):
     """Tables in order. The first says which columns there are.
 
     A later one may have them in another order. What it lacks is missing in its rows; what only it
     has is not used. After :meth:`let_columns_change`, the rows of each have its own columns.
     """
 
-    position = staticmethod(position_in_file)
-
     def __init__(self, tables: Sequence[Table]) -> None:
-        first, *later = self.tables = tuple(tables)
+        self._tables = tuple(tables)
+        first, *later = self._tables
         n_more = f" and {len(later)} more file{'s' if len(later) > 1 else ''}" if later else ""
         self.name = first.name + n_more
         units = {table.unit for table in tables}
         self.unit = units.pop() if len(units) == 1 else "record"
         self.column_names = first.column_names
         self.head = first.head
-        self.files = [one for table in tables for one in getattr(table, "files", [None])]
+        self.files = [one for table in tables for one in table.files or [None]]
         self.renamed = tuple(dict.fromkeys(pair for table in tables for pair in table.renamed))
         sizes = [table.n_bytes for table in tables]
         self.n_bytes = None if None in sizes else sum(size or 0 for size in sizes)
@@ -59,28 +58,33 @@ class ManyTables:
         for table in later:
             if set(first.column_names).isdisjoint(table.column_names):
                 raise InputError(f"{table.name} has no column of those in {first.name}")
-        self.differences = _differences(first, later)
+        self._differences = _differences(first, later)
         self._is_open = False
 
     def let_columns_change(self) -> None:
         """See :class:`fires.streams.table.Table`; ``column_names`` are those of all tables."""
-        self._is_open, self.differences = True, []
-        for table in self.tables:
-            if hasattr(table, "let_columns_change"):
-                table.let_columns_change()
-        names = (name for table in self.tables for name in table.column_names)
+        self._is_open, self._differences = True, []
+        for table in self._tables:
+            table.let_columns_change()
+        names = (name for table in self._tables for name in table.column_names)
         self.column_names = tuple(dict.fromkeys(names))
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        """The tables, in order."""
+        return self._tables
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """How the columns of later tables differ from those of the first."""
+        return self._differences
 
     @property
     def new_fields(self) -> dict[str, int]:
         """Keys of NDJSON that came after the sample; see :class:`JsonTable`."""
         found: dict[str, int] = {}
-        for table in self.tables:
-            found |= {
-                name: line
-                for name, line in getattr(table, "new_fields", {}).items()
-                if name not in found
-            }
+        for table in reversed(self._tables):
+            found |= table.new_fields
         return found
 
     def chunks(
@@ -88,7 +92,7 @@ class ManyTables:
     ) -> Generator[Chunk, None, None]:
         """Read the tables in order; see :meth:`Table.chunks`."""
         names = [name for name in self.column_names if name in kinds]
-        for index, table in enumerate(self.tables):
+        for index, table in enumerate(self._tables):
             if index < start.file:
                 continue
             present = set(table.column_names)
@@ -374,9 +378,6 @@ def from_file(
     >>> [(column["name"], column["unreadable"]) for column in stream.columns.describe()]
     [('age', 1), ('town', 0)]
     """
-    hints = Hints(
-        categorical, numeric, na_values, decimal, thousands, dates, max_categories, categories
-    )
     options = TextOptions(delimiter, encoding, header, comment)
     counted = None if after is None else after.get("svmlight")
     table: Table | SvmlightFile
@@ -393,10 +394,17 @@ def from_file(
         target,
         exclude=exclude,
         holds=holds,
-        hints=hints,
         keep_doubtful=keep_doubtful,
         after=after,
         columns=columns,
+        max_categories=max_categories,
+        categorical=categorical,
+        numeric=numeric,
+        na_values=na_values,
+        decimal=decimal,
+        thousands=thousands,
+        dates=dates,
+        categories=categories,
     )
 
 

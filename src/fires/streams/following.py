@@ -30,7 +30,7 @@ from fires.core.errors import InputError, StateError
 from fires.streams.base import Position
 from fires.streams.byte_sources import N_MAGIC, Identity, plain_errors
 from fires.streams.json_table import JsonTable
-from fires.streams.table import Chunk
+from fires.streams.table import Chunk, Table
 from fires.streams.text_table import TextTable
 
 WAIT = 0.2
@@ -274,17 +274,14 @@ class Follow:
         return file
 
 
-class FollowedTable:
+class FollowedTable(Table):
     """A table in a file that grows: text, or lines with a JSON object each."""
-
-    n_bytes: int | None = None
 
     looks_after_marks = True  # a file that was rotated is another one, with the same rows
 
     def __init__(self, table: TextTable | JsonTable, source: Follow) -> None:
         self.name, self.unit, self.head = table.name, table.unit, table.head
         self.column_names, self.renamed = table.column_names, table.renamed
-        self.new_fields: Mapping[str, int] = getattr(table, "new_fields", {})
         self._table, self._source = table, source
         self._body, self._header = Position(), b""
         if isinstance(table, TextTable):
@@ -294,10 +291,14 @@ class FollowedTable:
                     self._header += file.read(self._body.offset - len(self._header))
         source.begins_at = self._begins_at
 
+    @property
+    def new_fields(self) -> Mapping[str, int]:
+        """See :class:`fires.streams.table.Table`."""
+        return self._table.new_fields
+
     def let_columns_change(self) -> None:
         """See :class:`fires.streams.table.Table`: JSON may have other keys, a header stays."""
-        if isinstance(self._table, JsonTable):
-            self._table.let_columns_change()
+        self._table.let_columns_change()
 
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
@@ -340,7 +341,9 @@ class FollowedTable:
         if lacks_header:
             header = self._header or json.dumps(dict.fromkeys(self.column_names)).encode()
             mark["header"] = header.decode()
-            mark["delimiter"] = getattr(self._table, "delimiter", None)
+            mark["delimiter"] = (
+                self._table.delimiter if isinstance(self._table, TextTable) else None
+            )
         return mark
 
     def _begins_at(self, read: Callable[[int, int], bytes]) -> int | None:

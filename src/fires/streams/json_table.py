@@ -9,26 +9,21 @@ from contextlib import closing
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.core.types import Json
 from fires.streams.base import Position
-from fires.streams.byte_sources import plain_errors
-from fires.streams.cutting import read_ahead
-from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunk, Fault, position_in_file, unreadable
+from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunk
 from fires.streams.text_blocks import (
     BLOCK,
     NOT_UTF8,
-    PIECE,
     Block,
     cut_into_lines,
-    is_utf8,
-    places_of,
+    is_utf8_bytes,
 )
-from fires.streams.text_source import TextSource
+from fires.streams.text_source import BlockTable, Cut, Places, TextSource
 
 NOT_AN_OBJECT = "not a JSON object"
 NOT_UNICODE = r"a lone surrogate such as \ud800, which is not text"
@@ -41,69 +36,91 @@ _NESTED = r"(?s)^(\{.*\}|\[.*\])$"
 
 _LOOK_EVERY = 100
 """In one line of so many the reader looks for keys that are new."""
+_SAMPLE_BYTES = 2 * BLOCK
 _Row = dict[str, Json] | str | None
 
 
-class JsonRows:
-    """Parses lines with a JSON object each, as many columns as the first objects have keys.
+class JsonRows(BlockTable):
+    """Lines with a JSON object each, as many columns as the first objects have keys.
 
     Columns come as text: numbers as they would be printed, true and false by these words. Columns
     that hold objects or lists come as lists of text.
     """
 
-    def __init__(self, first: Iterable[Mapping[str, Json]]) -> None:
-        self.new_fields: dict[str, int] = {}
-        self.is_open = False
+    def _find_columns(self, blocks: Iterable[Block]) -> None:
+        """Let the first objects decide which columns there are."""
+        self._new_fields: dict[str, int] = {}
         self._typed = True
         self._nested: set[str] = set()
         names: dict[str, None] = {}
-        for row in first:
+        for row in self._first_objects(blocks):
             names.update(dict.fromkeys(row))
             self._nested.update(name for name, v in row.items() if isinstance(v, (dict, list)))
-        self.column_names = tuple(names)
+        self.column_names = self._met = tuple(names)
         self._known = frozenset(names)
+        if not names:
+            raise InputError(f"{self.name} has no columns: its objects are empty")
 
-    def parsed(
-        self, block: Block, kinds: Mapping[str, Kind], places: npt.NDArray[np.generic]
-    ) -> Iterator[Chunk]:
-        """Parse the block whole; if that fails, in pieces; and a small piece line by line."""
+    def _first_objects(self, blocks: Iterable[Block]) -> Iterator[dict[str, Json]]:
+        """As many objects as decide which columns there are."""
+        n_objects, n_bytes = 0, 0
+        fault: tuple[int, str] | None = None
+        for block in blocks:
+            ends = n_bytes + block.ends - (block.ends[-1:] - len(block.data))
+            for i, row in enumerate(json_rows(block.data) if len(ends) else ()):
+                if isinstance(row, dict):
+                    n_objects += 1
+                    yield row
+                elif row is not None:
+                    fault = fault or (int(block.lines[i]), row)
+                # Not whole blocks: which columns there are must not depend on their size.
+                if n_objects >= SAMPLE_ROWS or (n_objects and ends[i] >= _SAMPLE_BYTES):
+                    return
+            n_bytes += len(block.data)
+            if block.short and n_objects >= LEAST_ROWS:
+                return
+        if n_objects == 0:
+            raise self.unreadable(*fault) if fault else InputError(f"{self.name} is empty")
+
+    @property
+    def new_fields(self) -> Mapping[str, int]:
+        """See :class:`fires.streams.table.Table`."""
+        return self._new_fields
+
+    def let_columns_change(self) -> None:
+        """See :meth:`fires.streams.table.Table.let_columns_change`: later keys are columns too."""
+        self.is_open = True
+
+    def _wanted(self, block: Block, kinds: Mapping[str, Kind]) -> Mapping[str, Kind]:
         new = self._take_new_fields(block) if self.is_open else ()
-        names = [name for name in self.column_names if name in kinds or name in new]
-        wanted: dict[str, Kind] = {name: kinds.get(name, "category") for name in names}
-        frame = None
-        if not any(map(self._is_nested, wanted.items())) and len(block.ends):
-            frame = self._fast(block, wanted)
-        if frame is not None:
-            if not self.is_open:
-                self._look_for_new_fields(block)
-            yield Chunk(
-                frame,
-                block.lines[:-1],
-                places,
-                short=block.short,
-                raw=block.text,
-                written=lambda name: _parse(block, {name: pl.String})[name],
-                ragged=self.is_open,
-            )
-        elif len(block.data) > PIECE and len(block.ends) > 1:
-            at = 0
-            for piece in block.pieces(_always_regular):
-                yield from self.parsed(piece, kinds, places[at : at + len(piece.ends)])
-                at += len(piece.ends)
-        else:
-            yield self._slow(block, wanted, places)
+        names = [name for name in self._met if name in kinds or name in new]
+        return {name: kinds.get(name, "category") for name in names}
 
-    def _fast(self, block: Block, kinds: Mapping[str, Kind]) -> pl.DataFrame | None:
+    def _fast(self, block: Block, kinds: Mapping[str, Kind], places: Places) -> Chunk | None:
         """Parse lines that are all as they should be; None if one is not."""
-        if not block.data.isascii() and not is_utf8(block.data.decode("utf-8", "surrogateescape")):
+        if any(map(self._is_nested, kinds.items())) or not is_utf8_bytes(block.data):
             return None
-        if _LONE.search(block.data):
+        frame = None if _LONE.search(block.data) else self._ndjson(block, kinds)
+        if frame is None:
             return None
+        if not self.is_open:
+            self._look_for_new_fields(block)
+        return Chunk(
+            frame,
+            block.lines[:-1],
+            places,
+            short=block.short,
+            raw=block.text,
+            written=lambda name: pl.read_ndjson(block.data, schema={name: pl.String})[name],
+            ragged=self.is_open,
+        )
+
+    def _ndjson(self, block: Block, kinds: Mapping[str, Kind]) -> pl.DataFrame | None:
         for typed in (True, False) if self._typed else (False,):
             types = {"number": pl.Float64, "integer": pl.Int64} if typed else {}
             schema = {name: types.get(kind, pl.String) for name, kind in kinds.items()}
             try:
-                frame = _parse(block, schema)
+                frame = pl.read_ndjson(block.data, schema=schema)
             except pl.exceptions.PolarsError:
                 continue
             self._typed = typed
@@ -116,33 +133,23 @@ class JsonRows:
         """Whether a column comes as lists of text: some of the first objects held such values."""
         return column[1] == "category" and column[0] in self._nested
 
-    def _slow(
-        self, block: Block, kinds: Mapping[str, Kind], places: npt.NDArray[np.generic]
-    ) -> Chunk:
-        """Read a block line by line."""
-        columns: dict[str, list[str | None]] = {name: [] for name in kinds}
+    def _records(self, block: Block, kinds: Mapping[str, Kind]) -> Iterator[_Row]:
         labels = [name for name, kind in kinds.items() if kind == "label"]
-        good, faults = [], []
-        for i, row in enumerate(map(partial(_with_labels, labels), json_rows(block.data))):
+        for i, row in enumerate(json_rows(block.data)):
             if isinstance(row, dict):
+                nested = [name for name in labels if isinstance(row.get(name), (dict, list))]
+                if nested:
+                    yield f'an object or a list in the target column "{nested[0]}"'
+                    continue
                 self._note_new_fields(row, int(block.lines[i]))
-                for name, column in columns.items():
-                    column.append(_text(row.get(name)))
-                good.append(i)
-            elif row is not None:
-                faults.append(Fault(int(block.lines[i]), row, block.text(i)))
-        frame = pl.DataFrame(
-            {name: _series(columns[name], self._is_nested((name, kinds[name]))) for name in kinds}
-        )
-        keep = np.array(good, dtype=np.int64)
-        return Chunk(
-            frame,
-            block.lines[keep],
-            places[keep],
-            faults,
-            block.short,
-            raw=lambda row: block.text(good[row]),
-            ragged=self.is_open,
+            yield row
+
+    def _frame(self, rows: list[dict[str, Json]], kinds: Mapping[str, Kind]) -> pl.DataFrame:
+        return pl.DataFrame(
+            {
+                name: _series([_text(row.get(name)) for row in rows], self._is_nested((name, kind)))
+                for name, kind in kinds.items()
+            }
         )
 
     def _take_new_fields(self, block: Block) -> Set[str]:
@@ -156,7 +163,7 @@ class JsonRows:
                 new = [name for name in row if name not in met]
                 met.update(dict.fromkeys(new))
                 self._nested.update(name for name in new if isinstance(row[name], (dict, list)))
-        self.column_names = tuple(dict.fromkeys([*self.column_names, *met]))
+        self._met = tuple(dict.fromkeys([*self._met, *met]))
         return met.keys() - self._known
 
     def _look_for_new_fields(self, block: Block) -> None:
@@ -173,11 +180,7 @@ class JsonRows:
         if line % _LOOK_EVERY == 1 and not self.is_open:
             for name in row:
                 if name not in self._known:
-                    self.new_fields.setdefault(name, line)
-
-
-def _parse(block: Block, schema: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
-    return pl.read_ndjson(block.data, schema=schema)
+                    self._new_fields.setdefault(name, line)
 
 
 def _series(values: list[str | None], is_nested: bool) -> pl.Series:
@@ -185,10 +188,6 @@ def _series(values: list[str | None], is_nested: bool) -> pl.Series:
         return pl.Series(values, dtype=pl.String)
     lists = [None if value is None else [value] for value in values]
     return pl.Series(lists, dtype=pl.List(pl.String))
-
-
-def _always_regular(data: bytes, n_records: int) -> bool:
-    return True
 
 
 def json_rows(data: bytes) -> Iterator[_Row]:
@@ -213,15 +212,6 @@ def json_row(line: bytes) -> _Row:
     return row if isinstance(row, dict) else NOT_AN_OBJECT
 
 
-def _with_labels(labels: list[str], row: _Row) -> _Row:
-    """The same, or what is wrong with its target."""
-    if isinstance(row, dict):
-        for name in labels:
-            if isinstance(row.get(name), (dict, list)):
-                return f'an object or a list in the target column "{name}"'
-    return row
-
-
 def _text(value: Json) -> str | None:
     """A value as polars would write it; null and NaN are missing."""
     if value is None or value != value:
@@ -242,62 +232,22 @@ def _json(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-_SAMPLE_BYTES = 2 * BLOCK
-
-
-class JsonTable:
-    """Lines with a JSON object each, as many columns as the first of them have keys.
-
-    What the columns hold comes as :class:`JsonRows` says.
-    """
-
-    unit = "line"
-    renamed: tuple[tuple[str, str], ...] = ()
-    position = staticmethod(position_in_file)
+class JsonTable(JsonRows):
+    """A text of JSON objects, one a line."""
 
     def __init__(self, text: TextSource, block_size: int) -> None:
-        self.name = text.name
-        self.n_bytes = text.n_bytes
-        self.head = text.head
+        self.name, self.n_bytes, self.head = text.name, text.n_bytes, text.head
         self.files = [text.identity]
         self._text = text
-        self._cut = partial(cut_into_lines, block_size=block_size)
-        self._rows = JsonRows(self._first_objects())
-        self.column_names, self.new_fields = self._rows.column_names, self._rows.new_fields
-        if not self.column_names:
-            raise InputError(f"{self.name} has no columns: its objects are empty")
-
-    def let_columns_change(self) -> None:
-        """See :class:`fires.streams.table.Table`: later keys are columns too."""
-        self._rows.is_open = True
+        self._cut: Cut = partial(cut_into_lines, block_size=block_size)
+        with closing(text.blocks(self._cut, Position(), again=True)) as blocks:
+            self._find_columns(block for block, _ in blocks)
 
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:
         """Read the lines in order; see :meth:`Table.chunks`."""
-        blocks = self._text.blocks(self._cut, start, again=n_rows is not None)
-        if self.n_bytes is not None:  # a pipe may keep the reader waiting, a file does not
-            blocks = read_ahead(blocks)
-        with plain_errors(self.name), closing(blocks):
-            for block, used in blocks:
-                yield from self._rows.parsed(block, kinds, places_of(block, used))
-
-    def _first_objects(self) -> Iterator[dict[str, Json]]:
-        """As many objects as decide which columns there are."""
-        n_objects = 0
-        fault: tuple[int, str] | None = None
-        with closing(self._text.blocks(self._cut, Position(), again=True)) as blocks:
-            for block, _ in blocks:
-                for i, row in enumerate(json_rows(block.data)):
-                    if isinstance(row, dict):
-                        n_objects += 1
-                        yield row
-                    elif row is not None:
-                        fault = fault or (int(block.lines[i]), row)
-                    # Not whole blocks: which columns there are must not depend on their size.
-                    if n_objects >= SAMPLE_ROWS or (n_objects and block.ends[i] >= _SAMPLE_BYTES):
-                        return
-                if block.short and n_objects >= LEAST_ROWS:
-                    return
-        if n_objects == 0:
-            raise unreadable(self, *fault) if fault else InputError(f"{self.name} is empty")
+        blocks = self._blocks(self._text, self._cut, start, again=n_rows is not None)
+        with closing(blocks):
+            for block, places in blocks:
+                yield from self._parsed(block, kinds, places)

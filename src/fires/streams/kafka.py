@@ -12,37 +12,40 @@ from contextlib import closing, contextmanager, suppress
 from operator import itemgetter
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
-from fires.columns.schema import Hints
+from fires.columns.target import Target
 from fires.core.errors import InputError, StateError
 from fires.core.optional import require
 from fires.core.types import Json
-from fires.streams.addresses import CONFIG, Address, read_address
 from fires.streams.base import Position
-from fires.streams.table_stream import Bookmark, TableStream
+from fires.streams.messages import (
+    ASK,
+    FIRST,
+    FLUSH,
+    MOST,
+    NOTHING,
+    START,
+    WAIT,
+    Address,
+    Messages,
+    MessageTable,
+    portion,
+    read_address,
+    stream_from,
+)
+from fires.streams.registry import KAFKA_CONFIG
+from fires.streams.table_stream import TableStream
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-    from fires.columns.target import Target
-    from fires.streams.messages import Messages
-
-"""The environment variable that names a file with properties of librdkafka."""
-WAIT = 0.2
-"""Seconds to wait for messages at a time."""
 PATIENCE = 0.01
 """Seconds to wait for more, once there is one."""
-START = 5.0
-"""Seconds to wait for a broker that was not reached before."""
-ASK = 2.0
-"""Seconds to wait for an answer about the lag."""
-FLUSH = 30.0
-"""Seconds within which a broker has to take what is written."""
 _COMMIT_EVERY = 5.0
 _MOST_PLACES = 1_000_000
 _ANY = -1
@@ -71,16 +74,7 @@ _log.addHandler(logging.NullHandler())  # librdkafka tells of each attempt to re
 
 
 def from_kafka(
-    uri: str,
-    target: str | Target | None = None,
-    *,
-    until_end: bool = False,
-    exclude: Sequence[str] = (),
-    holds: Literal["auto", "classes", "numbers"] = "auto",
-    keep_doubtful: bool = True,
-    after: Bookmark | None = None,
-    columns: Literal["fixed", "open"] = "fixed",
-    **said_of_columns: Any,
+    uri: str, target: str | Target | None = None, *, until_end: bool = False, **options: Any
 ) -> TableStream:
     """Make a stream of a topic of Kafka, with a JSON object in each message.
 
@@ -106,22 +100,12 @@ def from_kafka(
     until_end : bool
         Whether the stream ends with the messages that are there when reading begins. By default it
         waits for more for ever.
-    exclude : sequence of str
-        Columns to leave out.
-    holds : {"auto", "classes", "numbers"}
-        What the target holds.
-    keep_doubtful : bool
-        Whether ids, clocks and copies of other columns are features all the same.
-    after : dict, optional
-        The ``bookmark()`` of an earlier stream of this topic: reading goes on behind its last
-        batch. If that cannot be done without a loss, for messages are gone by now or there is a
-        new partition, an error names the partition and the offsets.
-    columns : {"fixed", "open"}
-        Whether later messages may have other keys: see :func:`fires.streams.from_file`.
-    **said_of_columns
-        What else :func:`fires.streams.from_file` takes that is about columns: ``max_categories``,
-        ``categorical``, ``numeric``, ``na_values``, ``decimal``, ``thousands``, ``dates``,
-        ``categories``.
+    **options
+        What :func:`fires.streams.from_file` takes that is about columns: ``exclude``, ``holds``,
+        ``columns``, ``categorical`` and so on; and ``after``, the ``bookmark()`` of an earlier
+        stream of this topic: reading goes on behind its last batch. If that cannot be done without
+        a loss, for messages are gone by now or there is a new partition, an error names the
+        partition and the offsets.
 
     Returns
     -------
@@ -133,15 +117,11 @@ def from_kafka(
     InputError
         With one line that says what is wrong.
     """
-    from fires.streams.messages import stream_from
-
-    more = {"holds": holds, "keep_doubtful": keep_doubtful, "columns": columns}
-    topic = KafkaTopic(uri, until_end=until_end)
-    return stream_from(topic, target, exclude, after, Hints(**said_of_columns), **more)
+    return stream_from(KafkaTopic(uri, until_end=until_end), target, **options)
 
 
-class KafkaTopic:
-    """The messages of a topic; see :class:`fires.streams.messages.Broker`.
+class KafkaTopic(MessageTable):
+    """The messages of a topic.
 
     The ``mark`` of a position is the next offset of each partition. What is read at once comes
     partition by partition; the position from which it is read again says also up to which offset,
@@ -168,12 +148,12 @@ class KafkaTopic:
         return [f"{some} left out, as deletion marks"] if n else []
 
     def position(self, rows: int, place: npt.NDArray[np.generic]) -> Position:
-        """The next offset of each partition; see :meth:`Broker.position`."""
+        """The next offset of each partition."""
         line, *offsets = place.tolist()
         return Position(rows, line=line, mark={str(p): at for p, at in enumerate(offsets)})
 
     def lag(self) -> int | None:
-        """How many messages are there that were not read yet; see :meth:`Broker.lag`."""
+        """How many messages are there that were not read yet."""
         at, end = self._next, self._kafka.OFFSET_END
         parts = [self._kafka.TopicPartition(self._topic, p, end) for p in range(len(at))]
         with self._asking, suppress(InputError, self._kafka.KafkaException):
@@ -185,7 +165,7 @@ class KafkaTopic:
         return None
 
     def read(self, start: Position, sample: bool = False) -> Generator[Messages, None, None]:
-        """Read all partitions; see :meth:`Broker.read`."""
+        """Read all partitions."""
         with closing(_Reader(self._kafka, self._address)) as reader:
             for messages in reader.messages(start, self._until_end, sample):
                 self._next, self._n_tombstones = tuple(reader.next), reader.n_tombstones
@@ -215,8 +195,6 @@ class _Reader:
         self, start: Position, until_end: bool, sample: bool
     ) -> Generator[Messages, None, None]:
         """Read from a position on."""
-        from fires.streams.messages import FIRST, NOTHING, portion
-
         bounds = self._bounds()
         marks = self._checked(start.mark, bounds)
         self.next = [low for low, *_ in marks]
@@ -308,8 +286,6 @@ class _Reader:
 
     def _again(self, marks: list[list[int]]) -> Generator[Messages, None, None]:
         """Read messages that were handed out before, in the same order."""
-        from fires.streams.messages import MOST, NOTHING
-
         begin, ends = self.next.copy(), [end for _, end, _ in marks]
         rows: list[_Row] = []
         while any(at < end for at, end in zip(self.next, ends, strict=True)):
@@ -380,8 +356,6 @@ class _Reader:
 
     def _together(self, rows: list[_Row], begin: list[int], short: bool) -> Messages:
         """Messages, partition by partition, with the places where they end."""
-        from fires.streams.messages import Messages
-
         line, n_rows, n_partitions = self._line, len(rows), len(begin)
         self._line += n_rows
         partitions, offsets = (
@@ -487,11 +461,6 @@ class KafkaSink:
         self._trouble = error.str()
 
 
-def kafka_sink(uri: str) -> KafkaSink:
-    """Open a topic for writing."""
-    return KafkaSink(uri)
-
-
 def _crcs(rows: Sequence[_Row], n_partitions: int) -> list[int]:
     """By which the messages of each partition are known again."""
     crcs = [0] * n_partitions
@@ -510,14 +479,14 @@ def _servers(address: Address) -> dict[str, str]:
 
 def _properties() -> dict[str, str]:
     """What the file says that the environment names; no message quotes it, for the secrets."""
-    path = os.environ.get(CONFIG)
+    path = os.environ.get(KAFKA_CONFIG)
     if not path:
         return {}
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text"
-        raise InputError(f"{CONFIG} names {path}, which cannot be read: {reason}") from None
+        reason = error.strerror if isinstance(error, OSError) else "not a text"
+        raise InputError(f"{KAFKA_CONFIG} names {path}, which cannot be read: {reason}") from None
     found = {}
     for number, line in enumerate(map(str.strip, lines), start=1):
         if line and line[0] not in "#!":
@@ -534,5 +503,5 @@ def _plain_errors(kafka: ModuleType, name: str) -> Iterator[None]:
     try:
         yield
     except kafka.KafkaException as error:
-        hint = f"see the file that {CONFIG} names" if os.environ.get(CONFIG) else ""
+        hint = f"see the file that {KAFKA_CONFIG} names" if os.environ.get(KAFKA_CONFIG) else ""
         raise InputError(error.args[0].str(), name, hint) from None

@@ -10,33 +10,34 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
-from fires.columns.schema import Hints
+from fires.columns.target import Target
 from fires.core.errors import InputError, StateError
 from fires.core.optional import require
 from fires.core.types import Json
-from fires.streams.addresses import PASSWORD, USERNAME, Address, read_address
 from fires.streams.base import Position
-from fires.streams.table_stream import Bookmark, TableStream
+from fires.streams.messages import (
+    ASK,
+    FIRST,
+    FLUSH,
+    NOTHING,
+    START,
+    WAIT,
+    Address,
+    Messages,
+    MessageTable,
+    portion,
+    read_address,
+    stream_from,
+)
+from fires.streams.registry import REDIS_PASSWORD, REDIS_USERNAME
+from fires.streams.table_stream import TableStream
 
-if TYPE_CHECKING:
-    from fires.columns.target import Target
-    from fires.streams.messages import Messages
-
-"""The environment variables that hold what a server may ask for."""
-WAIT = 0.2
-"""Seconds to wait for entries at a time."""
-START = 5.0
-"""Seconds to wait for a server that was not reached before, and for any of its answers."""
-ASK = 2.0
-"""Seconds to wait for an answer about the lag."""
-FLUSH = 30.0
-"""Seconds within which a server has to take what is written."""
 _PAGE = 10_000
 _FORM = "redis://host:port/key"
 
@@ -44,16 +45,7 @@ _Id = tuple[int, int]
 
 
 def from_redis(
-    uri: str,
-    target: str | Target | None = None,
-    *,
-    until_end: bool = False,
-    exclude: Sequence[str] = (),
-    holds: Literal["auto", "classes", "numbers"] = "auto",
-    keep_doubtful: bool = True,
-    after: Bookmark | None = None,
-    columns: Literal["fixed", "open"] = "fixed",
-    **said_of_columns: Any,
+    uri: str, target: str | Target | None = None, *, until_end: bool = False, **options: Any
 ) -> TableStream:
     """Make a stream of a Redis Stream.
 
@@ -77,22 +69,11 @@ def from_redis(
     until_end : bool
         Whether the stream ends with the entries that are there when reading begins. By default it
         waits for more for ever.
-    exclude : sequence of str
-        Columns to leave out.
-    holds : {"auto", "classes", "numbers"}
-        What the target holds.
-    keep_doubtful : bool
-        Whether ids, clocks and copies of other columns are features all the same.
-    after : dict, optional
-        The ``bookmark()`` of an earlier stream of this key: reading goes on behind its last batch.
-        If entries behind it were trimmed or deleted, or the server has lost them, an error names
-        the ids.
-    columns : {"fixed", "open"}
-        Whether later messages may have other keys: see :func:`fires.streams.from_file`.
-    **said_of_columns
-        What else :func:`fires.streams.from_file` takes that is about columns: ``max_categories``,
-        ``categorical``, ``numeric``, ``na_values``, ``decimal``, ``thousands``, ``dates``,
-        ``categories``.
+    **options
+        What :func:`fires.streams.from_file` takes that is about columns: ``exclude``, ``holds``,
+        ``columns``, ``categorical`` and so on; and ``after``, the ``bookmark()`` of an earlier
+        stream of this key: reading goes on behind its last batch. If entries behind it were trimmed
+        or deleted, or the server has lost them, an error names the ids.
 
     Returns
     -------
@@ -104,15 +85,11 @@ def from_redis(
     InputError
         With one line that says what is wrong.
     """
-    from fires.streams.messages import stream_from
-
-    more = {"holds": holds, "keep_doubtful": keep_doubtful, "columns": columns}
-    stream = RedisStream(uri, until_end=until_end)
-    return stream_from(stream, target, exclude, after, Hints(**said_of_columns), **more)
+    return stream_from(RedisStream(uri, until_end=until_end), target, **options)
 
 
-class RedisStream:
-    """The entries of a stream; see :class:`fires.streams.messages.Broker`.
+class RedisStream(MessageTable):
+    """The entries of a stream.
 
     The ``mark`` of a position is the id of the last entry, and how many entries had been added to
     the stream with it. By the second it is found out whether later ones were deleted. Entries that
@@ -125,17 +102,16 @@ class RedisStream:
         self._redis = require("redis", "redis://", "redis")
         self._address, self._db, self._key = _address(uri)
         self.name = _name(self._address, self._db, self._key)
-        self.notes: list[str] = []
         self._until_end = until_end
         self._added: int | None = None  # entries that had been added with the last one read
 
     def position(self, rows: int, place: npt.NDArray[np.generic]) -> Position:
-        """The last id, and the number of entries added up to it; see :meth:`Broker.position`."""
+        """The last id, and the number of entries added up to it."""
         line, at, number, added = place.tolist()
         return Position(rows, line=line, mark={"id": f"{at}-{number}", "added": added or None})
 
     def lag(self) -> int | None:
-        """How many entries are there that were not read yet; see :meth:`Broker.lag`."""
+        """How many entries are there that were not read yet."""
         added = self._added
         with suppress(self._redis.RedisError, KeyError):
             with closing(_client(self._redis, self._address, self._db, ASK)) as client:
@@ -144,7 +120,7 @@ class RedisStream:
         return None
 
     def read(self, start: Position, sample: bool = False) -> Generator[Messages, None, None]:
-        """Read the entries in order; see :meth:`Broker.read`."""
+        """Read the entries in order."""
         client = _client(self._redis, self._address, self._db)
         reader = _Reader(self._redis, client, self.name, self._key, start)
         with closing(client):
@@ -190,8 +166,6 @@ class _Reader:
 
     def messages(self, until_end: bool) -> Generator[Messages, None, None]:
         """Read from the position on."""
-        from fires.streams.messages import FIRST, NOTHING, portion
-
         state, entries = self._met(FIRST)
         end = state.last if until_end else None
         n = FIRST
@@ -212,8 +186,6 @@ class _Reader:
 
     def _looked(self, n: int) -> Generator[Messages, None, tuple[_State, list[_Entry]]]:
         """The state of the stream and its next entries; while there is no server, wait."""
-        from fires.streams.messages import NOTHING
-
         while True:
             try:
                 return self._look(n)
@@ -325,8 +297,6 @@ class _Reader:
 
     def _together(self, entries: list[_Entry], values: list[bytes], short: bool) -> Messages:
         """Entries, with the places where they end."""
-        from fires.streams.messages import Messages
-
         n, line, begin, added = len(entries), self._line, self._at, self.added
         lines = np.arange(line + 1, line + n + 1)
         places = np.zeros((n, 4), dtype=np.uint64)
@@ -409,11 +379,6 @@ class RedisSink:
                 time.sleep(WAIT)
 
 
-def redis_sink(uri: str) -> RedisSink:
-    """Open a stream for writing."""
-    return RedisSink(uri)
-
-
 def _value(fields: Mapping[bytes, bytes]) -> bytes:
     """The JSON object in an entry: the value of its only field, or its fields."""
     if len(fields) == 1:
@@ -474,8 +439,8 @@ def _client(redis: ModuleType, address: Address, db: int, seconds: float = START
         host,
         port,
         db,
-        username=os.environ.get(USERNAME),
-        password=os.environ.get(PASSWORD),
+        username=os.environ.get(REDIS_USERNAME),
+        password=os.environ.get(REDIS_PASSWORD),
         ssl=address.scheme == "rediss",
         socket_timeout=seconds,
         socket_connect_timeout=seconds,
@@ -490,9 +455,7 @@ def _plain_errors(redis: ModuleType, name: str) -> Iterator[None]:
     try:
         yield
     except (redis.AuthenticationError, redis.ResponseError) as error:
-        hint = f"{USERNAME} and {PASSWORD} say who asks" if _is_about_rights(redis, error) else ""
+        is_about_rights = (redis.AuthenticationError, redis.exceptions.NoPermissionError)
+        who = f"{REDIS_USERNAME} and {REDIS_PASSWORD} say who asks"
+        hint = who if isinstance(error, is_about_rights) else ""
         raise InputError(str(error), name, hint) from None
-
-
-def _is_about_rights(redis: ModuleType, error: Exception) -> bool:
-    return isinstance(error, (redis.AuthenticationError, redis.exceptions.NoPermissionError))

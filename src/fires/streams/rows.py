@@ -17,8 +17,7 @@ from fires.streams.cutting import read_ahead
 from fires.streams.files import Source, open_table
 from fires.streams.sampling import refuse_unknown
 from fires.streams.svmlight import SvmlightFile
-from fires.streams.table import Chunk, Table, surprises_of, unreadable
-from fires.streams.table_stream import Rejected
+from fires.streams.table import Chunk, Rejected, Table
 from fires.streams.text_table import FOUND_OUT, TextOptions
 
 _SHOWN = 8
@@ -58,10 +57,9 @@ def open_rows(
     if isinstance(table, SvmlightFile):
         raise InputError(f"{table.text.name} is svmlight, which has no names for its columns")
     if may_lack:
-        for part in getattr(table, "tables", (table,)):
+        for part in table.tables:
             refuse_unknown(part, keep)
-        if hasattr(table, "let_columns_change"):
-            table.let_columns_change()
+        table.let_columns_change()
     refuse_unknown(table, keep)
     present = set(table.column_names)
     lacking = [name for name in kinds if name not in present]
@@ -73,7 +71,7 @@ def open_rows(
     others = [*keep, *(name for name in if_present if name in present)]
     wanted: dict[str, Kind] = {**kinds, **dict.fromkeys(others, "category")}
     if may_lack:
-        for part in getattr(table, "tables", (table,)):
+        for part in table.tables:
             if wanted.keys().isdisjoint(part.column_names):  # its rows must be read all the same
                 wanted[part.column_names[0]] = "category"
     return RowReader(table, wanted, tuple(kinds), others)
@@ -113,7 +111,7 @@ class RowReader:
 
     def surprises(self) -> list[str]:
         """What a user should know about the table, in one line each."""
-        return surprises_of(self._table)
+        return self._table.surprises()
 
     def batches(self, batch_size: int) -> Iterator[Rows]:
         """Hand out the rows in order, as soon as they are read."""
@@ -138,7 +136,7 @@ class RowReader:
             text = pl.DataFrame(schema=dict.fromkeys(self._kinds, pl.String))
             yield Rows(text, np.empty(0, dtype=np.int64))
         elif n_rows == self.rejected.count:
-            raise unreadable(self._table, *self.rejected.examples[0])
+            raise self._table.unreadable(*self.rejected.examples[0])
 
     def _frame(self, chunk: Chunk) -> pl.DataFrame:
         """The rows as one frame; a field of text with nothing in it is missing, quoted or not."""

@@ -9,7 +9,7 @@ import polars as pl
 from fires.columns.schema import Kind
 from fires.core.errors import InputError, closest
 from fires.streams.base import Position
-from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunk, Fault, Table, unreadable
+from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunk, Fault, Table
 from fires.streams.text_blocks import NOT_UTF8, WIDE
 from fires.streams.text_table import not_text
 
@@ -20,8 +20,7 @@ _MOST_NOT_TEXT = 0.05
 
 def choose_columns(table: Table, target: str, exclude: Collection[str]) -> list[str]:
     """Check the names of the columns."""
-    parts = getattr(table, "tables", (table,))
-    for part in parts:
+    for part in table.tables:
         if target not in part.column_names:
             hint = _hint(target, part.column_names)
             raise InputError(f'no column "{target}" in {part.name}', hint=hint)
@@ -42,8 +41,7 @@ def exclude_columns(table: Table, exclude: Collection[str]) -> list[str]:
 
 def refuse_unknown(table: Table, names: Collection[str]) -> None:
     """Raise if a table does not have a column that the user named."""
-    parts = getattr(table, "tables", (table,))
-    known = {name for part in parts for name in part.column_names}
+    known = {name for part in table.tables for name in part.column_names}
     for name in names:
         if name not in known:
             hint = _hint(name, table.column_names)
@@ -84,7 +82,7 @@ def read_sample(
     if table.head and len(no_text) > _MOST_NOT_TEXT * (len(no_text) + min(n_read, n_rows)):
         raise not_text(table.name, no_text[0], table.head)
     if n_read == 0 and faults:
-        raise unreadable(table, *faults[0][:2])
+        raise table.unreadable(*faults[0][:2])
     if n_read == 0:
         raise InputError(f"{table.name} has a header but no rows")
     return _joined(frames).head(n_rows)

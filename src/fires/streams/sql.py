@@ -10,20 +10,21 @@ import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fires.columns.schema import Hints, Kind
+from fires.columns.schema import Kind
+from fires.columns.target import Target
 from fires.core.errors import InputError, closest
 from fires.core.optional import require
 from fires.core.types import Json
 from fires.streams.base import Position
-from fires.streams.table import Chunk, Fault
-from fires.streams.table_stream import Bookmark, TableStream, stream_of
+from fires.streams.table import Chunk, Fault, Table
+from fires.streams.table_stream import TableStream, stream_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -115,17 +116,7 @@ def from_sql(
     *,
     position: str | None = None,
     exclude: Sequence[str] = (),
-    holds: Literal["auto", "classes", "numbers"] = "auto",
-    max_categories: int = 1000,
-    categorical: Sequence[str] = (),
-    numeric: Sequence[str] = (),
-    na_values: Sequence[str] = (),
-    decimal: str | None = None,
-    thousands: str | None = None,
-    dates: Literal["day-first", "month-first"] | None = None,
-    categories: Literal["target", "codes"] = "target",
-    keep_doubtful: bool = True,
-    after: Bookmark | None = None,
+    **options: Any,
 ) -> TableStream:
     """Make a stream of the rows that a query finds. The database is only read.
 
@@ -139,13 +130,12 @@ def from_sql(
         A column of the query that is different in each row, such as a key or a time: rows come in
         its order, and reading can go on behind any of them. It is no feature. Without it, rows
         come in the order in which the database finds them, and no bookmark can be had.
-    exclude, holds, max_categories, categorical, numeric, na_values, decimal, thousands, dates
-        As in :func:`fires.streams.from_file`.
-    categories, keep_doubtful
-        As in :func:`fires.streams.from_file`.
-    after : dict, optional
-        The ``bookmark()`` of an earlier stream of this query: reading goes on behind its last
-        batch, and what the columns hold is as it was there, whatever else is said here.
+    exclude : sequence of str
+        Columns to leave out.
+    **options
+        What else :func:`fires.streams.from_file` takes that is about columns; and ``after``, the
+        ``bookmark()`` of an earlier stream of this query: reading goes on behind its last batch,
+        and what the columns hold is as it was there, whatever else is said here.
 
     Returns
     -------
@@ -170,31 +160,18 @@ def from_sql(
     ...     [(batch.X.tolist(), batch.y.tolist()) for batch in stream.batches(10)]
     [([[3.0], [1.5]], ['yes', 'no'])]
     """
-    hints = Hints(
-        categorical, numeric, na_values, decimal, thousands, dates, max_categories, categories
-    )
     table = SqlTable(uri, position)
     exclude = [exclude] if isinstance(exclude, str) else exclude
     if position is not None and position == target:
         raise InputError(f'"{position}" cannot be the position and the target')
-    return stream_of(
-        table,
-        target,
-        exclude=[name for name in exclude if name != position],
-        holds=holds,
-        hints=hints,
-        keep_doubtful=keep_doubtful,
-        after=after,
-    )
+    exclude = [name for name in exclude if name != position]
+    return stream_of(table, target, exclude=exclude, **options)
 
 
-class SqlTable:
+class SqlTable(Table):
     """What a query finds; see :func:`from_sql`."""
 
     unit = "row"
-    n_bytes: int | None = None
-    renamed: tuple[tuple[str, str], ...] = ()
-    head = b""
 
     def __init__(self, uri: str, position: str | None = None) -> None:
         kind, path, query = _parts(uri)
@@ -207,7 +184,6 @@ class SqlTable:
             hint = closest(position, self._types, f"it has {', '.join(self._types)}", quote='"')
             raise InputError(f'no column "{position}" in {self.name}', hint=hint)
         self.column_names = tuple(name for name in self._types if name != position)
-        self.no_bookmark = ""
         if position is None:
             self.no_bookmark = (
                 f"{self.name} is read in the order in which the database finds its rows; to go on "
@@ -400,7 +376,6 @@ class _DuckDB:
     def frames(
         self, sql: str, values: Sequence[Json], size: int
     ) -> Generator[pl.DataFrame, None, None]:
-
         with (
             self._plain_errors(),
             closing(self._connection.cursor()) as cursor,
@@ -451,8 +426,6 @@ class _SQLite:
     def frames(
         self, sql: str, values: Sequence[Json], size: int
     ) -> Generator[pl.DataFrame, None, None]:
-        import polars as pl
-
         with self._plain_errors(), closing(self._connection.execute(sql, values)) as cursor:
             names = [column[0] for column in cursor.description]
             while rows := cursor.fetchmany(size):
@@ -500,8 +473,6 @@ def _escaped(data: bytes) -> str:
 
 def _series(name: str, values: Sequence[float | str | bytes | None]) -> pl.Series:
     """A column of SQLite, each of whose values has a type of its own: mixed ones become text."""
-    import polars as pl
-
     types = {type(value) for value in values} - {type(None)}
     if name == _PLACE and types & {bytes, _BrokenText}:
         raise InputError("bytes cannot be a position")

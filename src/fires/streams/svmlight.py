@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
 from dataclasses import asdict
 from functools import partial
@@ -19,8 +19,7 @@ from fires.core.types import CsrRows, Floats, Header
 from fires.streams.base import Batch, Bookmark, Position, Schema, check_batch_size
 from fires.streams.byte_sources import plain_errors, read_so_far, refuse_others
 from fires.streams.cutting import PlacedRows, cut, read_ahead, stacked
-from fires.streams.table import Fault, position_in_file
-from fires.streams.table_stream import Rejected
+from fires.streams.table import Fault, Rejected, RejectingStream
 from fires.streams.text_blocks import Block, Ints, cut_into_lines, places_of
 from fires.streams.text_source import TextSource
 
@@ -104,8 +103,12 @@ class SvmlightFile:
     @property
     def facts(self) -> Header:
         """What was found out when it was opened, as JSON values."""
-        names = ("zero_based", "whole_labels", "n_features", "used")
-        return {name: getattr(self, name) for name in names}
+        return {
+            "zero_based": self.zero_based,
+            "whole_labels": self.whole_labels,
+            "n_features": self.n_features,
+            "used": self.used,
+        }
 
     def _occurring(self) -> list[int]:
         """The columns that occur, and maybe some in comments: never more than the text holds."""
@@ -146,7 +149,7 @@ class SvmlightFile:
         return greatest
 
 
-class SvmlightStream:
+class SvmlightStream(RejectingStream):
     """The rows of a svmlight file, in order, as CSR matrices."""
 
     columns = None
@@ -157,9 +160,7 @@ class SvmlightStream:
         first = 0 if file.zero_based else 1
         indices = range(file.n_features) if file.used is None else file.used
         self.schema = Schema(tuple(str(first + index) for index in indices), target)
-        self.n_bytes = file.text.n_bytes
-        self.rejected = Rejected()
-        self.on_fault: Callable[[Sequence[Fault]], object] = len  # nobody wants to know
+        super().__init__(file.text.n_bytes, "line")
         self._file = file
         self._first = Position(), self.rejected, 0
         if after is not None:
@@ -201,10 +202,10 @@ class SvmlightStream:
         n_rows = self._position.rows
         with plain_errors(self._file.text.name), closing(read_ahead(self._parsed())) as blocks:
             for found in cut(blocks, batch_size, n_told=self._n_told):
-                self._reject([fault for _, fault in found.faults])
+                self._reject(found.faults)
                 if len(found.y):
                     n_rows += len(found.y)
-                    self._position = position_in_file(n_rows, found.places[-1])
+                    self._position = Position(n_rows, *found.places[-1].tolist())
                     self._n_told = 0
                     yield Batch(found.X, found.y, self._position)
         if n_rows == 0 and self.rejected.examples:
@@ -274,12 +275,6 @@ class SvmlightStream:
                 raise ValueError("an index that did not occur before")
             X = sparse.csr_matrix((X.data, columns, X.indptr), (len(y), len(used)))
         return X, y
-
-    def _reject(self, faults: list[Fault]) -> None:
-        if faults:
-            self.rejected = self.rejected.more(faults)
-            self._n_told += len(faults)
-            self.on_fault(faults)
 
 
 def _fault(block: Block, record: int, reason: str) -> Fault:

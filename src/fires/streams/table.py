@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fires.columns.schema import Kind
+from fires.columns.schema import N_EXAMPLES, Kind
 from fires.core.errors import InputError
 from fires.core.types import Json
 from fires.streams.base import Position
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from fires.columns.columns import NumberColumns
+    from fires.streams.byte_sources import Identity
 
 SAMPLE_ROWS = 10_000
 """How many rows at most decide what the columns hold."""
@@ -72,58 +74,127 @@ class Chunk:
         return fault._replace(where={"file": self.source, **(fault.where or {})})
 
 
-class Table(Protocol):
+class Table(ABC):
     """A source that holds a table: a file, a topic, a query.
 
     Where there is no end, :meth:`chunks` waits for more, not longer than a fifth of a second at a
     time: then it gives a chunk without rows.
-
-    A table whose columns may be others from chunk to chunk also has ``let_columns_change()``. After
-    it was called, chunks have the columns that are there, also those that nobody asked for since
-    nobody knew of them, and :attr:`column_names` are all those known at the beginning.
     """
 
     name: str
-    unit: str
-    n_bytes: int | None
+    unit = "line"
+    n_bytes: int | None = None
     column_names: tuple[str, ...]
-    renamed: tuple[tuple[str, str], ...]
-    head: bytes
+    renamed: tuple[tuple[str, str], ...] = ()
+    """Columns whose name stands there again, and what they are called here."""
+    head = b""
+    """First bytes of a text."""
+    files: Sequence[Identity | None] | None = None
+    """The files that it is read from."""
+    no_bookmark = ""
+    """Why reading cannot go on later, if it cannot."""
+    looks_after_marks = False
+    """Whether it finds out by itself that what was read before has changed."""
 
+    @property
+    def new_fields(self) -> Mapping[str, int]:
+        """Keys of JSON objects that came too late to be columns, and their lines."""
+        return {}
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What else a user should know of it, in one line each."""
+        return ()
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        """The tables that it consists of."""
+        return (self,)
+
+    @abstractmethod
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:
-        """Read the table from a position on."""
+        """Read the table from a position on; ``n_rows`` says that so many are for the sample."""
 
     def position(self, rows: int, place: npt.NDArray[np.generic]) -> Position:
         """Where a row ends."""
+        return Position(rows, *place.tolist())
+
+    def let_columns_change(self) -> None:
+        """From now on, chunks have the columns that are there, if these may change.
+
+        Also those that nobody asked for since nobody knew of them. :attr:`column_names` are all
+        those known at the beginning.
+        """
+        return  # most tables have the same columns throughout
+
+    def lag(self) -> int | None:
+        """How many rows wait in the source now, if it knows; any thread may ask."""
+        return None
+
+    def surprises(self, new_fields: Mapping[str, int] | None = None) -> list[str]:
+        """What a user should know about a table, whatever its columns hold."""
+        found = self.new_fields if new_fields is None else new_fields
+        return [
+            *(
+                f'there is more than one column "{name}": another is called "{given}" here'
+                for name, given in self.renamed
+            ),
+            *self.notes,
+            *(
+                f'field "{name}" is first met in line {line:,}, too late to be used'
+                for name, line in found.items()
+            ),
+        ]
+
+    def unreadable(self, line: int, reason: str) -> InputError:
+        """Make the error that no row can be used."""
+        where = f"{self.unit} {line}"
+        return InputError(f"{self.name} has no readable rows; first problem: {where}: {reason}")
 
 
-def position_in_file(rows: int, place: npt.NDArray[np.generic]) -> Position:
-    """Where a row of a file ends; see :meth:`Table.position`."""
-    return Position(rows, *place.tolist())
+@dataclass(frozen=True)
+class Rejected:
+    """The rows that could not be used."""
+
+    count: int = 0
+    examples: tuple[tuple[int, str], ...] = ()
+    unit: str = "line"
+
+    def as_json(self) -> list[Json]:
+        """The count and the examples, for a bookmark."""
+        return [self.count, [list(one) for one in self.examples]]
+
+    @classmethod
+    def from_json(cls, saved: Any, unit: str) -> Rejected:
+        """What :meth:`as_json` wrote down."""
+        count, examples = saved
+        return cls(int(count), tuple((int(line), str(why)) for line, why in examples), unit)
+
+    def more(self, faults: Sequence[Fault]) -> Rejected:
+        """With more rows, in the order in which they come."""
+        room = N_EXAMPLES - len(self.examples)
+        named = [(one.line, one.reason + _file(one)) for one in faults[: max(room, 0)]]
+        return Rejected(self.count + len(faults), (*self.examples, *named), self.unit)
 
 
-def surprises_of(table: Table, new_fields: Mapping[str, int] | None = None) -> list[str]:
-    """What a user should know about a table, whatever its columns hold."""
-    lines = [
-        f'there is more than one column "{name}": another is called "{given}" here'
-        for name, given in table.renamed
-    ]
-    lines += getattr(table, "differences", ())
-    found = getattr(table, "new_fields", {}) if new_fields is None else new_fields
-    return lines + [
-        f'field "{name}" is first met in line {line:,}, too late to be used'
-        for name, line in found.items()
-    ]
+def _file(fault: Fault) -> str:
+    return f" ({fault.where['file']})" if fault.where and "file" in fault.where else ""
 
 
-def changed(name: str) -> InputError:
-    """Make the error that reading cannot go on where it was left."""
-    return InputError(f"{name} has been changed since it was read before")
+class RejectingStream:
+    """A stream that counts and tells of the rows it cannot use."""
 
+    def __init__(self, n_bytes: int | None, unit: str) -> None:
+        self.n_bytes = n_bytes
+        self.rejected = Rejected(unit=unit)
+        self.on_fault: Callable[[Sequence[Fault]], object] = len  # nobody wants to know
+        self._n_told = 0  # faults told of behind the last batch
 
-def unreadable(table: Table, line: int, reason: str) -> InputError:
-    """Make the error that no row can be used."""
-    where = f"{table.unit} {line}"
-    return InputError(f"{table.name} has no readable rows; first problem: {where}: {reason}")
+    def _reject(self, found: Sequence[tuple[int, Fault]]) -> None:
+        if found:
+            faults = [fault for _, fault in found]
+            self.rejected = self.rejected.more(faults)
+            self._n_told += len(faults)
+            self.on_fault(faults)

@@ -4,59 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from dataclasses import asdict, replace
+from typing import Any, Literal, NamedTuple
 
-from fires.columns.schema import N_EXAMPLES, NO_HINTS, Column, Doubt, Hints
+import numpy as np
+import polars as pl
+
+from fires.columns import Columns, find_doubts
+from fires.columns.schema import Column, Doubt, Hints, Kind
+from fires.columns.target import ReadTarget, Target, TargetStatistics
+from fires.columns.warnings import ColumnFacts
 from fires.core.errors import InputError, Question, StateError
 from fires.core.settings import check_choice
-from fires.core.types import Floats, Json, Mask
-from fires.streams.base import Batch, Position, Schema, check_batch_size
-from fires.streams.base import Bookmark as Bookmark
-from fires.streams.byte_sources import read_so_far, refuse_others
+from fires.core.types import Floats, Mask
+from fires.streams.base import Batch, Bookmark, Position, Schema, check_batch_size
+from fires.streams.byte_sources import changed, read_so_far, refuse_others
 from fires.streams.cutting import PlacedRows, cut, read_ahead
-from fires.streams.table import Chunk, Fault, Table, changed, surprises_of, unreadable
+from fires.streams.sampling import choose_columns, read_sample
+from fires.streams.table import Chunk, Fault, Rejected, RejectingStream, Table
 from fires.streams.text_blocks import WIDE
 
-if TYPE_CHECKING:
-    import polars as pl
-
-    from fires.columns import Columns
-    from fires.columns.schema import Kind
-    from fires.columns.target import ReadTarget, Target, TargetStatistics
-    from fires.columns.warnings import ColumnFacts
-
-
 _LINE_END = 2
-
-
-@dataclass(frozen=True)
-class Rejected:
-    """The rows that could not be used."""
-
-    count: int = 0
-    examples: tuple[tuple[int, str], ...] = ()
-    unit: str = "line"
-
-    def as_json(self) -> list[Json]:
-        """The count and the examples, for a bookmark."""
-        return [self.count, [list(one) for one in self.examples]]
-
-    @classmethod
-    def from_json(cls, saved: Any, unit: str) -> Rejected:
-        """What :meth:`as_json` wrote down."""
-        count, examples = saved
-        return cls(int(count), tuple((int(line), str(why)) for line, why in examples), unit)
-
-    def more(self, faults: Sequence[Fault]) -> Rejected:
-        """With more rows, in the order in which they come."""
-        room = N_EXAMPLES - len(self.examples)
-        named = [(one.line, one.reason + _file(one)) for one in faults[: max(room, 0)]]
-        return Rejected(self.count + len(faults), (*self.examples, *named), self.unit)
-
-
-def _file(fault: Fault) -> str:
-    return f" ({fault.where['file']})" if fault.where and "file" in fault.where else ""
 
 
 class _Start(NamedTuple):
@@ -82,16 +50,13 @@ def stream_of(
     *,
     exclude: Sequence[str] = (),
     holds: Literal["auto", "classes", "numbers"] = "auto",
-    hints: Hints = NO_HINTS,
     keep_doubtful: bool = True,
     after: Bookmark | None = None,
     columns: Literal["fixed", "open"] = "fixed",
+    **said_of_columns: Any,
 ) -> TableStream:
-    """Make a stream of a table."""
-    from fires.columns import Columns
-    from fires.columns.target import Target
-    from fires.streams.sampling import choose_columns, read_sample
-
+    """Make a stream of a table; what else is said of its columns are the settings of Hints."""
+    hints = Hints(**said_of_columns)
     if after is not None:
         _refuse_bookmark(table)
         stream = TableStream.at(table, after)
@@ -107,12 +72,12 @@ def stream_of(
     exclude = [exclude] if isinstance(exclude, str) else exclude
     check_choice("columns", columns, ("fixed", "open"))
     is_open = columns == "open"
-    if is_open and hasattr(table, "let_columns_change"):
+    if is_open:
         table.let_columns_change()
     used = choose_columns(table, name, exclude)
-    first = getattr(table, "tables", (table,))[0] if is_open else table
+    first = table.tables[0] if is_open else table
     if is_open:
-        for part in getattr(table, "tables", ()):
+        for part in table.tables:
             choose_columns(part, name, set(exclude) & set(part.column_names))
         present = set(first.column_names)
         used = [column for column in used if column in present]
@@ -142,14 +107,12 @@ def start_of(bookmark: Bookmark) -> Position:
 
 def _refuse_bookmark(table: Table) -> None:
     """Raise if reading cannot go on later."""
-    if reason := getattr(table, "no_bookmark", ""):
-        raise InputError(reason)
+    if table.no_bookmark:
+        raise InputError(table.no_bookmark)
 
 
 def doubts_of(sample: pl.DataFrame, columns: Columns, target: Target) -> tuple[Doubt, ...]:
     """The columns of a sample that one should not believe."""
-    from fires.columns import find_doubts
-
     name = target.column.name
     labels = target.read(sample[name])
     if labels.usable is not None:
@@ -157,7 +120,7 @@ def doubts_of(sample: pl.DataFrame, columns: Columns, target: Target) -> tuple[D
     return tuple(find_doubts(sample.drop(name), labels.y, columns)) if len(sample) else ()
 
 
-class TableStream:
+class TableStream(RejectingStream):
     """The rows of a table, in order. Made by :func:`stream_of`."""
 
     def __init__(
@@ -169,10 +132,8 @@ class TableStream:
         excluded: Sequence[str] | None = None,
     ) -> None:
         self.schema = Schema(columns.names, target.column.name)
-        self.n_bytes = table.n_bytes
-        self.rejected = Rejected(unit=table.unit)
+        super().__init__(table.n_bytes, table.unit)
         self.columns, self.target, self.doubts = columns, target, tuple(doubts)
-        self.on_fault: Callable[[Sequence[Fault]], object] = len  # nobody wants to know
         self.on_idle: Callable[[], object] = bool
         self.max_wait: float | None = None
         self.is_open = excluded is not None
@@ -190,17 +151,13 @@ class TableStream:
     @classmethod
     def at(cls, table: Table, bookmark: Bookmark) -> TableStream:
         """The stream that goes on where an earlier one of the table was."""
-        from fires.columns import Columns
-        from fires.columns.target import Target, TargetStatistics
-
         try:
             columns = Columns.from_json(bookmark["columns"])
             target = Target(Column.from_json(bookmark["target"]), columns.hints)
             doubts, excluded = [Doubt(**one) for one in bookmark["doubts"]], None
             if bookmark.get("open"):
                 excluded = list(map(str, bookmark["excluded"]))
-                if hasattr(table, "let_columns_change"):
-                    table.let_columns_change()
+                table.let_columns_change()
             stream = cls(table, columns, target, doubts, excluded)
             stream._new_fields = {str(k): int(v) for k, v in bookmark["new_fields"].items()}
             position, start = Position(**bookmark["position"]), Position(**bookmark["start"])
@@ -215,8 +172,8 @@ class TableStream:
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"the bookmark of {table.name} is damaged ({error!r})") from None
         stream.columns = columns.knowing(statistics)
-        if (files := getattr(table, "files", None)) is not None:
-            refuse_others(files, bookmark.get("files"), position)
+        if table.files is not None:
+            refuse_others(table.files, bookmark.get("files"), position)
         return stream
 
     def after(self, bookmark: Bookmark) -> TableStream:
@@ -231,7 +188,7 @@ class TableStream:
         """
         _refuse_bookmark(self._table)
         position, start, n_used, statistics = self._left
-        files = getattr(self._table, "files", None)
+        files = self._table.files
         return {
             "position": asdict(position),
             "start": asdict(start.position),
@@ -249,20 +206,17 @@ class TableStream:
     @property
     def _all_new_fields(self) -> dict[str, int]:
         """Fields that came too late, also those met before this stream began; see JsonRows."""
-        found = getattr(self._table, "new_fields", {})
-        return self._new_fields | {
-            name: line for name, line in found.items() if name not in self._new_fields
-        }
+        found = dict.fromkeys([*self._new_fields, *self._table.new_fields], 0)
+        return {**found, **self._table.new_fields, **self._new_fields}
 
     def surprises(self) -> list[str]:
         """What a user should know about the columns, in one line each; doubts stand apart."""
-        lines = surprises_of(self._table, self._all_new_fields)
+        lines = self._table.surprises(self._all_new_fields)
         return lines + self.columns.surprises([doubt.column for doubt in self.doubts])
 
     def lag(self) -> int | None:
         """How many rows wait in the source now, if it knows; any thread may ask."""
-        lag: Callable[[], int | None] | None = getattr(self._table, "lag", None)
-        return None if lag is None else lag()
+        return self._table.lag()
 
     def describe(self) -> list[ColumnFacts]:
         """What each column holds, what was done with it, and what is doubtful about it."""
@@ -283,7 +237,7 @@ class TableStream:
                 n_told=self._n_told,
                 max_wait=self.max_wait,
             ):
-                self._reject([fault for _, fault in found.faults])
+                self._reject(found.faults)
                 if not len(found.y):
                     continue
                 assert found.columns is not None
@@ -305,13 +259,7 @@ class TableStream:
                         X, names = _one_missing(len(X)), columns.names[:1]
                 yield Batch(X, found.y, position, (), columns, found.waited, names)
         if n_rows == 0 and self.rejected.examples:
-            raise unreadable(self._table, *self.rejected.examples[0])
-
-    def _reject(self, faults: Sequence[Fault]) -> None:
-        if faults:
-            self.rejected = self.rejected.more(faults)
-            self._n_told += len(faults)
-            self.on_fault(faults)
+            raise self._table.unreadable(*self.rejected.examples[0])
 
     def _noted(self, blocks: Iterable[PlacedRows]) -> Iterator[PlacedRows]:
         """Keep what is known behind a block: it may have no more rows for a batch.
@@ -330,8 +278,7 @@ class TableStream:
                 # A line end may have been added to the last line of all.
                 at_end = 0 <= found.offset - end.offset <= _LINE_END
                 same = at_end and replace(found, bytes=end.bytes, offset=end.offset) == end
-                looks_itself = getattr(self._table, "looks_after_marks", False)
-                if not n_left and not same and not looks_itself:
+                if not n_left and not same and not self._table.looks_after_marks:
                     raise changed(self._table.name)
             yield block
         if n_left:
@@ -352,8 +299,7 @@ class TableStream:
         target = known.column
         kinds[target.name] = target.kind if target.kind == "integer" or target.is_plain else "label"
         # Beyond the range of the usual whole numbers; or it would come among very many numbers.
-        parts: Sequence[Table] = getattr(self._table, "tables", (self._table,))
-        if target.why or max(len(part.column_names) for part in parts) > WIDE:
+        if target.why or max(len(part.column_names) for part in self._table.tables) > WIDE:
             kinds[target.name] = "label"
         chunks = self._table.chunks(kinds, start)
         if self.n_bytes is None:  # reading may wait for others, and then Ctrl-C would wait for it
@@ -403,8 +349,6 @@ class TableStream:
 
 def _that_are_there(X: Floats, names: tuple[str, ...]) -> tuple[Floats, tuple[str, ...]]:
     """The columns that have a value in some row."""
-    import numpy as np
-
     present = np.flatnonzero(~np.isnan(X).all(axis=0))
     if len(present) == len(names):
         return X, names
@@ -412,8 +356,6 @@ def _that_are_there(X: Floats, names: tuple[str, ...]) -> tuple[Floats, tuple[st
 
 
 def _one_missing(n_rows: int) -> Floats:
-    import numpy as np
-
     return np.full((n_rows, 1), np.nan)
 
 
@@ -424,8 +366,6 @@ def _take_new(kinds: dict[str, Kind], before: Columns, after: Columns) -> None:
 
 
 def _no_rows(faults: Iterable[Fault]) -> PlacedRows:
-    import numpy as np
-
     nothing = np.empty((0, 0))
     return PlacedRows(nothing, np.empty(0), nothing, None, [(0, fault) for fault in faults])
 
@@ -434,8 +374,6 @@ def _faults(
     chunk: Chunk, usable: Mask | None, reasons: Mapping[int, str]
 ) -> list[tuple[int, Fault]]:
     """All records of a chunk that are left out, each with the number of usable rows before it."""
-    import numpy as np
-
     lines = chunk.lines if usable is None else chunk.lines[usable]
     found = list(chunk.faults)
     if usable is not None:
@@ -460,8 +398,6 @@ def _take_as_text(kinds: dict[str, Kind], frame: pl.DataFrame) -> None:
 
     A block in which one such cell is met is parsed again, all of it as text.
     """
-    import polars as pl
-
     for column, dtype in frame.schema.items():
         kind = kinds.get(column)
         if dtype == pl.String and kind in ("number", "integer"):

@@ -124,6 +124,11 @@ def _fault(row: list[str], width: int) -> str | None:
     return None
 
 
+def is_utf8_bytes(data: bytes) -> bool:
+    """Whether bytes are UTF-8 text."""
+    return data.isascii() or is_utf8(data.decode("utf-8", "surrogateescape"))
+
+
 def is_utf8(text: str) -> bool:
     r"""Whether a text that was decoded with ``surrogateescape`` was UTF-8 throughout.
 

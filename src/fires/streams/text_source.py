@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import codecs
+from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
+import polars as pl
 
+from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
 from fires.streams.byte_sources import (
@@ -20,11 +24,14 @@ from fires.streams.byte_sources import (
     Damaged,
     Readable,
     Unpacked,
+    changed,
     kind_of,
+    plain_errors,
     skip,
 )
-from fires.streams.table import changed
-from fires.streams.text_blocks import PIECE, Block, Ints, Read, fill
+from fires.streams.cutting import read_ahead
+from fires.streams.table import Chunk, Fault, Table
+from fires.streams.text_blocks import PIECE, Block, Ints, Read, fill, places_of
 
 if TYPE_CHECKING:
     from fires.streams.byte_sources import Bytes
@@ -119,6 +126,7 @@ class Decoded:
 
 
 Cut = Callable[..., Iterator[Block]]
+Places = npt.NDArray[Any]
 _HEAD = 4096
 _STEP = 1 << 18
 """Bytes of packed or encoded text that are made at once."""
@@ -248,3 +256,75 @@ def _head(read: Read) -> bytes:
     while len(head) < N_MAGIC and (data := read(_HEAD)):
         head += data
     return head
+
+
+class BlockTable(Table):
+    """A table in text: blocks are parsed whole or, where they are irregular, line by line."""
+
+    is_open = False
+    """Whether chunks have the columns that are there."""
+
+    @abstractmethod
+    def _fast(self, block: Block, kinds: Mapping[str, Kind], places: Places) -> Chunk | None:
+        """Parse a block whole; None if that cannot be done."""
+
+    @abstractmethod
+    def _records(self, block: Block, kinds: Mapping[str, Kind]) -> Iterable[Any]:
+        """Read a block record by record: a row, what is wrong with it, or None for a blank."""
+
+    @abstractmethod
+    def _frame(self, rows: list[Any], kinds: Mapping[str, Kind]) -> pl.DataFrame:
+        """Rows that were read one by one; all columns are text."""
+
+    def _wanted(self, block: Block, kinds: Mapping[str, Kind]) -> Mapping[str, Kind]:
+        """The columns to read: others too if columns may change."""
+        return kinds
+
+    def _looks_regular(self, data: bytes, n_records: int) -> bool:
+        """Whether a piece of a block can be parsed whole perhaps."""
+        return True
+
+    def _parsed(self, block: Block, kinds: Mapping[str, Kind], places: Places) -> Iterator[Chunk]:
+        """Parse a block whole; if that fails, in pieces; and a small piece record by record."""
+        wanted = self._wanted(block, kinds)
+        chunk = self._fast(block, wanted, places) if len(block.ends) else None
+        if chunk is None and (len(block.data) <= PIECE or len(block.ends) <= 1):
+            chunk = self._slow(block, wanted, places)
+        if chunk is not None:
+            yield chunk
+            return
+        at = 0
+        for piece in block.pieces(self._looks_regular):
+            yield from self._parsed(piece, kinds, places[at : at + len(piece.ends)])
+            at += len(piece.ends)
+
+    def _blocks(
+        self, text: TextSource, cut: Cut, start: Position, *, again: bool
+    ) -> Generator[tuple[Block, Ints], None, None]:
+        """The blocks of a text, and where their records end."""
+        blocks = text.blocks(cut, start, again=again)
+        if self.n_bytes is not None:  # a pipe may keep the reader waiting, a file does not
+            blocks = read_ahead(blocks)
+        with plain_errors(self.name), closing(blocks):
+            for block, used in blocks:
+                yield block, places_of(block, used)
+
+    def _slow(self, block: Block, kinds: Mapping[str, Kind], places: Places) -> Chunk:
+        """Read a block record by record."""
+        rows, good, faults = [], [], []
+        for i, row in enumerate(self._records(block, kinds)):
+            if isinstance(row, str):
+                faults.append(Fault(int(block.lines[i]), row, block.text(i)))
+            elif row is not None:
+                rows.append(row)
+                good.append(i)
+        keep = np.array(good, dtype=np.int64)
+        return Chunk(
+            self._frame(rows, kinds),
+            block.lines[keep],
+            places[keep],
+            faults,
+            block.short,
+            raw=lambda row: block.text(good[row]),
+            ragged=self.is_open,
+        )

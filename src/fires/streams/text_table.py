@@ -6,7 +6,7 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,9 +24,7 @@ from fires.core.errors import InputError
 from fires.core.validation import LARGEST
 from fires.kernels.finite import scan
 from fires.streams.base import Position
-from fires.streams.byte_sources import plain_errors
-from fires.streams.cutting import read_ahead
-from fires.streams.table import Chunk, Fault, position_in_file
+from fires.streams.table import Chunk
 from fires.streams.text_blocks import (
     MAX_LINE,
     NOT_UTF8,
@@ -40,12 +38,12 @@ from fires.streams.text_blocks import (
     cut_into_blocks,
     fill,
     is_utf8,
+    is_utf8_bytes,
     long_fields,
     looks_regular,
-    places_of,
     walk,
 )
-from fires.streams.text_source import TextSource, hint, utf16
+from fires.streams.text_source import BlockTable, Cut, Places, TextSource, hint, utf16
 
 
 @dataclass(frozen=True)
@@ -236,83 +234,65 @@ def sniff(lines: list[str], source: str = "") -> str | None:
 _TYPES: Mapping[str, type[pl.DataType]] = {"number": pl.Float64, "integer": pl.Int64}
 
 
-class TextTable:
+class TextTable(BlockTable):
     """Text whose records are lines, or several where a field is quoted."""
-
-    unit = "line"
-    position = staticmethod(position_in_file)
 
     def __init__(
         self, text: TextSource, options: TextOptions, block_size: int, header: Header | None = None
     ) -> None:
-        self.name = text.name
-        self.n_bytes = text.n_bytes
-        self.head = text.head
+        self.name, self.n_bytes, self.head = text.name, text.n_bytes, text.head
         self.files = [text.identity]
         self._text = text
         self._has_missing = False
         if header is None:
             with text.open(again=True) as (read, _):
                 header = read_header(read, text.name, options, text.ready)
-        self.column_names = header.names
-        self.renamed = header.renamed
-        self.delimiter = header.delimiter
-        self._comment = options.comment
+        self.column_names, self.renamed = header.names, header.renamed
+        self.delimiter, self._comment = header.delimiter, options.comment
         self.body = Position(offset=header.n_bytes, line=header.n_lines)
-        form: dict[str, Any] = {
+        self._form: dict[str, Any] = {
             "delimiter": header.delimiter,
             "width": len(header.names),
             "comment": options.comment,
         }
-        self._cut = partial(cut_into_blocks, block_size=block_size, **form)
-        self._looks_regular = partial(looks_regular, **form)
+        self._cut: Cut = partial(cut_into_blocks, block_size=block_size, **self._form)
 
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:
         """Read the records in order; see :meth:`Table.chunks`."""
         start = self.body if start.offset == 0 and start.mark is None else start
-        blocks = self._text.blocks(self._cut, start, again=n_rows is not None)
-        if self.n_bytes is not None:  # a pipe may keep the reader waiting, a file does not
-            blocks = read_ahead(blocks)
-        with plain_errors(self.name), closing(blocks):
-            for block, used in blocks:
-                yield from self._parsed(self._as_csv(block), kinds, places_of(block, used))
+        blocks = self._blocks(self._text, self._cut, start, again=n_rows is not None)
+        with closing(blocks):
+            for block, places in blocks:
+                yield from self._parsed(self._as_csv(block), kinds, places)
 
     def _as_csv(self, block: Block) -> Block:
         """The block as it is parsed; for formats that are CSV in other words."""
         return block
 
-    def _parsed(self, block: Block, kinds: Mapping[str, Kind], places: Ints) -> Iterator[Chunk]:
-        """Parse the block whole: as numbers; if one is none, as text; if not even that, in pieces.
+    def _looks_regular(self, data: bytes, n_records: int) -> bool:
+        return looks_regular(data, n_records, **self._form)
 
-        What is irregular in a small piece is read row by row.
-        """
-        if len(self.column_names) > WIDE and block.regular and self._is_plain(block):
+    def _fast(self, block: Block, kinds: Mapping[str, Kind], places: Places) -> Chunk | None:
+        """Parse a regular block: as numbers, or as text if one is none; None if neither works."""
+        if not block.regular or not is_utf8_bytes(block.data):
+            return None
+        if len(self.column_names) > WIDE and self._is_plain(block):
             chunk = self._turned(block, kinds, places)
             if chunk is not None:
-                yield chunk
-                return
-        frame, written = None, None
-        if block.regular:
-            frame, written = self._fast(block, kinds), partial(self._written, block)
-            if frame is None:
-                frame, written = self._fast(block, dict.fromkeys(kinds, "category")), None
-        if frame is not None:
-            lines = block.lines[:-1]
-            yield Chunk(frame, lines, places, short=block.short, raw=block.text, written=written)
-        elif len(block.data) > PIECE and len(block.ends) > 1:
-            at = 0
-            for piece in block.pieces(self._looks_regular):
-                yield from self._parsed(piece, kinds, places[at : at + len(piece.ends)])
-                at += len(piece.ends)
-        else:
-            yield self._slow(block, kinds, places)
-
-    def _fast(self, block: Block, kinds: Mapping[str, Kind]) -> pl.DataFrame | None:
-        """Parse a regular block; None if a value is not of its column's kind."""
-        if not block.data.isascii() and not is_utf8(block.data.decode("utf-8", "surrogateescape")):
+                return chunk
+        written: Callable[[str], pl.Series] | None = partial(self._written, block)
+        frame = self._csv(block, kinds)
+        if frame is None:
+            frame, written = self._csv(block, dict.fromkeys(kinds, "category")), None
+        if frame is None:
             return None
+        lines = block.lines[:-1]
+        return Chunk(frame, lines, places, short=block.short, raw=block.text, written=written)
+
+    def _csv(self, block: Block, kinds: Mapping[str, Kind]) -> pl.DataFrame | None:
+        """Parse a block; None if a value is not of its column's kind."""
         schema = {name: _TYPES.get(kinds.get(name, ""), pl.String) for name in self.column_names}
         wanted = [i for i, name in enumerate(self.column_names) if name in kinds]
         # Looking for missing values costs a sixth of the speed: only once there are some.
@@ -334,16 +314,11 @@ class TextTable:
 
     def _written(self, block: Block, name: str) -> pl.Series:
         """A column of a block that could be parsed, as text."""
-        return cast(pl.DataFrame, self._fast(block, {name: "category"}))[name]
+        return cast(pl.DataFrame, self._csv(block, {name: "category"}))[name]
 
     def _is_plain(self, block: Block) -> bool:
         """Whether each line has as many fields as it should, and no more than fields."""
-        data = block.data
-        if (
-            b'"' in data
-            or b"\r" in data
-            or not (data.isascii() or is_utf8(data.decode("utf-8", "surrogateescape")))
-        ):
+        if b'"' in block.data or b"\r" in block.data:
             return False
         at = np.flatnonzero(np.frombuffer(block.data, np.uint8) == ord(self.delimiter))
         stops = block.ends - (block.ends[-1] - len(block.data))
@@ -382,26 +357,12 @@ class TextTable:
         lines = block.lines[:-1]
         return Chunk(frame, lines, places, short=block.short, numbers=numbers, raw=block.text)
 
-    def _slow(self, block: Block, kinds: Mapping[str, Kind], places: Ints) -> Chunk:
-        """Read a block record by record; all columns stay text."""
-        rows, good, faults = [], [], []
+    def _records(self, block: Block, kinds: Mapping[str, Kind]) -> Iterable[list[str] | str | None]:
         width = len(self.column_names)
         found = walk(block.data, self.delimiter, width, comment=self._comment)
-        for i, (_, row) in enumerate(found):
-            if isinstance(row, str):
-                faults.append(Fault(int(block.lines[i]), row, block.text(i)))
-            elif row:
-                rows.append(row)
-                good.append(i)
+        return (row or None for _, row in found)
+
+    def _frame(self, rows: list[list[str]], kinds: Mapping[str, Kind]) -> pl.DataFrame:
         columns = dict(zip(self.column_names, zip(*rows, strict=True), strict=bool(rows)))
         names = [name for name in self.column_names if name in kinds]
-        frame = pl.DataFrame([pl.Series(n, columns.get(n, ()), dtype=pl.String) for n in names])
-        keep = np.array(good, dtype=np.int64)
-        return Chunk(
-            frame,
-            block.lines[keep],
-            places[keep],
-            faults,
-            block.short,
-            raw=lambda row: block.text(good[row]),
-        )
+        return pl.DataFrame([pl.Series(n, columns.get(n, ()), dtype=pl.String) for n in names])

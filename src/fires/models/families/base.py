@@ -76,7 +76,7 @@ class Family(ABC):
 
     @property
     def whole_step(self) -> RowPulls | None:
-        """A step in one call, see :mod:`fires.kernels.gradient`, if the family has compiled slopes."""
+        """A step in one call, if the family has compiled slopes: :mod:`fires.kernels.gradient`."""
         return None
 
     @property

@@ -141,11 +141,9 @@ class ArrivingFeatures(Selector):
         weights[list(self._chosen_)] = list(self._chosen_.values())
         return weights
 
-    @property
-    def feature_names_in_(self) -> npt.NDArray[np.object_]:  # type: ignore[override] # not set, found
-        """The names of the columns seen so far."""
+    def _known_names(self) -> npt.NDArray[np.object_] | None:
         if not self._n_columns_ or not self._names_:
-            raise AttributeError("feature_names_in_: the columns came without names.")
+            return None
         return np.array(list(self._names_), dtype=object)
 
     def _selected(self) -> Places:

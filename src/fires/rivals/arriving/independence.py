@@ -25,7 +25,7 @@ from fires.kernels.correlation import (
     correlations,
     some_set_separates,
 )
-from fires.kernels.sequential import Ints
+from fires.kernels.online import Ints
 from fires.rivals.arriving.base import as_numbers, scaled
 
 MOST_LEVELS = 256

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import ClassifierTags
 
 from fires.core.batch import CheckedBatch
@@ -18,16 +16,13 @@ from fires.core.errors import StateError
 from fires.core.state import Arrays
 from fires.core.types import Floats, Header, Ints, Matrix, Places
 from fires.core.validation import repeated
-from fires.kernels import read_only
+from fires.kernels.compiling import read_only
+from fires.kernels.online import Csr, Dense, Rows
 from fires.rivals.arrays import entries, filled
 from fires.rivals.base import Rival, settings
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
-
-
-RowArrays = tuple[npt.NDArray[np.generic], ...]
-"""A batch as compiled loops take it: one dense array, or data, indices and indptr."""
 
 
 @settings
@@ -43,7 +38,6 @@ class RowByRowSelector(Rival):
 
     _weights_repeat_rows = True
 
-    _loops: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]]  # over an array, and over CSR
     _learnt: ClassVar[Declared] = {
         "theta": Array(2, "J"),  # row 0: coefficients; row 1: numbers that are never negative
         "kept": Array("*", dtype="int64", low=0, high="J"),
@@ -68,7 +62,7 @@ class RowByRowSelector(Rival):
         self._kept_ = np.setdiff1d(self._kept_, columns)
 
     @abstractmethod
-    def _run(self, rows: RowArrays, signs: Floats) -> bool:
+    def _run(self, rows: Rows, signs: Floats) -> bool:
         """Learn from every row, changing ``_theta_`` in place; False if it did not stay finite.
 
         Features that the batch does not show change only if ``_kept_`` lists them. Other
@@ -95,7 +89,9 @@ class RowByRowSelector(Rival):
         super()._learn(batch)
         self._take_sides(turned)
         theta, done = self._theta_, False
-        where: Any = ... if len(rows) == 1 else (slice(None), np.append(rows[1], self._kept_))
+        where: Any = ...
+        if isinstance(rows, Csr):
+            where = (slice(None), np.append(rows.indices, self._kept_))
         before = theta[where].copy()
         try:
             done = self._run(rows, signs) and _is_finite(theta[where])
@@ -105,17 +101,12 @@ class RowByRowSelector(Rival):
         if not done:
             raise ValueError("X holds values so large that a step would overflow; rescale them.")
 
-    def _loop(self, rows: RowArrays) -> Callable[..., Any]:
-        """The loop for rows of this form."""
-        return self._loops[len(rows) > 1]
-
-    def _room(self, rows: RowArrays) -> tuple[Ints, int]:
+    def _room(self, rows: Rows) -> tuple[Ints, int]:
         """The list of kept features, with room for what a row may add, and its present length."""
         n = len(self._kept_)
-        if len(rows) == 1:
-            size = self.n_features_in_
-        else:
-            size = max(n, self._resolve_k()) + int(np.diff(rows[2]).max())
+        size = self.n_features_in_
+        if isinstance(rows, Csr):
+            size = max(n, self._resolve_k()) + int(np.diff(rows.indptr).max())
         place = np.empty(size, dtype=np.int64)
         place[:n] = self._kept_
         return place, n
@@ -140,12 +131,12 @@ class RowByRowSelector(Rival):
         self._theta_ = _aligned(self._theta_)
 
 
-def _as_rows(X: Matrix, missing: bool) -> RowArrays:
+def _as_rows(X: Matrix, missing: bool) -> Rows:
     """X in the one type that the loops are compiled for; missing entries are zeros."""
     values = np.ascontiguousarray(filled(entries(X), missing))
     if isinstance(X, np.ndarray):
-        return tuple(read_only(values))
-    return tuple(read_only(values, X.indices.astype(np.int64), X.indptr.astype(np.int64)))
+        return Dense(*read_only(values))
+    return Csr(*read_only(values, X.indices.astype(np.int64), X.indptr.astype(np.int64)))
 
 
 def _aligned(theta: Floats) -> Floats:

@@ -11,9 +11,10 @@ from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared
 from fires.core.settings import check_number
 from fires.core.types import Floats, Mask, Places
-from fires.kernels import top_k, winnow
+from fires.kernels import online, top_k
+from fires.kernels.online import Rows
 from fires.rivals.base import settings
-from fires.rivals.rows.base import RowArrays, RowByRowSelector
+from fires.rivals.rows.base import RowByRowSelector
 
 
 @settings
@@ -89,7 +90,6 @@ class EFS(RowByRowSelector):
     margin: float = 1.0
     bottom_fraction: float = 0.0
 
-    _loops = (winnow.winnow_rows, winnow.winnow_csr)
     _learnt: ClassVar[Declared] = {
         **RowByRowSelector._learnt,
         "theta": Array("M", "J"),
@@ -123,13 +123,13 @@ class EFS(RowByRowSelector):
             pair = slice(2, 4) if turned else slice(0, 2)
             self._theta_, self._bias_ = self._theta_[pair].copy(), self._bias_[pair]
 
-    def _run(self, rows: RowArrays, signs: Floats) -> bool:
+    def _run(self, rows: Rows, signs: Floats) -> bool:
         numbers = (self.promotion, self.demotion, self.threshold, self.margin)
         options = tuple(map(float, numbers))
         self._bias_ = self._bias_.copy()
         for first in range(0, len(self._theta_), 2):
             pair, towards = slice(first, first + 2), signs if first == 0 else -signs
-            self._loop(rows)(*rows, towards, *self._theta_[pair], self._bias_[pair], options)
+            online.winnow(rows, towards, *self._theta_[pair], self._bias_[pair], options)
         return True
 
     def _sizes(self) -> dict[str, int]:

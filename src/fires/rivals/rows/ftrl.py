@@ -12,9 +12,10 @@ from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared
 from fires.core.settings import check_choice, check_number
 from fires.core.types import Floats
-from fires.kernels import ftrl
+from fires.kernels import online
+from fires.kernels.online import Rows
 from fires.rivals.base import settings
-from fires.rivals.rows.base import RowArrays, RowByRowSelector
+from fires.rivals.rows.base import RowByRowSelector
 
 
 @settings
@@ -85,7 +86,6 @@ class FTRL(RowByRowSelector):
     l2: float = 0.0
     fit_intercept: bool = True
 
-    _loops = (ftrl.ftrl_rows, ftrl.ftrl_csr)
     _learnt: ClassVar[Declared] = {**RowByRowSelector._learnt, "bias": Array(2)}
 
     _starts = (0.0, 0.0)  # z and the root of n
@@ -114,12 +114,12 @@ class FTRL(RowByRowSelector):
         if turned:
             self._bias_ = self._bias_ * [-1.0, 1.0]
 
-    def _run(self, rows: RowArrays, signs: Floats) -> bool:
+    def _run(self, rows: Rows, signs: Floats) -> bool:
         self._bias_ = self._bias_.copy()
         options = (bool(self.fit_intercept), self._numbers())
-        done: int = self._loop(rows)(*rows, signs, *self._theta_, self._bias_, *options)
+        done: int = online.ftrl(rows, signs, *self._theta_, self._bias_, *options)
         return done >= 0
 
     def _coefficients(self) -> Floats:
         z, root = self._theta_
-        return ftrl.coefficients_plain(z, root, float(self.l1), self._numbers())
+        return online.coefficients_plain(z, root, float(self.l1), self._numbers())

@@ -14,8 +14,9 @@ from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, check_number
 from fires.core.types import Floats, Ints, Seed
 from fires.kernels import sequential
+from fires.kernels.online import Dense, Rows
 from fires.rivals.base import settings
-from fires.rivals.rows.base import RowArrays, RowByRowSelector
+from fires.rivals.rows.base import RowByRowSelector
 
 _DRAWS = 1 << 20  # random numbers held at once
 
@@ -23,14 +24,13 @@ _DRAWS = 1 << 20  # random numbers held at once
 class Truncated(RowByRowSelector):
     """A coefficient per feature, and the list of the features whose coefficient is not zero."""
 
-    _loops = (sequential.ofs_rows, sequential.ofs_csr)
     _learnt: ClassVar[Declared] = {**RowByRowSelector._learnt, "theta": Array(1, "J")}
 
     _starts = (0.0,)
 
     def _perceive(
         self,
-        rows: RowArrays,
+        rows: Rows,
         signs: Floats,
         rate: float,
         keep: float,
@@ -39,7 +39,7 @@ class Truncated(RowByRowSelector):
     ) -> bool:
         place, before = self._room(rows)
         settings = (self._resolve_k(), (rate, keep, radius, threshold))
-        n: int = self._loop(rows)(*rows, signs, *self._theta_, place, before, *settings)
+        n: int = sequential.ofs(rows, signs, *self._theta_, place, before, *settings)
         self._kept_ = place[: max(n, 0)].copy()
         return n >= 0
 
@@ -114,7 +114,7 @@ class OFS(Truncated):
                 f"coefficients; got {self.learning_rate!r} times {self.regularization!r}."
             )
 
-    def _run(self, rows: RowArrays, signs: Floats) -> bool:
+    def _run(self, rows: Rows, signs: Floats) -> bool:
         rate, strength = float(self.learning_rate), float(self.regularization)
         keep = 1.0 - strength * rate if self.shrink else 1.0
         return self._perceive(rows, signs, rate, keep, 1.0 / math.sqrt(strength), threshold=1.0)
@@ -146,7 +146,7 @@ class PEtrun(Truncated):
     array([ 0.7,  0. , -0.8,  0. ])
     """
 
-    def _run(self, rows: RowArrays, signs: Floats) -> bool:
+    def _run(self, rows: Rows, signs: Floats) -> bool:
         return self._perceive(rows, signs, rate=1.0, keep=1.0, radius=np.inf, threshold=0.0)
 
 
@@ -218,7 +218,6 @@ class OFSPartial(Truncated):
     threshold: float = 0.0
     random_state: Seed = None
 
-    _loops = (sequential.partial_rows, sequential.partial_csr)
     _learnt: ClassVar[Declared] = {**Truncated._learnt, "rng": Random()}
 
     _rng_: np.random.Generator = field(init=False)
@@ -234,31 +233,31 @@ class OFSPartial(Truncated):
         super()._start(batch)
         self._rng_ = generator(self.random_state, "ofs partial")
 
-    def _run(self, rows: RowArrays, signs: Floats) -> bool:
+    def _run(self, rows: Rows, signs: Floats) -> bool:
         rng, k = self._rng_, self._resolve_k()
         before = rng.bit_generator.state
         place, n = self._room(rows)
         numbers = (self.learning_rate, self.exploration, self.radius, self.threshold)
         options = tuple(map(float, numbers))
-        many, learn = max(1, _DRAWS // (1 + k)), self._loop(rows)
+        many, learn = max(1, _DRAWS // (1 + k)), sequential.ofs_partial
         for start in range(0, len(signs), many):
             part = slice(start, start + many)
             draws = rng.random((len(signs[part]), 1 + k))
-            n = learn(*_part(rows, part), signs[part], draws, *self._theta_, place, n, k, options)
+            n = learn(_part(rows, part), signs[part], draws, *self._theta_, place, n, k, options)
             if n < 0:
                 rng.bit_generator.state = before
                 return False
         self._kept_ = place[:n].copy()
         return True
 
-    def _room(self, rows: RowArrays) -> tuple[Ints, int]:
+    def _room(self, rows: Rows) -> tuple[Ints, int]:
         place, n = super()._room(rows)
         # A dense row may add k drawn features to the k kept ones.
         return np.concatenate([place, np.empty(self._resolve_k(), dtype=np.int64)]), n
 
 
-def _part(rows: RowArrays, part: slice) -> RowArrays:
+def _part(rows: Rows, part: slice) -> Rows:
     """Some of the rows, without a copy of their entries."""
-    if len(rows) == 1:
-        return (rows[0][part],)
-    return rows[0], rows[1], rows[2][part.start : part.stop + 1]
+    if isinstance(rows, Dense):
+        return Dense(rows.X[part])
+    return rows._replace(indptr=rows.indptr[part.start : part.stop + 1])

@@ -11,8 +11,9 @@ from scipy.special import ndtri
 from fires.core.settings import check_choice, check_number
 from fires.core.types import Floats
 from fires.kernels import second_order
+from fires.kernels.online import Rows
 from fires.rivals.base import settings
-from fires.rivals.rows.base import RowArrays, RowByRowSelector
+from fires.rivals.rows.base import RowByRowSelector
 
 _KEPT = {
     None: second_order.ALL,
@@ -28,8 +29,6 @@ class SecondOrder(RowByRowSelector):
     uncertainty_penalty: float = 0.01
     truncate: str | None = None
     diagonal: str = "drop"
-
-    _loops = (second_order.second_order_rows, second_order.second_order_csr)
 
     _starts = (0.0, 1.0)
 
@@ -64,11 +63,11 @@ class SecondOrder(RowByRowSelector):
         elif len(self._kept_) == 0:  # truncation may have been switched on between two batches
             self._kept_ = np.flatnonzero(self._theta_[0])
 
-    def _run(self, rows: RowArrays, signs: Floats) -> bool:
+    def _run(self, rows: Rows, signs: Floats) -> bool:
         kept = _KEPT[self.truncate]
         place, before = (self._kept_, 0) if kept == second_order.ALL else self._room(rows)
         options = (self._resolve_k(), kept, self._rule(), self.diagonal == "inverse")
-        n: int = self._loop(rows)(*rows, signs, *self._theta_, place, before, *options)
+        n: int = second_order.second_order(rows, signs, *self._theta_, place, before, *options)
         self._kept_ = place[: max(n, 0)].copy()
         return n >= 0
 

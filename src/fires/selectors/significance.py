@@ -37,17 +37,19 @@ beginning, empty. Later it is looked at whenever the rows have grown by a tenth,
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
+from statistics import NormalDist
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc, erfc, ndtri
 
+from fires.core.belief import Belief
 from fires.core.declared import Array, Declared
 from fires.core.types import Floats, Mask, Places
-from fires.selectors.groups import Groups
 
 if TYPE_CHECKING:
-    from fires.models.bayes_learner import BayesLearner
+    from fires.models.base import JointPosterior
 
 
 LEVEL = 0.05
@@ -59,6 +61,84 @@ _GROWN = 0.1  # at the beginning: a look when the rows have grown by this share
 _FIRST = 10.0  # rows for each feature before the first look
 _AT_LEAST, _AT_MOST = 200.0, 1000.0  # rows before it
 _FAR = 37.0  # deviations beyond which a tail area is 0 in double precision
+
+
+class Groups:
+    r"""Which features belong together: they are ranked and selected as one.
+
+    The importance of a group is the standard deviation of what it adds to the linear predictor, for
+    standardised features that are not correlated: the root of the sum of squares. Chance alone
+    makes that greater than 0, so the variances of the coefficients are taken off. With :math:`m`
+    features, :math:`\lambda = \sum (\mu_j^2 - \sigma_j^2) / \bar\sigma^2` and :math:`\bar\sigma^2`
+    the mean variance,
+
+    .. math:: \mu = \bar\sigma \sqrt{\max(\lambda, 0)}, \qquad
+              \sigma = \bar\sigma \frac{\sqrt{2 m + 4 \lambda}}
+                       {\sqrt{\max(\lambda, \sqrt{m / 2})} \, (1 + \lambda / (\lambda + 2 m))}
+
+    :math:`2 m + 4 \lambda` is the variance of a non-central chi-squared variable. For a large
+    :math:`\lambda` this is the standard deviation of its root; for a small one it is greater, so
+    that an interval leaves out 0 as seldom as it should where there is nothing. A group of one
+    feature is that feature, sign and all.
+
+    Examples
+    --------
+    >>> groups = Groups(["town", "town", "age"])
+    >>> groups.n, groups.of
+    (2, array([0, 0, 1]))
+    >>> belief = groups.belief(np.array([[3.0, 4.0, -1.0]]), np.full((1, 3), 0.1))
+    >>> belief.mu.round(2), belief.sigma.round(2)
+    (array([ 5., -1.]), array([0.1, 0.1]))
+    """
+
+    def __init__(self, labels: Sequence[Hashable]) -> None:
+        numbers: dict[Hashable, int] = {}
+        found = [numbers.setdefault(label, len(numbers)) for label in labels]
+        self.of = np.array(found, dtype=np.intp)
+        self.n = len(numbers)
+        self.size = np.bincount(self.of, minlength=self.n).astype(np.float64)
+        self._alone = self.size == 1.0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Groups) and np.array_equal(self.of, other.of)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def of_rows(self, mu: Floats, sigma: Floats) -> tuple[Floats, Floats]:
+        """The importance of each group, and its standard deviation, for each row of parameters."""
+        summed = [self._sum(values) for values in (mu, mu * mu, sigma * sigma)]
+        alone, squares, variances = summed
+        mean_variance = np.maximum(variances / self.size, 1e-300)
+        excess = np.maximum((squares - variances) / mean_variance, 0.0)
+        least = np.sqrt(0.5 * self.size)
+        wide = np.sqrt((2.0 * self.size + 4.0 * excess) / np.maximum(excess, least))
+        wide /= 1.0 + excess / (excess + 2.0 * self.size)
+        scale = np.sqrt(mean_variance)
+        return (
+            np.where(self._alone, alone, scale * np.sqrt(excess)),
+            np.where(self._alone, scale, scale * wide),
+        )
+
+    def belief(self, mu: Floats, sigma: Floats) -> Belief:
+        """The importance of each group, of the row of parameters for which it matters most."""
+        means, spreads = self.of_rows(mu, sigma)
+        leader = (np.abs(means) - spreads).argmax(axis=0)
+        return Belief(
+            np.take_along_axis(means, leader[None], axis=0)[0],
+            np.take_along_axis(spreads, leader[None], axis=0)[0],
+        )
+
+    def best(self, weights: Floats) -> Floats:
+        """The greatest weight in each group."""
+        best = np.full(self.n, -np.inf)
+        np.maximum.at(best, self.of, weights)
+        return best
+
+    def _sum(self, values: Floats) -> Floats:
+        out = np.zeros((len(values), self.n))
+        for row, total in zip(values, out, strict=True):
+            total[:] = np.bincount(self.of, weights=row, minlength=self.n)
+        return out
 
 
 class Distances(NamedTuple):
@@ -77,7 +157,7 @@ class Distances(NamedTuple):
 
 
 def distances(
-    learner: BayesLearner, groups: Groups | None = None, without: Places | None = None
+    learner: JointPosterior, groups: Groups | None = None, without: Places | None = None
 ) -> Distances:
     """What is known of the leading features."""
     columns, mean, covariance = learner.leading_posterior(seen=True, without=without)
@@ -170,3 +250,78 @@ class ReviewSchedule:
 def has_enough_rows(seen: float, n_features: int) -> bool:
     """Whether enough rows have been seen to say anything."""
     return seen >= min(max(_FIRST * n_features, _AT_LEAST), _AT_MOST)
+
+
+# --- why so many are selected, in one sentence ------------------------------------------------
+
+
+def above_noise(belief: Belief, n_classes: int = 1) -> Mask:
+    """Which importances chance alone would hardly move so far, for any of all features.
+
+    With 500 features of noise, the 95 % interval leaves out 0 for some 25 of them, and these are
+    among the first. So the interval that is asked is one of 1 - 0.05 / n, with n features, times
+    the classes.
+
+    Parameters
+    ----------
+    belief : Belief
+        The mean and the standard deviation of each importance.
+    n_classes : int
+        How many classes each importance is the greatest of.
+
+    Returns
+    -------
+    ndarray of bool
+
+    Examples
+    --------
+    >>> above_noise(Belief(np.array([0.3, -0.5]), np.array([0.2, 0.2])))
+    array([False,  True])
+    """
+    tail = 0.5 * 0.05 / max(len(belief.mu) * n_classes, 1)
+    half_width = -NormalDist().inv_cdf(tail)
+    return np.asarray(np.abs(belief.mu) > half_width * belief.sigma)
+
+
+def found(known: Distances, chosen: Places, n: int, what: str, names: Callable[[int], str]) -> str:
+    """The sentence where as many are selected as are significantly non-zero.
+
+    Examples
+    --------
+    >>> known = Distances(np.arange(4), np.array([[9.0, 5.0, 3.1, 1.0]]), n=100)
+    >>> found(known, np.array([0, 1]), 100, "features", "x{}".format)
+    '2 of 100 features are significantly non-zero: the expected share of false ones is at most
+     0.05; with the next, x2, it could be 0.065'
+    """
+    n_chosen, following = len(chosen), best_of_the_rest(known, chosen)
+    is_ = "is" if n_chosen == 1 else "are"
+    begin = f"{n_chosen:,} of {n:,} {what} {is_} significantly non-zero: "
+    bound = f"the expected share of false ones is at most {LEVEL:g}; "
+    if following is None:
+        rest = "there is no other" if n_chosen == n else f"more than {n_chosen} are not looked at"
+        return begin + bound + rest
+    name, share = names(following.column), following.share
+    if not n_chosen:
+        return (
+            begin + f"with the first, {name}, the expected share of false ones could be {share:.2g}"
+        )
+    if share <= LEVEL:
+        return begin + bound + f"the next, {name}, is not yet sure enough to come in"
+    return begin + bound + f"with the next, {name}, it could be {share:.2g}"
+
+
+def asked_for(n_chosen: int, n: int, what: str, n_above: int | None) -> str:
+    """The sentence where the user has said how many.
+
+    Examples
+    --------
+    >>> asked_for(20, 200, "features", 7)
+    '20 of 200 features, as asked for: 7 of them are significant'
+    """
+    begin = f"{n_chosen:,} of {n:,} {what}, as asked for: "
+    if n_above is None:
+        return (
+            begin + "how many of them matter is known with a linear model and update='bayes' only"
+        )
+    number = "none" if not n_above else "all" if n_above == n_chosen else f"{n_above:,}"
+    return begin + f"{number} of them {'is' if n_above <= 1 else 'are'} significant"

@@ -1,0 +1,140 @@
+"""What raises alarms when the relation between features and target has changed."""
+
+from __future__ import annotations
+
+import copy
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from fires.core.declared import Array, Declared, Value, collect, restore
+from fires.core.settings import check_choice
+from fires.core.state import Arrays, State, part_of, under
+from fires.core.types import Header, Places
+from fires.drift.alarms import Alarm, alarms_from_array, alarms_to_array
+from fires.drift.features import FeatureAlarms
+from fires.drift.surprise import SurpriseAlarm
+from fires.models.bayes_learner import KEPT_ROWS
+
+if TYPE_CHECKING:
+    from fires.drift.alarms import Detector
+    from fires.models.base import JointPosterior, Learner
+
+
+class DriftMonitor:
+    """Watches the losses of a learner and the importances of its features.
+
+    A learner with a posterior watches its own likelihood: its alarms are taken over. That of others
+    is asked for its surprise before it learns.
+    """
+
+    learnt: ClassVar[Declared] = {
+        "alarms": Array("*", 4),
+        "n_batches": Value(int, low=0),
+        "rows_since_alarm": Value(float, low=0.0),
+    }
+
+    def __init__(self, drift: str | Detector | None, memory: float) -> None:
+        self.follow(drift)
+        self.alarms: list[Alarm] = []
+        self.n_batches, self.rows_since_alarm = 0, 0.0
+        self.detector = None if isinstance(drift, str | None) else copy.deepcopy(drift)
+        self._surprise = SurpriseAlarm()
+        self._moved = FeatureAlarms(max(0.5 * memory, 1.0))
+
+    def follow(self, drift: str | Detector | None) -> None:
+        """Go by the setting of now."""
+        self._is_on = drift is not None
+        # Whether check_loss is to be told the surprise of a batch that a gradient will learn from.
+        self.watches_loss = not (drift is None or (isinstance(drift, str) and drift == "auto"))
+
+    def check_loss(
+        self, learner: Learner, surprise: float, variance: float, n_rows: int, row: int
+    ) -> bool:
+        """For models that learn by gradient: forget before a batch if it is a surprise."""
+        if self.detector is None:
+            strength = self._surprise.update(surprise, variance)
+            found = strength > self._surprise.limit
+        else:
+            strength = surprise / n_rows
+            found = _detects(self.detector, [strength])
+        if found:
+            learner.forget(KEPT_ROWS / max(self.rows_since_alarm, 2.0 * KEPT_ROWS))
+            self.alarms = [*self.alarms, Alarm(row, self.n_batches, None, strength)]
+            self._surprise.restart()
+            self.rows_since_alarm = 0.0
+        self.rows_since_alarm += n_rows
+        return found
+
+    def update(self, learner: JointPosterior | None, row: int, weight: float) -> bool:
+        """After a step that ended with this row; whether there is an alarm about all features."""
+        self.n_batches, batch = self.n_batches + 1, self.n_batches
+        if learner is None:
+            return False
+        strengths = learner.strengths
+        if self.detector is not None and _detects(self.detector, learner.losses.tolist()):
+            learner.forget_most()
+            strengths = [float(learner.losses.mean())]
+        found = [Alarm(row, batch, None, strength) for strength in strengths]
+        if strengths:
+            self._moved.restart()
+        elif self._is_on and self._moved.is_due(weight):
+            # Class by class: which class a feature matters most for may change without any drift.
+            moved = self._moved.update(*learner.by_class(), learner.prior_deviations())
+            found = [Alarm(row, batch, feature, strength) for feature, strength in moved.items()]
+        if found:
+            self.alarms = [*self.alarms, *found]
+        return bool(strengths)
+
+    # --- a part of FIRES ----------------------------------------------------------------------
+
+    def restart_features(self, columns: Places, n_features: int) -> None:
+        """Forget what some features were: that they are not the same raises no alarm."""
+        self._moved.restart_features(columns, n_features)
+
+    def rearranged(self, source: Places, places: Places) -> Self:
+        """A copy for other columns: where each comes from, and where each goes."""
+        other = copy.copy(self)
+        other._moved = self._moved.rearranged(source, len(places))
+        other.alarms = [
+            alarm if alarm.feature is None else alarm._replace(feature=int(places[alarm.feature]))
+            for alarm in self.alarms
+            if alarm.feature is None or places[alarm.feature] >= 0
+        ]
+        return other
+
+    def state(self) -> State:
+        """All that was learnt, by its name in a file."""
+        facts = SimpleNamespace(**vars(self) | {"alarms": alarms_to_array(self.alarms)})
+        header, arrays = collect(facts, self.learnt)
+        arrays |= under("surprise", collect(self._surprise, SurpriseAlarm.learnt)[1])
+        return header, arrays | under("moved", collect(self._moved, FeatureAlarms.learnt)[1])
+
+    def restore(self, header: Header, arrays: Arrays) -> None:
+        """Go on from :meth:`state`; StateError if it does not fit."""
+        found = SimpleNamespace()
+        restore(found, self.learnt, header, arrays, {})
+        for name, part in (("surprise", self._surprise), ("moved", self._moved)):
+            restore(part, part.learnt, {}, part_of(name, arrays), {})
+        self.n_batches, self.rows_since_alarm = found.n_batches, found.rows_since_alarm
+        self.alarms = alarms_from_array(found.alarms)
+
+
+def check_drift(drift: str | Detector | None) -> None:
+    """Raise if the setting makes no sense."""
+    if isinstance(drift, str | None):
+        known = "'auto', 'alarm', None or a detector"
+        check_choice("drift", drift, ("auto", "alarm", None), known)
+    elif not (hasattr(drift, "update") and hasattr(drift, "drift_detected")):
+        raise ValueError(
+            "drift must be 'auto', 'alarm', None, or a detector with the method update and the "
+            f"attribute drift_detected, as River's have; got {drift!r}."
+        )
+
+
+def _detects(detector: Detector, losses: list[float]) -> bool:
+    """Whether a detector finds a drift when it is told how badly rows were predicted."""
+    found = False
+    for loss in losses:
+        detector.update(loss)
+        found = found or bool(detector.drift_detected)
+    return found
