@@ -22,6 +22,8 @@ from fires.core.types import Floats, Header, Ints, Labels, Places, RowIndex
 from fires.core.validation import LARGEST, refuse_names
 from fires.kernels.finite import scan
 
+_NO_CELLS: Mapping[str, Cells] = {}
+
 
 class NumberColumns(NamedTuple):
     """Columns that are numbers already, for tables with too many columns for a frame."""
@@ -240,8 +242,9 @@ class Columns:
         plain = part._plain(frame, numbers)
         if plain is not None:
             X, n_missing = plain
-            missing = np.isnan(X).sum(axis=0) if n_missing else 0
-            return X, self._counted(len(X), here, missing, 0, {})
+            if part is self and not n_missing:
+                return X, self._counted(len(X))
+            return X, self._counted(len(X), here, np.isnan(X).sum(axis=0))
         first, frame = part._first_values(frame)
         part = part._with(first)
         cells = part._read(frame)
@@ -403,16 +406,18 @@ class Columns:
     def _counted(
         self,
         n_rows: int,
-        here: Places,
-        n_missing: Ints | int,
-        n_bad: Ints | int,
-        cells: Mapping[str, Cells],
+        here: Places | None = None,
+        n_missing: Ints | int = 0,
+        n_bad: Ints | int = 0,
+        cells: Mapping[str, Cells] = _NO_CELLS,
     ) -> Columns:
         """With some rows counted; of columns that are not here, all cells are missing."""
         other, before = copy.copy(self), self.tallies
-        missing, unreadable = before.missing + n_rows, before.unreadable.copy()
-        missing[here] += n_missing - n_rows
-        unreadable[here] += n_bad
+        missing, unreadable = before.missing, before.unreadable
+        if here is not None:
+            missing, unreadable = missing + n_rows, unreadable.copy()
+            missing[here] += n_missing - n_rows
+            unreadable[here] += n_bad
         news = {
             name: _one_form(str(cell.source.filter(cell.unreadable)[0]))
             for name, cell in cells.items()

@@ -44,8 +44,15 @@ _NUMBER = re.compile(
 _MOST_DIGITS = 24
 """A longer row of digits is a name, not an amount."""
 _COMMA = NumberForm("", ",", ".")
-_MARKS = ((".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
-"""What may stand before decimals, and between thousands; the likeliest first."""
+_MARKS = {
+    (".", ","): "",
+    (",", "."): "[.,]",
+    (".", " "): BLANK,
+    (",", " "): BLANK,
+    (".", "'"): "['’]",
+    (",", "'"): "['’]",
+}
+"""What may stand before decimals, and between thousands, and where; the likeliest first."""
 _DATE = re.compile(
     r"^(?P<first>\d{1,4})(?P<mark>[-/.])(?P<second>\d{1,2})(?P=mark)(?P<third>\d{1,4})(?:[T ,].*)?$"
 )
@@ -289,7 +296,12 @@ def _find_marks(digits: list[str], unit: str, hints: Hints) -> tuple[NumberForm,
         return NumberForm(unit, decimal, thousands), True
     # One text of each shape: all digits but the first are alike.
     shapes = pl.Series(sorted({text[0] + re.sub(r"\d", "1", text[1:]) for text in digits}))
-    read = [(marks, read_numbers(shapes, NumberForm("", *marks))) for marks in _MARKS]
+    met = "".join(shapes)
+    read = [
+        (marks, read_numbers(shapes, NumberForm("", *marks)))
+        for marks, pattern in _MARKS.items()
+        if re.search(pattern, met)
+    ]
     marks, values = min(read, key=lambda one: one[1].null_count())
     n_bad = values.null_count()
     if 2 * n_bad >= len(shapes):
