@@ -48,7 +48,7 @@ from fires.selectors.significance import Groups
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-    from fires.drift.alarms import Alarm, Detector
+    from fires.drift import Alarm, Detector
 
 
 @settings
@@ -121,11 +121,11 @@ class FIRES(OnlineSelector):
         ``n_features_to_select`` counts groups. By default each feature is for itself, but for the
         columns of a table that become several features.
     drift : {"auto", "alarm", None} or detector, default="auto"
-        Which changes raise an alarm; after one about all features, most of the evidence is
-        dropped. ``"auto"``: with the Bayesian update, :mod:`fires.drift.likelihood` watches all
-        features together and :mod:`fires.drift.features` each of them; with the gradient update,
-        nothing does. ``"alarm"``: the gradient update is watched too, by
-        :mod:`fires.drift.surprise`. None: no alarms. A detector with ``update(x)`` and
+        Which changes raise an alarm; after one about all features, most of the evidence is dropped.
+        ``"auto"``: with the Bayesian update, :class:`fires.drift.LikelihoodAlarm` watches all
+        features together and :class:`fires.drift.FeatureAlarms` each of them; with the gradient
+        update, nothing does. ``"alarm"``: the gradient update is watched too, by
+        :class:`fires.drift.SurpriseAlarm`. None: no alarms. A detector with ``update(x)`` and
         ``drift_detected``, as River's have, is told losses and takes the place of the watch over
         all features.
     learning_rate : float, default=0.01
