@@ -67,12 +67,12 @@ def _write_sparse(path: Path) -> None:
 
 
 def _run(folder: Any, path: Any, every: str, after: Any = None) -> Any:
-    from fires.cli.durable import DurableRun
+    from fires.cli.learning import Learning
     from fires.run.checkpoints import Schedule
     from fires.streams.files import from_file
 
     stream = from_file(path, "label", after=after)
-    return DurableRun(stream, 100, folder, Schedule(every))
+    return Learning(stream, 100, folder, Schedule(every))
 
 
 def _learn(files: list[Path], out: Path, every: str) -> tuple[float, float, int]:
@@ -102,10 +102,11 @@ def _learn(files: list[Path], out: Path, every: str) -> tuple[float, float, int]
 def _resume(path: Path, out: Path) -> float:
     """Seconds until a run is where it was."""
     from fires.run.folder import RunFolder
+    from fires.run.run import newest_checkpoint
 
     started = time.perf_counter()
     with RunFolder(out, resume=True) as folder:
-        saved, _ = folder.newest_checkpoint()
+        saved, _ = newest_checkpoint(folder)
         assert saved is not None
         _run(folder, path, "10s", saved.facts["bookmark"]).go_on(saved)
         return time.perf_counter() - started

@@ -487,7 +487,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     def handed_back(self, predictor: Any) -> Self:
         """A pipeline that scales what the selector has scaled so far, with a predictor beside it.
 
-        The other way round than :meth:`handed_over`. Sparse rows are not scaled: the selector goes
+        The other way round than :meth:`to_cluster`. Sparse rows are not scaled: the selector goes
         on to do so, and the predictor sees them as they are.
 
         Parameters

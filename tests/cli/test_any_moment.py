@@ -48,7 +48,7 @@ else:
 fires.cli.main()
 """
 LEARNT = ("--target", "label", "--batch-size", "10", "--keep-doubtful", "--quiet")
-FAST = ["sklearn.base", "fires.cli.reading:Reading.open", "fires.cli.durable:_pipeline", "exit"]
+FAST = ["sklearn.base", "fires.cli.reading:Reading.open", "fires.cli.learning:_pipeline", "exit"]
 SLOW = [
     *("polars", "numba", "fires.selectors.fires", "fires.streams.table_stream"),
     "fires.cli.select:settings_facts",

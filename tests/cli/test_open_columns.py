@@ -122,7 +122,7 @@ def test_a_killed_run_ends_as_one_that_is_not(logs, tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(RunFolder, "add", add_some)
         patched.setattr(RunFolder, "finish", lambda *args: (_ for _ in ()).throw(OSError("killed")))
-        patched.setattr("fires.cli.durable.DurableRun.save", _every_fourth)
+        patched.setattr("fires.run.run.Run.save", _every_fourth)
         CliRunner().invoke(main, list(map(str, [*command, "--out", out])))
     fires("select", "--resume", out, "--quiet")
     assert features(out) == features(reference)
@@ -139,8 +139,8 @@ def test_a_killed_run_ends_as_one_that_is_not(logs, tmp_path, monkeypatch):
 
 def _every_fourth(self):
     """Save only while the run goes on, as if it were killed at its end."""
-    if self.run.totals.n_batches % 4 == 0 and not self._is_saved:
-        self._save_now(None)
+    if self.totals.n_batches % 4 == 0 and not self._is_saved:
+        self.checkpoint()
         self._is_saved = True
 
 

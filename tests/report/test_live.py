@@ -123,6 +123,7 @@ def test_events_begin_with_what_is_known_and_say_when_to_ask_again(port):
     viewer.close()
 
 
+@pytest.mark.slow
 def test_several_runs_are_on_one_page(run, tmp_path):
     (tmp_path / "other.csv").write_text(rows(100))
     other = learn(tmp_path / "other.csv", tmp_path / "other")
@@ -215,7 +216,7 @@ def test_viewers_see_a_run_go_on_be_killed_and_taken_up_again(tmp_path):
 
 def wide(path):
     """A table whose page is more than fits between two programs."""
-    names = [f"x{j} " + "very " * 5_000 for j in range(200)]
+    names = [f"x{j} " + "very " * 1_200 for j in range(200)]
     body = "".join(f"{','.join(['1', '2'] * 100)},{i % 2}\n" for i in range(20))
     path.write_text(f"{','.join(names)},label\n{body}")
     return path
@@ -236,7 +237,9 @@ def test_a_viewer_who_does_not_read_holds_up_nobody(tmp_path):
         assert all(data["runs"] for data in viewer.events())  # and then they end
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_signal_ends_it_at_once_and_it_has_said_nothing(run, number):
     with served(run) as server:
         viewer = Viewer(server.port)

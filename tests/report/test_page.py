@@ -132,8 +132,8 @@ def test_theme_can_be_switched(tab):
     [
         ("drift", "light", WIDE),
         ("drift", "dark", NARROW),
-        ("three classes", "dark", WIDE),
-        ("pixels", "light", NARROW),
+        pytest.param("three classes", "dark", WIDE, marks=pytest.mark.slow),
+        pytest.param("pixels", "light", NARROW, marks=pytest.mark.slow),
     ],
 )
 def test_page_is_accessible(browser, kind, theme, size):

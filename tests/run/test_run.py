@@ -73,9 +73,9 @@ def test_by_bayes_rule_sparse_rows_are_on_the_same_scale():
     X, _ = rows(4, sparse=True)
     learner, pipeline = run.pipeline.selector._learner_, run.pipeline
     twice = learner.mixed.rows(pipeline._scaler_.applied(X), np.ones(100))[0]
-    wanted = twice.some(np.arange(N_FEATURES))
+    wanted = twice.take(np.arange(N_FEATURES))
     selector = run.on_cluster().pipeline.selector
-    found = selector._learner_.mixed.rows(X, np.ones(100))[0].some(np.arange(N_FEATURES))
+    found = selector._learner_.mixed.rows(X, np.ones(100))[0].take(np.arange(N_FEATURES))
     assert np.abs(wanted).max() > 1.0
     assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 

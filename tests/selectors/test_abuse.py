@@ -115,10 +115,7 @@ def test_a_refused_batch_leaves_the_state_exactly_as_it_was(update, what, kind, 
     assert_no_trace(update, what, kind, scale, tmp_path)
 
 
-@pytest.mark.parametrize("what", TOO_LARGE)
-@kinds
-@scales
-@updates
+@pairwise(what=TOO_LARGE, kind=KINDS, scale=SCALES, update=list(UPDATES))
 def test_so_does_one_that_is_refused_while_it_is_learnt(update, what, kind, scale, tmp_path):
     assert_no_trace(update, what, kind, scale, tmp_path)
 
@@ -185,10 +182,7 @@ def test_the_first_sparse_batch_after_dense_ones_may_be_refused_too(scale, tmp_p
     assert state(selector, tmp_path) == before
 
 
-@pytest.mark.parametrize("model", ["logistic", "gaussian", "poisson"])
-@kinds
-@scales
-@updates
+@pairwise(model=["logistic", "gaussian", "poisson"], kind=KINDS, scale=SCALES, update=list(UPDATES))
 def test_huge_values_are_refused_by_every_model(update, model, kind, scale, tmp_path):
     selector = learnt(kind, scale, model=model, **UPDATES[update][0])
     before = state(selector, tmp_path)
@@ -226,11 +220,13 @@ def borne_or_refused(selector, folder, words, *batch, **arguments):
     return False
 
 
-@pytest.mark.parametrize("model", ["gaussian", "poisson"])
-@kinds
-@scales
-@pytest.mark.parametrize("size", [1e100, 1e200])
-@updates
+@pairwise(
+    model=["gaussian", "poisson"],
+    kind=KINDS,
+    scale=SCALES,
+    size=[1e100, 1e200],
+    update=list(UPDATES),
+)
 def test_a_huge_target_is_borne_or_refused_by_name(update, model, kind, scale, size, tmp_path):
     selector = learnt(kind, scale, model=model, **UPDATES[update][0])
     borne_or_refused(selector, tmp_path, r"\by\b", kind(GOOD_X), GOOD_Y * size)
@@ -360,15 +356,13 @@ def test_a_model_of_ones_own_keeps_its_classes(tmp_path):
 @scales
 def test_batches_of_one_row_find_the_feature(kind, scale):
     selector = FIRES(1, scale=scale)
-    for X, y in batches(1500, n_rows=1):
+    for X, y in batches(600, n_rows=1):
         selector.partial_fit(kind(X), y)
     assert_finite(selector)
     assert_array_equal(selector.get_support(indices=True), [2])
 
 
-@kinds
-@scales
-@pytest.mark.parametrize("model", ["probit", "logistic"])
+@pairwise(kind=KINDS, scale=SCALES, model=["probit", "logistic"])
 def test_a_stream_of_one_class_is_borne(kind, scale, model):
     selector = FIRES(1, scale=scale, model=model)
     for X, _ in batches(50):
@@ -591,9 +585,7 @@ def test_a_feature_that_is_missing_throughout_a_batch_does_not_move(kind, scale,
     assert selector.uncertainties_[column] == before[1]
 
 
-@kinds
-@scales
-@updates
+@pairwise(kind=KINDS, scale=SCALES, update=list(UPDATES))
 def test_a_column_that_is_always_missing_is_as_if_it_were_not_there(update, kind, scale):
     settings, unknown = UPDATES[update]
     without, with_it = FIRES(2, scale=scale, **settings), FIRES(2, scale=scale, **settings)
@@ -622,9 +614,7 @@ def test_a_row_in_which_everything_is_missing_is_borne(kind, scale):
     assert_array_equal(selector.get_support(indices=True), [2])
 
 
-@kinds
-@scales
-@updates
+@pairwise(kind=KINDS, scale=SCALES, update=list(UPDATES))
 def test_first_batches_in_which_everything_is_missing_are_borne(update, kind, scale):
     settings, unknown = UPDATES[update]
     selector = FIRES(1, scale=scale, **settings)
@@ -716,9 +706,8 @@ def test_a_row_of_weight_w_counts_as_w_rows(target, kind, scale, seed, missing, 
     assert_allclose(weighted.uncertainties_, repeated.uncertainties_, rtol=1e-9)
 
 
-@kinds
-@scales
-@pytest.mark.parametrize("target", ["three classes", "numbers", "counts"])  # with much noise
+# With much noise.
+@pairwise(kind=KINDS, scale=SCALES, target=["three classes", "numbers", "counts"])
 def test_by_bayes_rule_weights_count_as_their_effective_number_of_rows(target, kind, scale):
     """So the posterior is about that of rows repeated in proportion, and wider."""
     model, label = TARGETS[target]
@@ -736,10 +725,7 @@ def test_by_bayes_rule_weights_count_as_their_effective_number_of_rows(target, k
     assert_allclose(wider, np.sqrt(7.0 / 3.0), rtol=0.2)
 
 
-@kinds
-@scales
-@updates
-@pytest.mark.parametrize("target", TARGETS)
+@pairwise(kind=KINDS, scale=SCALES, update=list(UPDATES), target=list(TARGETS))
 def test_a_row_of_weight_0_is_as_if_it_had_not_come(target, update, kind, scale):
     model, label = TARGETS[target]
     rng = np.random.default_rng(0)
@@ -782,10 +768,12 @@ def test_a_weight_that_all_rows_share_does_not_change_the_step(kind, scale, expo
     assert_allclose(weighted.uncertainties_, plain.uncertainties_, rtol=1e-9)
 
 
-@kinds
-@scales
-@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-300, 1e18, 1e300, 1e307])
-@updates
+@pairwise(
+    kind=KINDS,
+    scale=SCALES,
+    size=[5e-324, 1e-310, 1e-300, 1e18, 1e300, 1e307],
+    update=list(UPDATES),
+)
 def test_weights_of_any_size_are_borne_or_refused(update, kind, scale, size, tmp_path):
     settings = UPDATES[update][0]
     selector, plain = learnt(kind, scale, **settings), learnt(kind, scale, **settings)

@@ -1,8 +1,8 @@
 """FIRES finds what matters: every family, dense and sparse, common and rare classes."""
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
+from tests.pairs import pairwise
 
 from fires import FIRES
 
@@ -18,20 +18,23 @@ def target(kind, eta, rng):
     return eta + noise > 1.0
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "CSR"])
-@pytest.mark.parametrize(
-    ("model", "kind"),
-    [
-        ("probit", "classes"),
-        ("logistic", "classes"),
-        ("probit", "three classes"),
-        ("logistic", "three classes"),
-        ("gaussian", "numbers"),
-        ("poisson", "counts"),
-    ],
+MODELS = [
+    ("probit", "classes"),
+    ("logistic", "classes"),
+    ("probit", "three classes"),
+    ("logistic", "three classes"),
+    ("gaussian", "numbers"),
+    ("poisson", "counts"),
+]
+
+
+@pairwise(
+    of={" of ".join(one): one for one in MODELS},
+    sparse={"dense": False, "CSR": True},
+    seed=[0, 1],
 )
-def test_the_relevant_features_are_found(model, kind, sparse, seed):
+def test_the_relevant_features_are_found(of, sparse, seed):
+    model, kind = of
     rng = np.random.default_rng(seed)
     selector = FIRES(3, model=model)
     for _ in range(150):
@@ -43,11 +46,13 @@ def test_the_relevant_features_are_found(model, kind, sparse, seed):
     assert selector.get_support(indices=True).tolist() == [3, 7, 20]
 
 
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "CSR"])
-@pytest.mark.parametrize("density", [1.0, 0.5])
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-@pytest.mark.parametrize("rate", [0.1, 0.05, 0.01])
-@pytest.mark.parametrize("seed", [0, 1])
+@pairwise(
+    sparse={"dense": False, "CSR": True},
+    density=[1.0, 0.5],
+    sign=[1.0, -1.0],
+    rate=[0.1, 0.05, 0.01],
+    seed=[0, 1],
+)
 def test_the_informative_feature_of_a_rare_class_ranks_first(seed, rate, sign, density, sparse):
     rng = np.random.default_rng(seed)
     selector = FIRES(1)

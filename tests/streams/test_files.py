@@ -97,7 +97,7 @@ def test_a_table_gives_the_same_batches_from_every_kind_of_file(tmp_path, kind):
     assert np.isnan(X[:, 7]).all()
 
 
-@settings(deadline=None, max_examples=6)
+@settings(deadline=None, max_examples=4)
 @given(seed=st.integers(0, 100), block_size=st.integers(20, 2000), batch_size=st.integers(1, 50))
 def test_neither_block_nor_batch_size_changes_the_rows(seed, block_size, batch_size):
     lines = table(40, seed).write_csv().splitlines()

@@ -373,15 +373,15 @@ def test_damage_within_the_sample_still_gives_the_rows_before_it(tmp_path):
 @pytest.mark.slow
 def test_unpacking_takes_little_memory_however_well_it_was_packed():
     for packing in STREAMED:
-        data = packed(bytes(1 << 27), packing)
+        data = packed(bytes(1 << 25), packing)
         tracemalloc.start()
         text, n = Unpacked(io.BytesIO(data), packing), 0
         while more := text.read(1 << 16):
             n += len(more)
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert n == 1 << 27
-        assert peak < 1 << 26
+        assert n == 1 << 25
+        assert peak < 1 << 24
 
 
 @pytest.mark.parametrize("packing", STREAMED)
@@ -706,10 +706,7 @@ def test_faults_come_with_the_file_they_are_in(tmp_path):
     opened = open_table(paths)
     chunks = list(opened.chunks({"a": "category", "y": "category"}, Position()))
     fault = Fault(3, "1 field, the header has 2", "3")
-    assert [(chunk.source, chunk.faults) for chunk in chunks] == [
-        (str(path), [fault]) for path in paths
-    ]
-    assert [chunk.named_faults for chunk in chunks] == [
+    assert [chunk.faults for chunk in chunks] == [
         [fault._replace(where={"file": str(path)})] for path in paths
     ]
 

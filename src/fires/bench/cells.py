@@ -25,6 +25,7 @@ from fires.streams.base import Stream
 
 if TYPE_CHECKING:
     from fires.bench.worker import Record
+    from fires.metrics.prediction import Scores
     from fires.models import NeuralNet, SoftTree
     from fires.models.base import BaseModel
     from fires.predictors.base import Predictor
@@ -81,8 +82,7 @@ WINDOW = 10  # sets that make up a stability, as in the paper
 _SERIES = ("seen", "accuracy", "stability")
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
+class Run(NamedTuple):
     """What a method did over time: one entry per step."""
 
     seen: Floats
@@ -99,7 +99,7 @@ class Run:
             for step in steps:
                 seen = step.position.rows
                 seconds = step.seconds_select, step.seconds_train
-                found.append((seen, step.scores["accuracy"], step.stability, *seconds))
+                found.append((seen, *step.scores.values(), step.stability, *seconds))
         except Diverged:
             diverged_at = seen
         rows, accuracy, stability, *times = np.array(found, dtype=np.float64).reshape(-1, 5).T
@@ -107,8 +107,8 @@ class Run:
 
     def as_record(self) -> Record:
         """The run as JSON values: NaN is None, and only a run that diverged says where."""
-        series = {name: getattr(self, name).tolist() for name in _SERIES}
-        plain = {name: [None if v != v else v for v in values] for name, values in series.items()}
+        series = zip(_SERIES, (self.seen, self.accuracy, self.stability), strict=True)
+        plain = {name: [None if v != v else v for v in of.tolist()] for name, of in series}
         return plain | ({} if self.diverged_at is None else {"diverged_at": self.diverged_at})
 
     @classmethod
@@ -119,7 +119,12 @@ class Run:
 
 
 def run_of(
-    stream: Stream, selector: OnlineSelector, predictor: Predictor, batch_size: int, protocol: str
+    stream: Stream,
+    selector: OnlineSelector,
+    predictor: Predictor,
+    batch_size: int,
+    protocol: str,
+    scores: Scores | tuple[str] = ("accuracy",),
 ) -> Run:
     """Run a selector and a predictor over a stream."""
     way = PROTOCOLS[protocol]
@@ -130,6 +135,7 @@ def run_of(
         batch_size=batch_size,
         order=way.order,
         preprocess=way.scaled_while,
+        scores=scores,
         window=WINDOW,
     )
     return Run.of(steps)
@@ -176,17 +182,21 @@ def _share(cell: Cell) -> float:
     return cell.fraction
 
 
-def _fires_with(model: str) -> Callable[[Cell], FIRES]:
-    """What makes FIRES with a base model of :mod:`fires.models`, as the protocol of a cell says."""
+def _fires_with(kind: type[NeuralNet] | type[SoftTree], cell: Cell) -> FIRES:
+    way = PROTOCOLS[cell.protocol]
+    return way.make_fires(_share(cell), model=way.make_model(kind), random_state=cell.seed)
 
-    def make(cell: Cell) -> FIRES:
-        from fires import models
 
-        way, share = PROTOCOLS[cell.protocol], _share(cell)
-        base = way.make_model(getattr(models, model))
-        return way.make_fires(share, model=base, random_state=cell.seed)
+def _fires_ann(cell: Cell) -> FIRES:
+    from fires.models import NeuralNet
 
-    return make
+    return _fires_with(NeuralNet, cell)
+
+
+def _fires_sdt(cell: Cell) -> FIRES:
+    from fires.models import SoftTree
+
+    return _fires_with(SoftTree, cell)
 
 
 METHODS = {
@@ -206,8 +216,8 @@ METHODS = {
         note="River's Hoeffding tree with the majority class in its leaves, on all features",
     ),
     "FIRES-GLM": Method(lambda cell: PROTOCOLS[cell.protocol].make_fires(_share(cell))),
-    "FIRES-ANN": Method(_fires_with("NeuralNet"), needs="torch"),
-    "FIRES-SDT": Method(_fires_with("SoftTree"), needs="torch"),
+    "FIRES-ANN": Method(_fires_ann, needs="torch"),
+    "FIRES-SDT": Method(_fires_sdt, needs="torch"),
     "OFS": Method(lambda cell: OFS(_share(cell))),
     "EFS": Method(lambda cell: EFS(_share(cell))),
     "FSDS": Method(lambda cell: FSDS(_share(cell))),

@@ -153,10 +153,12 @@ def effect_of_penalty(runs: Mapping[float, Run], settings: str) -> Any:
     title = "FIRES-GLM: effect of the penalty on uncertainty"
     with new_figure(title, settings, 4.4) as figure:
         parts = figure.subplots(2, 1, sharex=True)
-        for axes, what, colour, mark in zip(
-            parts, ("accuracy", "stability"), ("#d55e00", "#0072b2"), "os", strict=True
-        ):
-            means = [_mean(getattr(run, what)) for run in runs.values()]
+        means_of = {
+            "accuracy": [_mean(run.accuracy) for run in runs.values()],
+            "stability": [_mean(run.stability) for run in runs.values()],
+        }
+        looks = zip(("#d55e00", "#0072b2"), "os", strict=True)
+        for axes, (what, means), (colour, mark) in zip(parts, means_of.items(), looks, strict=True):
             axes.plot(list(runs), means, color=colour, marker=mark, markersize=4)
             axes.axvline(0.01, color="#808080", linestyle=":", label="default, 0.01")
             axes.set_ylabel(f"{what}\n(mean over steps)")

@@ -10,12 +10,11 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fires.bench.cells import PROTOCOLS, WINDOW, evaluate, kept_dataset
+from fires.bench.cells import PROTOCOLS, evaluate, kept_dataset, run_of
 from fires.bench.tables import TextTable, number
 from fires.bench.worker import Record
 from fires.core.classes import has_fractions
-from fires.core.errors import Diverged, InputError
-from fires.evaluation.loop import prequential
+from fires.core.errors import InputError
 from fires.evaluation.records import defined_mean, number_or_none
 from fires.metrics.prediction import Scores
 from fires.predictors import LinearRegressor, Perceptron
@@ -104,24 +103,15 @@ def run(trial: Trial) -> Record:
 
 
 def _evaluate_numbers(stream: Stream, selector: OnlineSelector, trial: Trial) -> Record:
-    scores, way, done = Scores(("r2",)), PROTOCOLS[trial.protocol], []
-    steps = prequential(
-        stream,
-        selector,
-        LinearRegressor(),
-        batch_size=trial.batch_size,
-        order=way.order,
-        preprocess=way.scaled_while,
-        scores=scores,
-        window=WINDOW,
-    )
-    try:
-        for step in steps:
-            done.append(step.stability)
-    except Diverged:
-        return {"r2": None, "stability": None, "steps": len(done)}
-    found = {"r2": scores.total["r2"], "stability": defined_mean(done)}
-    return {name: number_or_none(value) for name, value in found.items()} | {"steps": len(done)}
+    scores = Scores(("r2",))
+    way = trial.batch_size, trial.protocol, scores
+    done = run_of(stream, selector, LinearRegressor(), *way)
+    found = {"r2": scores.total["r2"], "stability": defined_mean(done.stability)}
+    if done.diverged_at is not None:
+        found = dict.fromkeys(found, math.nan)
+    return {name: number_or_none(value) for name, value in found.items()} | {
+        "steps": len(done.seen)
+    }
 
 
 def check_file(path: str, target: str, n_rows: int | None = None) -> bool:

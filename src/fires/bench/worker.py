@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Hashable, Iterator
@@ -146,7 +147,7 @@ def _without_interrupts() -> Iterator[None]:
 
     It is for the first one to say what becomes of it; here it is heard a little later.
     """
-    if not hasattr(signal, "pthread_sigmask"):
+    if sys.platform == "win32":
         yield
         return
     resource_tracker.ensure_running()  # which would let interrupts through again

@@ -339,7 +339,7 @@ def _is_numeric(stream: TableStream, score: str, batch_size: int) -> bool:
 
     if score != "auto":
         return score in _OF_NUMBERS
-    target = getattr(stream, "target", None)  # svmlight has none to speak of
+    target = stream.target  # svmlight has none to speak of
     if target is not None and target.is_numeric:
         return True
     batches: Any = stream.batches(batch_size)

@@ -136,7 +136,7 @@ def stream_facts(stream: TableStream, seconds: float) -> dict[str, Any]:
     return {
         "seconds": round(seconds, 3),
         "rejected_rows": stream.rejected.count,
-        "doubts": [vars(doubt) for doubt in getattr(stream, "doubts", ())],
+        "doubts": [vars(doubt) for doubt in stream.doubts],
         "rejected_examples": [list(example) for example in stream.rejected.examples],
     }
 

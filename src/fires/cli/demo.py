@@ -75,21 +75,17 @@ def command(out: Path, seed: int) -> None:
         folder.begin(f"# {_SOURCE} --seed {seed} runs this again.\n", facts)
         folder.start(names)
         started = time.perf_counter()
+        run.keep(folder, dict, began=started)
         for step in run.steps(stream, _BATCH_SIZE):
-            folder.records.add(step, run.pipeline)
+            run.record(step)
             selected[step.index, step.selected] = True
             show(partial(_seen, step, started))
         facts |= {
-            "seconds": round(time.perf_counter() - started, 3),
-            "model": selector.model_,
-            "classes": selector.classes_.tolist(),
-            "n_features": _N_FEATURES,
-            "missing_values": 0,
             "rejected_rows": 0,
             "doubts": [vars(doubt) for doubt in run.watch.settled(names, ())],
-            "alarms": alarm_rows(selector, names, totals),
+            **run.facts(names),
         }
-        folder.finish(run.pipeline, names, totals, facts)
+        run.finish(names, facts)
     path = out / "state.safetensors"
     write_report((out,))
 

@@ -68,6 +68,10 @@ class MetricsPort:
         if values.get("checkpoint_seconds") is not None:
             self.checkpoint_at = time.monotonic()
 
+    def saved(self, seconds: float) -> None:
+        """Tell that a checkpoint was written, in so many seconds."""
+        self.update(checkpoint_seconds=seconds)
+
     def close(self) -> None:
         """Stop listening."""
         self._server.shutdown()

@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import click
 from click.core import ParameterSource
 
-from fires.cli import options
+from fires.cli import options as shared
 from fires.cli.config import as_toml, read_config, settings_facts, stream_facts
-from fires.cli.durable import NUMERIC, BadRows, DurableRun, MostBad, Service
 from fires.cli.interrupts import FromTheStart, let_signals_through, quick_imports
+from fires.cli.learning import NUMERIC, Learning, MostBad, Options
 from fires.cli.progress import Values, json_progress, logs, one_bar
-from fires.cli.reading import Notices, Reading
+from fires.cli.reading import Notices
 from fires.cli.report import LivePage, as_shape, write_report
-from fires.cli.selection import print_selection, say_lost
+from fires.cli.selection import print_result, say_lost, say_written
 from fires.cli.text import EXPECTED, message, printable, say, saying_where
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
-    from fires.cli.spark_engine import Given
+    from fires.cli.metrics_port import MetricsPort
     from fires.columns import Doubt
     from fires.core.types import Header
-    from fires.run.emit import Every
-    from fires.run.folder import Checkpoint, RunFolder
+    from fires.run.emit import Emitter
+    from fires.run.folder import RunFolder
+    from fires.run.run import Checkpoint
     from fires.streams.table_stream import TableStream
 
 _EXAMPLES = """\b
@@ -58,30 +58,28 @@ _OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encodin
 
 
 @click.command("select", epilog=_EXAMPLES)
-@options.target()
-@options.top
-@options.batch_size()
-@options.choice(
+@shared.target()
+@shared.top
+@shared.batch_size()
+@shared.choice(
     "--model",
     _MODELS,
     "What the target is: classes (probit, logistic), numbers (gaussian) or counts (poisson).",
 )
-@options.count(
-    "--max-categories", 1000, "Categories of a text column that get a code of their own."
-)
-@options.count("--seed", 0, "For models that draw random numbers; the linear ones do not.", least=0)
+@shared.count("--max-categories", 1000, "Categories of a text column that get a code of their own.")
+@shared.count("--seed", 0, "For models that draw random numbers; the linear ones do not.", least=0)
 @click.option(
     "--as-published",
     is_flag=True,
     help="The paper to the letter: a probit without intercept. Nothing is scaled, for the "
     "Perceptron neither.",
 )
-@options.choice(
+@shared.choice(
     "--columns",
     ("fixed", "open"),
     "Whether all files have the columns of the first; open: new ones join, absent ones rest.",
 )
-@options.choice(
+@shared.choice(
     "--absent",
     ("missing", "zero"),
     "With --columns open: what it means that a row does not have a column.",
@@ -92,17 +90,17 @@ _OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encodin
     metavar="N",
     help="With --columns open: forget a column that has been absent for so many rows.",
 )
-@options.choice(
+@shared.choice(
     "--redundancy",
     ("ignore", "drop"),
     "Of features that say the same, such as copies and sums of others: drop all but one.",
 )
-@options.reading
-@options.out(
+@shared.reading
+@shared.out(
     "the result, and for what a later --resume needs: features.csv, columns.csv, "
     "state.safetensors, run.json, run.toml, steps.jsonl, checkpoints and more."
 )
-@options.overwrite
+@shared.overwrite
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
@@ -141,7 +139,7 @@ _OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encodin
     metavar="SECONDS",
     help="Learn from fewer rows than a batch has if no more come for so long.",
 )
-@options.choice("--engine", ("fires", "spark"), "What reads and learns: this program, or Spark.")
+@shared.choice("--engine", ("fires", "spark"), "What reads and learns: this program, or Spark.")
 @click.option(
     "--master",
     metavar="WHERE",
@@ -149,47 +147,14 @@ _OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encodin
     show_default=True,
     help="With --engine spark: where Spark runs, such as local[2] or spark://HOST:7077.",
 )
-@options.sources
-@options.service
-@options.showing
-@options.config
-@options.as_json
-@options.quiet
-@options.debug
-def command(
-    target: str | None,
-    top: int | float | str,
-    batch_size: int,
-    model: str,
-    max_categories: int,
-    seed: int,
-    as_published: bool,
-    columns: str,
-    absent: str,
-    forget_after: int | None,
-    redundancy: str,
-    out: Path | None,
-    overwrite: bool,
-    resume: Path | None,
-    accept_loss: bool,
-    checkpoint: str,
-    transform: bool,
-    max_bad: int | float | None,
-    max_wait: float | None,
-    engine: str,
-    master: str,
-    rate: float | None,
-    emit: str | None,
-    emit_every: str,
-    metrics: str | None,
-    log_level: str | None,
-    report: bool,
-    live: bool,
-    shape: str | None,
-    as_json: bool,
-    quiet: bool,
-    **how: Any,
-) -> None:
+@shared.sources
+@shared.service
+@shared.showing
+@shared.config
+@shared.as_json
+@shared.quiet
+@shared.debug
+def command(**given: Any) -> None:
     """Rank the features of FILE by how much they tell about a target.
 
     FILE is text with a header (CSV, TSV), NDJSON, ARFF, svmlight, Parquet or Arrow, text packed or
@@ -209,84 +174,119 @@ def command(
     Whatever ends the run early, Ctrl-C or an error: what was learnt until then is shown and saved.
     With --out, even a run that was killed goes on with --resume, and loses nothing.
     """
-    context = click.get_current_context()
-    orders = FromTheStart(context)
-    context.with_resource(orders if out or resume else nullcontext())
-    opened = _open_columns(columns, absent, forget_after, as_published, engine)
-    if as_published:
-        _refuse_what_is_not_the_papers(model, top, redundancy)
-    reading, out = Reading(**how), resume or out
-    _refuse_what_needs_a_folder(out, transform=transform, report=report, live=live)
-    _refuse_what_is_settled(resume, engine, reading)
-    if engine == "spark":
+    options = Options(**given)
+    _refuse_what_does_not_go_together(options)
+    if options.engine == "spark":
         from fires.cli.spark_engine import select_on_spark
 
-        given = cast("Given", context.params)
-        select_on_spark(reading.file, master, resume, given)
-        return
+        select_on_spark(options)
+    else:
+        _select(options)
+
+
+def _select(options: Options) -> None:
+    """Learn in this process, print the result, and end with a code for scripts."""
+    context = click.get_current_context()
+    orders = FromTheStart(context)
+    context.with_resource(orders if options.folder else nullcontext())
     with quick_imports():
         from fires.run.checkpoints import Schedule
-        from fires.run.folder import RunFolder
-        from fires.run.saved import known_before
-        from fires.selectors.fires import FIRES
         from fires.streams.registry import refuse_secrets
 
+        importlib.import_module("fires.run.run")
+        importlib.import_module("fires.selectors.fires")
         importlib.import_module("polars")
-    for address in (*reading.files, emit or ""):  # before anything is written down
+    for address in (*options.files, options.emit or ""):  # before anything is written down
         refuse_secrets(address)
-    schedule = Schedule(checkpoint)
+    schedule = Schedule(options.checkpoint)
     let_signals_through()
     with ExitStack() as stack:
-        page = stack.enter_context(LivePage(live))
-        if log_level is not None:
-            stack.enter_context(logs(log_level, as_json=as_json))
-        folder, saved, moved = None, None, False
-        facts = settings_facts(file=reading.files) | {"id": uuid4().hex[:12]}
-        if out is not None:
-            with orders.undisturbed():
-                how_opened = {"resume": resume is not None, "accept_loss": accept_loss}
-                folder = RunFolder(out, overwrite=overwrite, **how_opened)
-                stack.enter_context(folder)
-                if resume is not None:
-                    saved = _newest(folder, quiet)
-                    moved = saved is not None and "spark batch" in saved.facts["bookmark"]
-                    facts |= known_before(resume)
-                folder.begin(as_toml(context, file=reading.files), facts, moved=moved)
-            page.show(out)
-        sample = facts.pop("sample", None)
-        after = (sample if saved is None else saved.facts["bookmark"]) if not moved else None
-        holds = _holds(model, saved if moved else None)
-        column_options = {"max_categories": max_categories, "columns": columns}
-        stream = reading.open(target, holds=holds, after=after, **column_options)
-        _note_sample(None if saved else folder, facts, stream)
-        stream.max_wait = max_wait
-        as_shape(shape, [stream.schema.n_features])
-        notices = Notices(stream, quiet)
-        service = _service(stack, facts["id"], stream, emit, emit_every, metrics)
-        durable = DurableRun(stream, batch_size, folder, schedule, service, rate)
-        stream.on_fault = BadRows(max_bad, durable)
-        label = stream.schema.target if transform else None
-        where = saying_where(reading.name, stream.schema.target, durable)
-        with durable.source, _progress(stream.n_bytes, as_json, quiet) as show, where:
-            orders.hand_over(durable.source)
+        page = stack.enter_context(LivePage(options.live))
+        if options.log_level is not None:
+            stack.enter_context(logs(options.log_level, as_json=options.as_json))
+        folder, saved, facts = _open_folder(options, orders, stack)
+        if options.folder is not None:
+            page.show(options.folder)
+        stream = _open_stream(options, folder, saved, facts)
+        notices = Notices(stream, options.quiet)
+        emitter, metrics = _service(options, stack, str(facts["id"]), stream)
+        learning = Learning(
+            stream,
+            options.batch_size,
+            folder,
+            schedule,
+            emitter=emitter,
+            metrics=metrics,
+            rate=options.rate,
+            most_bad=options.max_bad,
+        )
+        label = stream.schema.target if options.transform else None
+        where = saying_where(options.name, stream.schema.target, learning)
+        with learning.source, _progress(stream.n_bytes, options) as show, where:
+            orders.hand_over(learning.source)
             if saved is not None:
-                durable.go_on(_moved_here(saved, stream) if moved else saved, label)
+                learning.go_on(_moved_here(saved, stream) if _is_moved(saved) else saved, label)
                 say_lost(folder)
             else:
-                settings: dict[str, Any] = {"random_state": seed, "batch_size": batch_size}
-                selector = FIRES(top, model=model, redundancy=redundancy, **settings, **opened)
-                if as_published and not isinstance(top, str):
-                    selector = FIRES.as_published(top, **settings)
-                durable.begin(selector, model, None if as_published else "standard", label)
-            durable.learn(show)
-        unsaved = _finish(durable, notices, facts, reading.name)
-    _print(durable, facts, as_json, None if quiet or unsaved else out, to_stderr=emit == "-")
+                scale = None if options.as_published else "standard"
+                learning.begin(options.selector(), options.model, scale, label)
+            learning.learn(show)
+        unsaved = _finish(learning, notices, facts, options.name)
+    to_stderr = options.emit == "-"
+    _print(learning, facts, options, is_saved=unsaved is None)
     reported = True
-    if report and out is not None and unsaved is None:
-        reported = _report(out, shape, quiet or as_json, to_stderr=emit == "-")
-    _end(durable, out, unsaved)
+    if options.report and options.folder is not None and unsaved is None:
+        quiet = options.quiet or options.as_json
+        reported = _report(options.folder, options.shape, quiet, to_stderr=to_stderr)
+    _end(learning, options.folder, unsaved)
     if not reported:
         sys.exit(2)
+
+
+def _open_folder(
+    options: Options, orders: FromTheStart, stack: ExitStack
+) -> tuple[RunFolder | None, Checkpoint | None, Header]:
+    """The folder of the run, the checkpoint that it goes on with, and what is known of it."""
+    from fires.run.folder import RunFolder
+    from fires.run.saved import known_before
+
+    facts: Header = settings_facts(file=options.files) | {"id": uuid4().hex[:12]}
+    path, resume, saved = options.folder, options.resume is not None, None
+    if path is None:
+        return None, None, facts
+    with orders.undisturbed():
+        how = {"resume": resume, "accept_loss": options.accept_loss}
+        folder = stack.enter_context(RunFolder(path, overwrite=options.overwrite, **how))
+        if resume:
+            saved = _newest(folder, options.quiet)
+            facts |= known_before(path)
+        told = as_toml(click.get_current_context(), file=options.files)
+        folder.begin(told, facts, moved=_is_moved(saved))
+    return folder, saved, facts
+
+
+def _open_stream(
+    options: Options, folder: RunFolder | None, saved: Checkpoint | None, facts: Header
+) -> TableStream:
+    """The rows, from the first or from where a checkpoint was."""
+    sample, moved = facts.pop("sample", None), _is_moved(saved)
+    after = None if moved else sample if saved is None else saved.facts["bookmark"]
+    stream = options.open(
+        options.target,
+        holds=_holds(options.model, saved if moved else None),
+        after=after,
+        max_categories=options.max_categories,
+        columns=options.columns,
+    )
+    _note_sample(None if saved else folder, facts, stream)
+    stream.max_wait = options.max_wait
+    as_shape(options.shape, [stream.schema.n_features])
+    return stream
+
+
+def _is_moved(saved: Checkpoint | None) -> bool:
+    """Whether a run was on Spark when it was saved."""
+    return saved is not None and "spark batch" in saved.facts["bookmark"]
 
 
 def _note_sample(folder: RunFolder | None, facts: Header, stream: TableStream) -> None:
@@ -299,99 +299,80 @@ def _note_sample(folder: RunFolder | None, facts: Header, stream: TableStream) -
 def _holds(model: str, moved: Checkpoint | None) -> str:
     """What the target holds, by the model, or by what has learnt from other files."""
     if moved is not None:
-        return "classes" if hasattr(moved.run.pipeline.selector, "classes_") else "numbers"
+        from fires.run.features import classes_of
+
+        return "numbers" if classes_of(moved.run.pipeline.selector) is None else "classes"
     return "numbers" if model in NUMERIC else "auto" if model == "auto" else "classes"
 
 
 def _progress(
-    n_bytes: int | None, as_json: bool, quiet: bool
+    n_bytes: int | None, options: Options
 ) -> AbstractContextManager[Callable[[Values], None]]:
     """A bar for a person; objects for a program, which has no terminal."""
-    if as_json and not quiet and not sys.stderr.isatty():
+    if options.as_json and not options.quiet and not sys.stderr.isatty():
         return json_progress()
-    return one_bar("0 rows", "{task.fields[now]}", total=n_bytes, hidden=quiet)
+    return one_bar("0 rows", "{task.fields[now]}", total=n_bytes, hidden=options.quiet)
 
 
 def _service(
-    stack: ExitStack,
-    run_id: str,
-    stream: TableStream,
-    emit: str | None,
-    emit_every: str,
-    metrics: str | None,
-) -> Service:
+    options: Options, stack: ExitStack, run_id: str, stream: TableStream
+) -> tuple[Emitter | None, MetricsPort | None]:
     """Open what the run is told to, until the end of the command."""
-    from fires.run.emit import Emitter, open_sink
-
     emitter = port = None
-    if emit is not None:
+    if options.emit is not None:
+        from fires.run.emit import Emitter, open_sink
+
         names = stream.schema.feature_names
-        emitter = Emitter(open_sink(emit), run_id, names, cast("Every", emit_every))
+        emitter = Emitter(open_sink(options.emit), run_id, names, options.emit_every)
         stack.callback(emitter.close)
-    if metrics is not None:
+    if options.metrics is not None:
         from fires.cli.metrics_port import MetricsPort, metrics_address
 
-        port = stack.enter_context(MetricsPort(*metrics_address(metrics)))
-    return Service(emitter, port)
+        port = stack.enter_context(MetricsPort(*metrics_address(options.metrics)))
+    return emitter, port
 
 
-def _finish(durable: DurableRun, notices: Notices, facts: Header, name: str) -> OSError | None:
+def _finish(learning: Learning, notices: Notices, facts: Header, name: str) -> OSError | None:
     """Save what was learnt, and say what is doubtful; returns what kept it from being saved.
 
     What is known of the run is added to the facts.
     """
-    from fires.run.features import alarm_rows, twin_names
+    from fires.run.features import twin_names
     from fires.run.folder import refuse_one_class
 
-    stream, run, folder = durable.stream, durable.run, durable.folder
-    selector, names = run.pipeline.selector, durable.names
+    stream, run, reason = learning.stream, learning.run, learning.source.reason
+    selector, names = run.pipeline.selector, learning.names
     is_plain = stream.columns is None or run.names is not None
     known = names if is_plain else stream.columns.of_features
-    found = run.watch.settled(known, getattr(stream, "doubts", ()))
+    found = run.watch.settled(known, stream.doubts)
     if run.names is not None:  # nobody has looked whether they change
         found = [doubt for doubt in found if doubt.kind != "constant"]
     stream.doubts = tuple(doubt for doubt in found if not _varies(doubt, stream))
     notices.tell(ended=True)
-    if durable.source.reason is None:
-        refuse_one_class(selector, f'"{stream.schema.target}" of {name}', folder)
-    _tried(durable.save)  # if it fails, the one before stays
-    facts |= stream_facts(stream, durable.seconds) | {
-        "ended_early": durable.source.reason,
-        "model": selector.model_,
-        "classes": selector.classes_.tolist() if hasattr(selector, "classes_") else None,
-        "n_features": len(set(known)),
-        "missing_values": run.pipeline.n_missing_,
-        "target": stream.target.column.as_json() if hasattr(stream, "target") else None,
-        "latency": durable.latencies.as_dict(),
-        "alarms": alarm_rows(selector, known, run.totals),
-        "why": selector.why(),
-        "cautions": run.watch.cautions(run.totals.class_shares),
-    }
+    if reason is None:
+        refuse_one_class(selector, f'"{stream.schema.target}" of {name}', learning.folder)
+    _tried(learning.save)  # if it fails, the one before stays
+    facts |= stream_facts(stream, run.seconds) | run.facts(known, reason)
+    facts["target"] = None if stream.target is None else stream.target.column.as_json()
+    facts["cautions"] = run.watch.cautions(run.totals.class_shares)
     if selector.redundancy == "drop":
         facts["twins"] = twin_names(selector, known)
-    if folder is None:
-        return None
     columns = () if stream.columns is None else stream.describe()
-    return _tried(partial(folder.finish, run.pipeline, names, run.totals, facts, columns))
+    return _tried(partial(run.finish, names, facts, columns))
 
 
-def _print(
-    durable: DurableRun, facts: Header, as_json: bool, out: Path | None, *, to_stderr: bool
-) -> None:
+def _print(learning: Learning, facts: Header, options: Options, *, is_saved: bool) -> None:
     """Show the result: where records go to standard output, on standard error."""
     from fires.run.features import feature_rows
 
-    stream, totals = durable.stream, durable.run.totals
-    selector, names = durable.run.pipeline.selector, durable.names
-    chosen = feature_rows(selector, names, totals, selector.get_support(indices=True))
-    with redirect_stdout(sys.stderr) if to_stderr else nullcontext():
-        if as_json:
-            document = {"features": chosen} | facts | totals.as_dict()
-            click.echo(json.dumps(document, ensure_ascii=False))
-            return
-        print_selection(chosen, totals, facts, stream.rejected, live=stream.n_bytes is None)
-        if out is not None:
-            click.echo(f"written to {out}: features.csv, state.safetensors, run.json, and more")
+    stream, totals = learning.stream, learning.run.totals
+    selector = learning.run.pipeline.selector
+    chosen = feature_rows(selector, learning.names, totals, selector.get_support(indices=True))
+    with redirect_stdout(sys.stderr) if options.emit == "-" else nullcontext():
+        is_live = stream.n_bytes is None
+        print_result(chosen, totals, facts, stream.rejected, options.as_json, live=is_live)
+        if is_saved and not (options.quiet or options.as_json):
+            say_written(options.folder)
 
 
 def _report(out: Path, shape: str | None, quiet: bool, *, to_stderr: bool) -> bool:
@@ -406,48 +387,50 @@ def _report(out: Path, shape: str | None, quiet: bool, *, to_stderr: bool) -> bo
     return True
 
 
-def _open_columns(
-    columns: str, absent: str, forget_after: int | None, as_published: bool, engine: str
-) -> dict[str, Any]:
-    """The settings of a selector whose columns come and go; none if they are fixed."""
-    if columns == "fixed":
-        for option, is_given in (("absent zero", absent == "zero"), ("forget-after", forget_after)):
-            if is_given:
-                raise click.UsageError(f"--{option} goes with --columns open only.")
-        return {}
-    for option, is_given in (
-        ("--as-published", as_published),
-        ("--engine spark", engine == "spark"),
+def _refuse_what_does_not_go_together(options: Options) -> None:
+    """Raise an error for options of which one cannot be heeded."""
+    is_open, paper = options.columns == "open", options.as_published
+    for is_wrong, why in (
+        (not is_open and options.absent == "zero", "--absent zero goes with --columns open only."),
+        (not is_open and options.forget_after, "--forget-after goes with --columns open only."),
+        (is_open and paper, "--as-published does not go with --columns open."),
+        (is_open and options.engine == "spark", "--engine spark does not go with --columns open."),
+        (
+            paper and options.model not in ("auto", "probit"),
+            f"--as-published is a probit; it does not go with --model {options.model}.",
+        ),
+        (
+            paper and options.top == "auto",
+            "--as-published does not know how sure it is: give --top a number.",
+        ),
+        (
+            paper and options.redundancy == "drop",
+            "--as-published does not go with --redundancy drop.",
+        ),
+        *(
+            (wanted and options.folder is None, f"--{name} needs a folder to write to: give --out.")
+            for name, wanted in (
+                ("transform", options.transform),
+                ("report", options.report),
+                ("live", options.live),
+            )
+        ),
     ):
-        if is_given:
-            raise click.UsageError(f"{option} does not go with --columns open.")
-    return {"columns": columns, "absent": absent, "forget_after": forget_after}
+        if is_wrong:
+            raise click.UsageError(why)
+    _refuse_what_is_settled(options)
 
 
-def _refuse_what_is_not_the_papers(model: str, top: int | float | str, redundancy: str) -> None:
-    if model not in ("auto", "probit"):
-        raise click.UsageError(f"--as-published is a probit; it does not go with --model {model}.")
-    if top == "auto":
-        raise click.UsageError("--as-published does not know how sure it is: give --top a number.")
-    if redundancy == "drop":
-        raise click.UsageError("--as-published does not go with --redundancy drop.")
-
-
-def _refuse_what_needs_a_folder(out: Path | None, **wanted: bool) -> None:
-    for option, is_wanted in wanted.items():
-        if is_wanted and out is None:
-            raise click.UsageError(f"--{option} needs a folder to write to: give --out.")
-
-
-def _refuse_what_is_settled(resume: Path | None, engine: str, reading: Reading) -> None:
+def _refuse_what_is_settled(options: Options) -> None:
     """Raise an error if the command line says what the run has settled.
 
     With another engine than before, a run goes on with other files: how far the old ones were read
     is known to the engine that has read them, and rows must not be learnt from twice.
     """
     context = click.get_current_context()
+    resume, engine = options.resume, options.engine
     if resume is None:
-        if context.params["accept_loss"]:
+        if options.accept_loss:
             raise click.UsageError("--accept-loss goes with --resume only.")
         return
     before = (context.default_map or {}).get("engine", "fires")
@@ -465,9 +448,9 @@ def _refuse_what_is_settled(resume: Path | None, engine: str, reading: Reading) 
             raise click.UsageError(
                 f"{given} does not go with --resume: it is settled by {resume / 'run.toml'}."
             )
-    if engine == "fires" and not moves and reading.reads_once:
+    if engine == "fires" and not moves and options.reads_once:
         raise InputError(
-            f"{resume} was learnt from {reading.name}, which cannot be read again from the middle",
+            f"{resume} was learnt from {options.name}, which cannot be read again from the middle",
             hint="what it had learnt is in its state.safetensors, for fires.load",
         )
 
@@ -486,7 +469,9 @@ def resume_options(ctx: click.Context, path: Path | None) -> Path | None:
 
 def _newest(folder: RunFolder, quiet: bool) -> Checkpoint | None:
     """The checkpoint that a run goes on with; says which, and what is wrong with later ones."""
-    saved, damaged = folder.newest_checkpoint()
+    from fires.run.run import newest_checkpoint
+
+    saved, damaged = newest_checkpoint(folder)
     for line in damaged:
         say(f"a checkpoint cannot be used: {line}")
     if saved is not None and saved.facts["bookmark"] is None:
@@ -527,9 +512,9 @@ def _tried(write: Callable[[], None]) -> OSError | None:
     return None
 
 
-def _end(durable: DurableRun, out: Path | None, unsaved: OSError | None) -> None:
+def _end(learning: Learning, out: Path | None, unsaved: OSError | None) -> None:
     """Say what ended the run early, or why it could not be saved, with a code for scripts."""
-    source, trouble = durable.source, durable.trouble
+    source, trouble = learning.source, learning.run.trouble
     if source.reason is None and unsaved is None and trouble is None:
         return
     if isinstance(source.error, BrokenPipeError):
@@ -538,7 +523,7 @@ def _end(durable: DurableRun, out: Path | None, unsaved: OSError | None) -> None
         kept = f", but could not be saved: {message(unsaved)}"
     else:
         kept = "" if out is None else f" and saved in {out}"
-    learnt = f"what was learnt from the first {durable.n_rows:,} rows is shown above{kept}"
+    learnt = f"what was learnt from the first {learning.n_rows:,} rows is shown above{kept}"
     if source.signal is not None:
         click.echo(printable(f"Interrupted; {learnt}."), err=True)
         sys.exit(source.exit_code(saved=out is not None and unsaved is None))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +24,29 @@ def say_lost(folder: RunFolder | None) -> None:
     if folder is not None and folder.records is not None:
         for line in folder.records.lost:
             say(f"{folder.path}: {line}")
+
+
+def say_written(folder: Path | None) -> None:
+    """Say where the result is."""
+    if folder is not None:
+        click.echo(f"written to {folder}: features.csv, state.safetensors, run.json, and more")
+
+
+def print_result(
+    chosen: list[dict[str, Any]],
+    totals: RunTotals,
+    run: dict[str, Any],
+    rejected: Rejected,
+    as_json: bool,
+    *,
+    live: bool = False,
+) -> None:
+    """Print the result of a run, as the user wants it."""
+    if as_json:
+        document = {"features": chosen} | run | totals.as_dict()
+        click.echo(json.dumps(document, ensure_ascii=False))
+    else:
+        print_selection(chosen, totals, run, rejected, live=live)
 
 
 def print_selection(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -13,12 +14,13 @@ from click.core import ParameterSource
 from fires.cli.config import as_toml, settings_facts
 from fires.cli.progress import one_bar
 from fires.cli.report import write_report
-from fires.cli.selection import print_selection, say_lost
+from fires.cli.selection import print_result, say_lost, say_written
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from fires.cli.learning import Options
     from fires.core.types import Header
     from fires.evaluation.records import Step
     from fires.integrations.spark.running import SparkRun
@@ -38,102 +40,65 @@ _FORMATS = {
 }
 
 
-class Given(TypedDict):
-    """The options of the command line that are heeded here."""
-
-    target: str | None
-    top: float | str
-    seed: int
-    model: str
-    as_published: bool
-    exclude: tuple[str, ...]
-    sep: str | None
-    no_header: bool
-    batch_size: int
-    out: Path | None
-    resume: Path | None
-    overwrite: bool
-    accept_loss: bool
-    as_json: bool
-    quiet: bool
-    report: bool
-
-
-def select_on_spark(file: tuple[str, ...], master: str, resume: Path | None, given: Given) -> None:
+def select_on_spark(options: Options) -> None:
     """Rank the features of what Spark reads, and print them."""
     _refuse_others()
     from fires.integrations.spark import spark_session
     from fires.integrations.spark.select import learn_frame
     from fires.run.features import feature_rows
+    from fires.streams.table import Rejected
 
-    out: Path | None = resume or given["out"]
-    if given["target"] is None:
-        if _form(file) != "libsvm":
+    if options.target is None:
+        if _form(options.file) != "libsvm":
             raise click.UsageError("--engine spark needs --target.")
-        given["target"] = "label"  # as Spark calls it
-    session = spark_session(master, spark_ui_showConsoleProgress="false")
+        options = replace(options, target="label")  # as Spark calls it
+    session = spark_session(options.master, spark_ui_showConsoleProgress="false")
     session.sparkContext.setLogLevel("ERROR")
-    frame = _read(session, file, given)
-    run = _run(frame, file, out, resume is not None, given)
+    frame = _read(session, options)
+    run = _run(frame, options)
     say_lost(run.folder)
-    with one_bar("0 rows", "{task.fields[now]}", total=None, hidden=given["quiet"]) as show:
-        learn_frame(frame, run, _batch_rows(given), lambda step: show(partial(_seen, step)))
+    with one_bar("0 rows", "{task.fields[now]}", total=None, hidden=options.quiet) as show:
+        learn_frame(frame, run, _batch_rows(options), lambda step: show(partial(_seen, step)))
     assert run.run is not None
-    totals, facts, names = run.run.totals, run.facts(), run.names
+    totals, names = run.run.totals, run.names
     chosen = feature_rows(run.selector, names, totals, run.selector.get_support(indices=True))
-    if given["as_json"]:
-        click.echo(json.dumps({"features": chosen} | facts | totals.as_dict(), ensure_ascii=False))
-    else:
-        _print(chosen, run, facts)
-        if out is not None and not given["quiet"]:
-            click.echo(f"written to {out}: features.csv, state.safetensors, run.json, and more")
-    if given["report"] and out is not None:
-        line = write_report((out,))
-        if not (given["quiet"] or given["as_json"]):
+    left_out = Rejected(run.n_left_out, (), "row")
+    print_result(chosen, totals, run.facts(), left_out, options.as_json)
+    is_quiet = options.quiet or options.as_json
+    if not is_quiet:
+        say_written(options.folder)
+    if options.report and options.folder is not None:
+        line = write_report((options.folder,))
+        if not is_quiet:
             click.echo(line)
 
 
-def _print(chosen: list[Header], run: SparkRun, facts: Header) -> None:
-    from fires.streams.table import Rejected
-
-    assert run.run is not None
-    left_out = Rejected(run.n_left_out, (), "row")
-    print_selection(chosen, run.run.totals, facts, left_out, live=False)
-
-
-def _run(
-    frame: DataFrame, file: tuple[str, ...], out: Path | None, resume: bool, given: Given
-) -> SparkRun:
+def _run(frame: DataFrame, options: Options) -> SparkRun:
     from fires.integrations.spark.rows import layout_of
     from fires.integrations.spark.running import SparkRun
-    from fires.selectors.fires import FIRES
 
-    top, seed, target = given["top"], given["seed"], given["target"]
+    target = options.target
     assert target is not None
-    selector = FIRES(top, model=given["model"], random_state=seed)
-    if given["as_published"] and not isinstance(top, str):
-        selector = FIRES.as_published(top, random_state=seed)
-    excluded = {name for names in given["exclude"] for name in names.split(",")}
+    excluded = {name for names in options.exclude for name in names.split(",")}
     if unknown := excluded - set(frame.columns):
         raise InputError(f'there is no column "{min(unknown)}" to exclude')
     features = [name for name in frame.columns if name not in excluded | {target}]
-    layout = layout_of(frame.schema, target, features=features)
+    known = {"file": list(options.file), "batch_size": _batch_rows(options)}
     return SparkRun(
-        selector,
-        layout,
-        out,
-        overwrite=given["overwrite"],
-        accept_loss=given["accept_loss"],
-        resume=resume,
-        settings=settings_facts(file=list(file), batch_size=_batch_rows(given))["settings"],
-        options=as_toml(
-            click.get_current_context(), file=list(file), batch_size=_batch_rows(given)
-        ),
+        options.selector(),
+        layout_of(frame.schema, target, features=features),
+        options.folder,
+        overwrite=options.overwrite,
+        accept_loss=options.accept_loss,
+        resume=options.resume is not None,
+        settings=settings_facts(**known)["settings"],
+        options=as_toml(click.get_current_context(), **known),
     )
 
 
-def _read(session: SparkSession, file: tuple[str, ...], given: Given) -> DataFrame:
+def _read(session: SparkSession, options: Options) -> DataFrame:
     """A frame of what Spark reads, by the ending of the name."""
+    file = options.file
     form = _form(file)
     if form is None or any(name.split("://")[0] in ("kafka", "redis", "-") for name in file):
         raise InputError(
@@ -142,11 +107,11 @@ def _read(session: SparkSession, file: tuple[str, ...], given: Given) -> DataFra
         )
     reader = session.read.format(form)
     if form == "csv":
-        sep = given["sep"] or ("\t" if _endings(file) == {".tsv"} else ",")
-        reader = reader.option("header", not given["no_header"]).option("inferSchema", True)
+        sep = options.sep or ("\t" if _endings(file) == {".tsv"} else ",")
+        reader = reader.option("header", not options.no_header).option("inferSchema", True)
         reader = reader.option("sep", sep)
-    if form == "libsvm" and given["resume"] is not None:  # later rows may lack the last columns
-        names = json.loads((given["resume"] / "names.json").read_bytes())
+    if form == "libsvm" and options.resume is not None:  # later rows may lack the last columns
+        names = json.loads((options.resume / "names.json").read_bytes())
         reader = reader.option("numFeatures", len(names))
     try:
         return reader.load(list(file))
@@ -166,13 +131,13 @@ def _endings(file: tuple[str, ...]) -> set[str]:
     return {Path(name.rstrip("/").removesuffix(".gz")).suffix.lower() for name in file}
 
 
-def _batch_rows(given: Given) -> int:
+def _batch_rows(options: Options) -> int:
     context = click.get_current_context()
     source, before = context.get_parameter_source("batch_size"), context.default_map or {}
     # A run that comes from one process has had batches that are too small for Spark.
     elsewhere = source is ParameterSource.DEFAULT_MAP and before.get("engine") == "fires"
     is_given = source is not ParameterSource.DEFAULT and not elsewhere
-    return int(given["batch_size"]) if is_given else _BATCH_ROWS
+    return options.batch_size if is_given else _BATCH_ROWS
 
 
 def _seen(step: Step) -> Header:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from fires.core.errors import NotPassedAgain
+
 _MAX_FLOAT = float(np.finfo(np.float64).max)
 
 
@@ -104,3 +106,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: plain(part) for key, part in value.items()}
     return value
+
+
+def same_kind(model: Any, found: str, wanted: str, what: str) -> Any:
+    """The model passed to ``fires.load``, if its class is the one that was saved."""
+    if model is None:
+        raise NotPassedAgain(
+            f"This state was learnt with {what}, {wanted}: pass it again, "
+            "fires.load(path, model=...)."
+        )
+    if found != wanted:
+        raise ValueError(f"This state was learnt with {wanted}; model is a {found}.")
+    return model

@@ -30,8 +30,7 @@ from fires.evaluation.loop import prequential
 from fires.evaluation.paired_test import beaten_baselines, holm, paired
 from fires.evaluation.records import Step, defined_mean
 from fires.evaluation.scoring import Baseline
-from fires.metrics.numbers import NUMBER_SCORES, check_numbers
-from fires.metrics.prediction import Scores
+from fires.metrics.prediction import NUMBER_SCORES, Scores, check_numbers
 from fires.metrics.stability import stability
 from fires.predictors import LinearRegressor, Majority, Mean, Perceptron
 from fires.rivals.baselines import AllFeatures, RandomFeatures

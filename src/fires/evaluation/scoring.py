@@ -12,8 +12,7 @@ from fires.core.batch import CheckedBatch
 from fires.core.classes import Classes
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Floats, Matrix
-from fires.metrics.numbers import NUMBER_SCORES
-from fires.metrics.prediction import Counts, Scores
+from fires.metrics.prediction import NUMBER_SCORES, Counts, Scores
 from fires.predictors import Majority, Mean, Predictor
 from fires.predictors.state import predictor_from_state, predictor_state
 

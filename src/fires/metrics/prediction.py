@@ -1,4 +1,4 @@
-"""How well is a stream predicted? Running scores, from one running confusion matrix."""
+"""How well is a stream predicted? Running scores, from one confusion matrix or from sums."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,7 @@ import numpy.typing as npt
 from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES, Classes, Codes, KnowsClasses, encode, has_fractions
 from fires.core.errors import TargetError
-from fires.core.types import GivenClasses, Labels
-from fires.metrics.numbers import NUMBER_SCORES, NumberMoments, NumberSums, check_numbers
+from fires.core.types import GivenClasses, Labels, Numbers
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -26,6 +25,9 @@ Counts = npt.NDArray[np.int64]
 Metric = str | Callable[..., float]
 # Of labels, predicted labels, and the probabilities of the classes named last.
 Scorer = Callable[[Labels, Labels, Floats | None, Labels | None], float]
+
+NUMBER_SCORES = ("r2", "mae")
+"""The scores of numbers that are built in."""
 
 _LOG_LOSS = "log_loss"
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -54,7 +56,7 @@ class Scores(KnowsClasses):
     f1 while only one class is known, since nobody knows yet which side that is.
 
     Where the target holds numbers, there are ``"r2"`` and ``"mae"``, see
-    :class:`fires.metrics.numbers.NumberSums`. A score of classes refuses numbers that are not
+    :class:`NumberSums`. A score of classes refuses numbers that are not
     whole, and these two refuse labels.
 
     Parameters
@@ -192,43 +194,21 @@ class Scores(KnowsClasses):
         return self._named(self._count(label_index, truth, taken, times), others)
 
     def add(self, batch: NumberMoments) -> dict[str, float]:
-        """Count a batch of numbers in of which sums are known, where no other scores are asked for.
-
-        Parameters
-        ----------
-        batch : NumberMoments
-            What is known of its numbers and errors.
-
-        Returns
-        -------
-        dict of str to float
-            The scores of this batch alone.
-        """
+        """Count a batch of numbers in of which sums are known; no other scores are asked for."""
         if self._numbers is None:
             raise ValueError(f"{', '.join(self.names)}: these are no scores of numbers.")
         return self._named([], self._numbers.add(batch))
 
     def count(self, label_index: Classes, truth: Codes, taken: Codes) -> dict[str, float]:
-        """Count a batch in whose labels have been looked up, where all scores are counts.
-
-        Parameters
-        ----------
-        book : Classes
-            The labels; those known before are among them.
-        truth, taken : ndarray of int
-            The places in it of the labels, and of what the rows were taken for.
-
-        Returns
-        -------
-        dict of str to float
-            The scores of this batch alone.
-        """
-        return self._named(self._count(label_index, truth, taken), {})
+        """Count a batch in whose labels have been looked up, where all scores are counts."""
+        counts = self._count(label_index, truth, taken)
+        return {name: _FROM_COUNTS[name](*counts) for name in self.names}
 
     def _count(
         self, label_index: Classes, truth: Codes, taken: Codes, times: Counts | None = None
     ) -> list[list[int]]:
-        self._grow(label_index)
+        if label_index is not self._label_index_:
+            self._grow(label_index)
         n_classes = len(self.matrix)
         cells = np.bincount(truth * n_classes + taken, times, n_classes * n_classes)
         counted = cells.reshape(n_classes, n_classes).astype(np.int64, copy=False)
@@ -268,19 +248,7 @@ class Scores(KnowsClasses):
 
     @classmethod
     def from_state(cls, state: Arrays, names: Iterable[Metric] = ("accuracy",)) -> Scores:
-        """Rebuild the scores that gave this :meth:`state`.
-
-        Parameters
-        ----------
-        state : mapping of str to ndarray
-            What was saved.
-        names : iterable of str or callable
-            The scores, given again.
-
-        Returns
-        -------
-        Scores
-        """
+        """Rebuild the scores that gave this :meth:`state`."""
         scores = cls(names)
         scores._restore_classes(json.loads(state["header"].tobytes()), dict(state))
         matrix, sums = state["matrix"].astype(np.int64, order="C"), state["sums"]
@@ -298,15 +266,7 @@ class Scores(KnowsClasses):
         return scores
 
     def check_target(self, y: Labels, name: str = "{y}") -> None:
-        """Raise an error if a score is not for a target of this kind.
-
-        Parameters
-        ----------
-        y : ndarray (n_rows,)
-            Labels or numbers.
-        name : str
-            What the error calls them; ``{y}`` is the target.
-        """
+        """Raise an error if a score is not for a target of this kind."""
         # Fractions may be labels that were announced. Later on the labels are settled: a selector
         # that learns classes knows best what to say.
         broken = []
@@ -323,17 +283,7 @@ class Scores(KnowsClasses):
             check_numbers(y, name)
 
     def knows_no_other(self, label_index: Classes) -> bool:
-        """Whether all labels known here are in the book.
-
-        Parameters
-        ----------
-        book : Classes
-            Labels.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether all labels known here are in the book."""
         known = self._label_index_
         same_size = not known.given or len(label_index) == len(known)
         return label_index is known or (
@@ -342,8 +292,6 @@ class Scores(KnowsClasses):
 
     def _grow(self, label_index: Classes) -> None:
         """Let the matrix have a row and a column for each of the classes."""
-        if label_index is self._label_index_:
-            return
         matrix = np.zeros((len(label_index), len(label_index)), dtype=np.int64)
         kept = encode(self._label_index_.labels, label_index.labels)
         if len(self._label_index_) and kept is not None:
@@ -375,6 +323,97 @@ def _places_in(label_index: Classes, labels: Labels, name: str) -> tuple[Classes
         if any(is_missing(label) for label in labels.tolist()):
             raise ValueError(f"{name} holds a missing label: leave out the rows without one.")
     return label_index.take(labels, what=name)
+
+
+# --- numbers: R2 and the mean absolute error, from running sums ----------------------------------
+
+
+class NumberMoments(NamedTuple):
+    """What is known of a batch of numbers and of their predictions."""
+
+    n: int
+    mean: float
+    spread: float
+    error: float
+    squares: float
+
+
+class NumberSums:
+    r"""R2 and the mean absolute error of each batch, and of all rows so far.
+
+    With numbers :math:`y_i`, predictions :math:`\hat y_i` and the mean :math:`m_i` of all numbers
+    in the batches before that of row i (for the first batch, its own mean):
+
+    .. math::
+        R^2 = 1 - \frac{\sum_i (y_i - \hat y_i)^2}{\sum_i (y_i - m_i)^2}, \qquad
+        \text{MAE} = \operatorname*{mean}_i |y_i - \hat y_i|
+
+    The sums run over the rows of a batch, or over all rows so far: the R2 of a stream is not a mean
+    over batches. :math:`m_i` is what one can know before a batch without any feature, so an R2
+    above 0 says that the features help. For the first batch alone it is scikit-learn's
+    ``r2_score``. What is undefined is NaN: both scores of no rows, and R2 if no :math:`y_i` differs
+    from :math:`m_i`.
+    """
+
+    def __init__(self) -> None:
+        # Rows, their mean, and the sums of errors, squared errors and squares about the mean.
+        self.sums: Floats = np.zeros(5)
+
+    def update(self, y: Numbers, predicted: Numbers) -> dict[str, float]:
+        """Add a batch, and score it by itself."""
+        n = len(y)
+        if n == 0:
+            return _scores(np.zeros(5))
+        own, error = y.astype(np.float64), np.subtract(y, predicted, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            sums = (
+                np.abs(error).sum(),
+                (error**2).sum(),
+                ((own - self._known(own.mean())) ** 2).sum(),
+            )
+        return self._add(n, float(own.mean()), *sums)
+
+    def add(self, batch: NumberMoments) -> dict[str, float]:
+        """Add a batch of which sums are known, and score it by itself."""
+        n, mean, spread, error, squares = batch
+        if n == 0:
+            return _scores(np.zeros(5))
+        with np.errstate(over="ignore"):
+            about = spread + n * (np.float64(mean) - self._known(mean)) ** 2
+        return self._add(n, mean, error, squares, about)
+
+    def _known(self, mean: float) -> float:
+        """The mean of all numbers before; that of the batch, if it is the first."""
+        return float(self.sums[1]) if self.sums[0] else mean
+
+    def _add(self, n: int, mean: float, *sums: float) -> dict[str, float]:
+        rows, before = self.sums[:2].tolist()
+        added = np.array([n, 0.0, *sums])
+        self.sums = self.sums + added
+        self.sums[1] = before + n * (mean - before) / (rows + n)
+        return _scores(added)
+
+    @property
+    def total(self) -> dict[str, float]:
+        """Both scores over all rows so far."""
+        return _scores(self.sums)
+
+
+def _scores(sums: Floats) -> dict[str, float]:
+    rows, _, error, squares, about_mean = sums.tolist()
+    return {
+        "r2": 1.0 - squares / about_mean if about_mean > 0.0 else math.nan,
+        "mae": error / rows if rows else math.nan,
+    }
+
+
+def check_numbers(values: npt.NDArray[np.generic], name: str) -> None:
+    """Raise an error unless these are finite numbers."""
+    if values.dtype.kind not in "fiub":
+        given = f" such as {values.tolist()[0]!r}" if len(values) else ""
+        raise TargetError(f"{name} holds labels{given}, and r2 and mae are scores of numbers.")
+    if not np.isfinite(values).all():
+        raise TargetError(f"{name} holds a number that is not finite: there is no r2 and no mae.")
 
 
 # --- the built-in scores, from the counts n_kk, t_k and p_k -------------------------------------

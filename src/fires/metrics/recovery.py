@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.types import Places
-from fires.metrics.sets import as_indices
+from fires.metrics.stability import as_indices
 
 
 class Truth(Protocol):
@@ -33,6 +33,7 @@ class _Position(Protocol):
     def rows(self) -> int: ...
 
 
+@runtime_checkable
 class Selected(Protocol):
     """What was selected after a batch, and where the batch ends."""
 
@@ -164,7 +165,7 @@ def recoveries(
         if current < 0 or found[current].batches is not None:
             continue
         since += 1
-        chosen = step.selected if hasattr(step, "selected") else step
+        chosen = step.selected if isinstance(step, Selected) else step
         good = recall(chosen, wanted[current]) >= threshold
         lasting = lasting + 1 if good else 0
         if lasting == patience:
@@ -174,7 +175,7 @@ def recoveries(
 
 def _stop(step: npt.ArrayLike | Selected, before: int, batch_size: int | None) -> int:
     """The row at which a batch ends."""
-    if hasattr(step, "position"):
+    if isinstance(step, Selected):
         return int(step.position.rows)
     if batch_size is None or batch_size < 1:
         raise ValueError("Sets of features do not know how many rows they are of: pass batch_size.")

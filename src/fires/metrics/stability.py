@@ -17,10 +17,24 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.types import Ints, Numbers
-from fires.metrics.sets import as_indices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+def as_indices(selected: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """The indices of a set of features."""
+    given = np.asarray(selected)
+    if given.dtype == bool:
+        return np.flatnonzero(given)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise ValueError(
+            "A set of features must be a list of integer indices or a mask of booleans, not "
+            f"{given.dtype} of shape {given.shape}."
+        )
+    if len(set(given.tolist())) < given.size:
+        raise ValueError("An index occurs twice in one set; a 0-1 mask must be boolean.")
+    return given.astype(np.int64)
 
 
 class StabilityInterval(NamedTuple):
@@ -112,10 +126,11 @@ def stability_interval(supports: npt.ArrayLike, confidence: float = 0.95) -> Sta
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}.")
     masks = _masks(supports)
-    S = stability(masks)
+    counts = masks.sum(axis=0, dtype=np.int64)
+    r, J = masks.shape
+    S = _from_sums(r, J, int(counts.sum()), int(counts @ counts))
     if math.isnan(S):
         return StabilityInterval(S, S, S, S)
-    r, J = masks.shape
     p = masks.mean(axis=0)
     k = masks.sum(axis=1) / J
     k_bar = k.mean()
@@ -219,12 +234,12 @@ class StabilityWindow:
         if present is not None:
             indices = self._take_in(selected, present)
         else:
-            indices = self._indices(selected, self.n_features)
+            indices = self._indices(selected, self._width or 0)
         oldest = self._sets.popleft() if len(self._sets) == self.size else _NO_FEATURES
         self._sets.append(indices)
         self._s1 += len(indices) - len(oldest)
         self._s2 += count_sets(self._counts, oldest, indices)
-        return self.value
+        return _from_sums(len(self._sets), self.n_features, self._s1, self._s2)
 
     def _take_in(self, selected: npt.ArrayLike, present: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Count the features that are there now, and those not any more; give the selected."""

@@ -32,7 +32,7 @@ from fires.models.base import Learner, Rates
 from fires.models.families import FAMILIES
 from fires.models.linear import over_classes
 from fires.models.scale import MinMax, Scaler, Standard
-from fires.models.sparse_scale import SparseScale, Touched
+from fires.models.sparse_scale import ColumnSums, SparseScale, Touched
 from fires.models.target import (
     ClassTarget,
     start,
@@ -77,7 +77,13 @@ class SparseTerms(NamedTuple):
     pull_squares: float
 
 
-Gaps = tuple[Places, Floats]
+class StepSums(NamedTuple):
+    """What a step is taken by: sums over rows, so those of shards add up."""
+
+    p: Floats  # of slopes in a times x
+    q: Floats  # of slopes in v times squared x
+    own: Floats  # of slopes in a and v
+    gaps: Floats | None = None  # of slopes in a over missing entries of sparse columns
 
 
 class LinearLearner(Learner):
@@ -215,19 +221,36 @@ class LinearLearner(Learner):
         self, X: Floats, rows: BatchFacts, rates: Rates, p: Floats, q: Floats
     ) -> float:
         """The step part by part: works for every family and every memory order."""
-        n_rows, n, n_features = self.n_rows, len(rows.weight), self.n_features
-        shift, gain = _zeros(n_features), ones(n_features)
-        view, project_into, accumulate_into = oriented(X)
+        own, _ = self.dense_sums(X, rows, rates, p, q)
+        return self.take_dense(StepSums(p, q, own), rates.shared(rows.total))
 
-        a, v = np.empty((2, n_rows, n))
+    def dense_sums(
+        self,
+        X: Floats,
+        rows: BatchFacts,
+        rates: Rates,
+        p: Floats,
+        q: Floats,
+        *,
+        watched: bool = False,
+    ) -> tuple[Floats, tuple[float, float]]:
+        """Fill in the sums over dense rows; the intercept's, and how surprising the rows are."""
+        shift, gain = _zeros(self.n_features), ones(self.n_features)
+        view, project_into, accumulate_into = oriented(X)
+        a, v = np.empty((2, self.n_rows, len(rows.weight)))
         project_into(view, self.mu, np.square(self.sigma, out=q), shift, a, v)
+        surprise = self.surprise_of(a, v, rows) if watched else (0.0, 0.0)
 
         def norms() -> Floats:
             return project(X, gain[None, :], gain[None, :], shift)[1]
 
-        c, d = self.pulls(a, v, rows, rates, norms, n_rows)
+        c, d = pulls = self.pulls(a, v, rows, rates, norms, self.n_rows)
         accumulate_into(view, c, d, shift, p, q)
-        return self.move(self.mu, self.sigma, (p, q), gain, (c, d), rates.shared(rows.total))
+        return np.add.reduce(pulls, axis=2), surprise
+
+    def take_dense(self, sums: StepSums, share: tuple[float, float]) -> float:
+        """Take the step that sums over dense rows call for; returns the least sigma, or NaN."""
+        return self._move(self.mu, self.sigma, sums, ones(self.n_features), share)
 
     def _step_sparse(self, batch: CheckedBatch, rows: BatchFacts, rates: Rates) -> None:
         X = batch.X if sp.issparse(batch.X) else sp.csr_array(batch.X)
@@ -235,11 +258,12 @@ class LinearLearner(Learner):
         half = self.scaler.sparse
         first = not half.ready
         if first:
-            half = SparseScale.begun(self.scale, self.n_features, touched)
+            half = SparseScale.begun(self.scale, self.n_features, touched.own_sums(self.scale))
         terms = self.sparse_terms(touched.columns, half, first)
-        n_sums = self.n_rows + (half.kind == "standard" and not first)
-        (c, d), sums, gaps = self.sparse_sums(touched, terms, rows, rates, n_sums)
-        self.take_sparse(touched, half, first, terms, (c, d), sums, gaps, rates)
+        learns = half.kind is not None and not first
+        sums = self.sparse_sums(touched, terms, rows, rates, self.n_rows + learns)
+        seen = touched.sums(half.kind, sums.p[-1], sums.q[-1]) if learns else None
+        self.take_sparse(touched.columns, seen, half, terms, sums, rates.shared(rows.total))
 
     def sparse_terms(self, columns: Ints, half: _SparseUnit, first: bool) -> SparseTerms:
         """What a step on sparse rows needs to know of the columns they touch."""
@@ -252,48 +276,54 @@ class LinearLearner(Learner):
 
     def sparse_sums(
         self, touched: Touched, terms: SparseTerms, rows: BatchFacts, rates: Rates, n_sums: int
-    ) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats], Gaps]:
-        """The sums over sparse rows that a step is taken by. Nothing is changed."""
+    ) -> StepSums:
+        """The sums over sparse rows that a step is taken by; one row more is for the scale."""
         pace, gain, pull, kept, sigma, pulled, pull_squares = terms
         mu = kept - pull * self.drift[:, None]
         a, v = touched.project(mu * gain, (sigma * gain) ** 2)
         a -= pace * (pulled - self.drift * pull_squares)[:, None]
         # A missing entry counts as the centre of its column, so its centring is undone.
         gap_rows, gaps = touched.gaps()
-        _add_at(a, gap_rows, mu[:, gaps] * (pace * pull[gaps]))
+        if touched.missing:
+            _add_at(a, gap_rows, mu[:, gaps] * (pace * pull[gaps]))
 
         def norms() -> Floats:
             square = (gain**2)[None, :]
             return touched.project(square, square)[1]
 
-        c, d = self.pulls(a, v, rows, rates, norms, n_sums)
-        return (c, d), touched.accumulate(c, d), (gaps, c[: self.n_rows, gap_rows])
+        c, d = pulls = self.pulls(a, v, rows, rates, norms, n_sums)
+        own = np.add.reduce(pulls[:, : self.n_rows], axis=2)
+        missed = None
+        if touched.missing:
+            missed = np.zeros_like(mu)
+            _add_at(missed, gaps, c[: self.n_rows, gap_rows])
+        return StepSums(*touched.accumulate(c, d), own, missed)
 
     def take_sparse(
         self,
-        touched: Touched,
+        columns: Ints,
+        seen: ColumnSums | None,
         half: SparseScale,
-        first: bool,
         terms: SparseTerms,
-        pulls: tuple[Floats, Floats],
-        sums: tuple[Floats, Floats],
-        gaps: Gaps,
-        rates: Rates,
+        sums: StepSums,
+        share: tuple[float, float],
     ) -> None:
-        """Take the step that sums over sparse rows call for, and learn the scale."""
+        """Take the step that sums over sparse rows call for, and let the scale learn."""
         pace, gain, pull, kept, sigma, pulled, pull_squares = terms
-        columns, share = touched.columns, rates.shared(touched.total)
-        drift = self.drift + share[0] * pace * pulls[0][: self.n_rows].sum(axis=1)
+        drift = self.drift + share[0] * pace * sums.own[0]
         mu = kept - pull * drift[:, None]
-        _add_at(mu, gaps[0], share[0] * gaps[1] * (pace * pull[gaps[0]]))
-        least = self.move(mu, sigma, sums, gain, pulls, share)
+        if sums.gaps is not None:
+            mu += share[0] * sums.gaps * (pace * pull)
+        # Where rows are standardised, the sums of the scale are checked, too.
+        n = self.n_rows + (half.kind == "standard" and seen is not None)
+        checked = StepSums(sums.p[:n], sums.q[:n], sums.own)
+        least = self._move(mu, sigma, checked, gain, share)
         if least != least:
             raise ValueError(OVERFLOW)
         self.drift, self.least_sigma = drift, min(least, self.least_sigma)
-        if first:
-            self.scaler.sparse = half
-        else:
-            half.absorb(touched, sums[0][-1], sums[1][-1])
+        self.scaler.sparse = half
+        if seen is not None:
+            half.absorb(seen)
         new_pull = half.pull(columns)
         mu += new_pull * drift[:, None]
         self.mu[:, columns], self.sigma[:, columns] = mu, sigma
@@ -308,7 +338,7 @@ class LinearLearner(Learner):
         rates: Rates,
         norms: Callable[[], Floats],
         n_sums: int,
-    ) -> tuple[Floats, Floats]:
+    ) -> Floats:
         """Each row's weighted slopes in a and v, shortened by the step cap.
 
         If there is one more row of sums, for the scale, it gets the weights.
@@ -329,23 +359,24 @@ class LinearLearner(Learner):
                 factor = rows.weight / np.maximum(overshoot, 1.0)
         if factor is not None:
             pulls[:, :n_rows] *= factor
-        return c, d
+        return pulls
 
-    def move(
+    def _move(
         self,
         mu: Floats,
         sigma: Floats,
-        sums: tuple[Floats, Floats],
+        sums: StepSums,
         gain: Floats,
-        pulls: tuple[Floats, Floats],
         share: tuple[float, float],
     ) -> float:
         """Take the step that sums over rows call for."""
-        own = self.intercept.mu, self.intercept.sigma, self.fit_intercept
-        least = move_in_place(mu, sigma, *sums, gain, *pulls, *own, *share, *self._sigma_change)
+        own, (c, d) = self.intercept, sums.own[:, :, None]
+        intercept = own.mu, own.sigma, self.fit_intercept
+        step = mu, sigma, sums.p, sums.q, gain, c, d
+        least = move_in_place(*step, *intercept, *share, *self._sigma_change)
         if self.noise and least == least:
             # The logarithm moves, so that the noise stays positive, by at most a factor e.
-            growth = share[0] * self.noise * float(pulls[1][: self.n_rows].sum())
+            growth = share[0] * self.noise * float(d.sum())
             self.noise *= math.exp(min(max(growth, -1.0), 1.0))
         return least
 

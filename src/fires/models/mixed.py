@@ -78,8 +78,8 @@ class Mixed:
         with np.errstate(over="ignore"):
             p, q = batch.accumulate(one, one)
         entries = np.bincount(batch.local, np.repeat(weight, np.diff(X.indptr)), len(p[0]))
-        absent = batch.absent() if batch.missing else np.zeros(len(p[0]))
-        return np.array([p[0], q[0], entries, absent])
+        absent = batch.sums(None, p[0], q[0]).absent
+        return np.array([p[0], q[0], entries, np.zeros(len(p[0])) if absent is None else absent])
 
     def rows(self, X: CsrRows, weight: Floats) -> tuple[MixedRows, Callable[[], None]]:
         """Rows on the scale that is known."""

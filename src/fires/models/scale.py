@@ -380,10 +380,10 @@ class Scaler:
         if isinstance(X, np.ndarray):
             return self.dense.scaled(X, weight, missing)
         batch, half = self.touched(X, weight, missing), self.sparse
+        sums = batch.own_sums(self.scale)
         if half.ready:
-            p, q = batch.accumulate(weight[None, :], weight[None, :])
-            return half.applied(batch), lambda: half.absorb(batch, p[0], q[0])
-        half = SparseScale.begun(self.scale, self.n_features, batch)
+            return half.applied(batch), lambda: half.absorb(sums)
+        half = SparseScale.begun(self.scale, self.n_features, sums)
         return half.applied(batch), lambda: setattr(self, "sparse", half)
 
     def applied(self, X: Matrix) -> Matrix:

@@ -29,10 +29,9 @@ from fires.core.batch import CheckedBatch
 from fires.core.errors import OVERFLOW
 from fires.core.sharding import Rounds, ShardTarget, Sums, Task
 from fires.core.types import Floats, Ints, Places
-from fires.kernels import project, read_only
-from fires.kernels.linear import accumulate_rows, project_rows
+from fires.kernels import read_only
 from fires.models.base import Rates
-from fires.models.linear_learner import BatchFacts, Gaps, LinearLearner
+from fires.models.linear_learner import BatchFacts, LinearLearner, StepSums
 from fires.models.scale import DenseScale, MinMax, Standard
 from fires.models.sharded_scale import (
     SampledRows,
@@ -42,7 +41,7 @@ from fires.models.sharded_scale import (
     moments,
     show,
 )
-from fires.models.sparse_scale import SparseScale, Touched
+from fires.models.sparse_scale import ColumnSums, SparseScale, Touched
 from fires.models.target import ClassTarget, LinearTarget, counts, log_mean, signed
 
 _BLOCK = 1 << 18  # entries of X that are worked on at a time, so that they stay in the cache
@@ -60,7 +59,7 @@ def rounds(
     sparse = sparse or learner.in_sparse_terms
     if sparse and watch is not None:
         raise ValueError("With the gradient update, alarms need dense rows; use update='bayes'.")
-    driver: _Driver = (_Sparse if sparse else DenseDriver)(learner, target, rates)
+    driver = (_SparseDriver if sparse else DenseDriver)(learner, target, rates)
     opening = driver.opening()
     if opening is not None:
         driver.begin((yield opening))
@@ -105,10 +104,9 @@ class _Opening:
             )
         if self.x_scale is None:
             return sums
-        touched = _touched(shard, weight)
+        touched, kind = _touched(shard, weight), self.x_scale.kind
         p, q = touched.accumulate(weight[None, :], weight[None, :])
-        gaps = touched.gaps()[1], np.zeros((0, 0))
-        return sums | _column_sums(touched, p, q, gaps, self.x_scale.kind)
+        return sums | _column_sums(touched, StepSums(p, q, np.empty((2, 0))), kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +154,6 @@ class _DenseSums(_StepTask):
         shown = plan.empty_shown() if isinstance(plan, ScalePlan) else np.zeros(0)
         p, q, more_p, more_q = np.zeros((4, n_rows, n_features))
         own, surprise = np.zeros((2, n_rows)), np.zeros(2)
-        variance, shift = learner.sigma**2, np.zeros(n_features)
         n_block = rows_at_once(n_features)
         out = np.empty((min(n_block, shard.n_rows), n_features))
         for start in range(0, shard.n_rows, n_block):
@@ -164,15 +161,13 @@ class _DenseSums(_StepTask):
             part = np.ascontiguousarray(target[:, block])
             rows = BatchFacts(weight[block], is_weighted, 0.0, part, level)
             Z = scaled_block(plan, shard, block, rows.weight, out, shown)
-            a, v = np.empty((2, n_rows, len(Z)))
-            project_rows(Z, learner.mu, variance, shift, a, v)
-            if self.watched:
-                surprise += learner.surprise_of(a, v, rows)
-            c, d = learner.pulls(a, v, rows, self.rates, _Norms(Z), n_rows)
-            accumulate_rows(Z, c, d, shift, more_p, more_q)
+            more, surprising = learner.dense_sums(
+                Z, rows, self.rates, more_p, more_q, watched=self.watched
+            )
             p += more_p
             q += more_q
-            own += c.sum(axis=1), d.sum(axis=1)
+            own += more
+            surprise += surprising
         sums |= {"p": p, "q": q, "own": own}
         if self.watched:
             sums["surprise"] = surprise
@@ -228,9 +223,8 @@ class _SparseSums(_StepTask):
         learner, touched = self.learner, _touched(shard, rows.weight)
         with np.errstate(all="ignore"):  # overflow is found before anything is changed
             terms = learner.sparse_terms(touched.columns, self.scale, first=False)
-            pulls, (p, q), gaps = learner.sparse_sums(touched, terms, rows, self.rates, self.n_sums)
-        sums["own"] = np.stack([one[: learner.n_rows].sum(axis=1) for one in pulls])
-        return sums | _column_sums(touched, p, q, gaps, self.scale.kind)
+            step = learner.sparse_sums(touched, terms, rows, self.rates, self.n_sums)
+        return sums | {"own": step.own} | _column_sums(touched, step, self.scale.kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,17 +241,6 @@ class _SparseUnit:
 
     def pull(self, columns: Ints) -> Floats:
         return self.pulls.take(columns)
-
-
-class _Norms:
-    """The squared length of every row."""
-
-    def __init__(self, Z: Floats) -> None:
-        self.Z = Z
-
-    def __call__(self) -> Floats:
-        ones = np.ones((1, self.Z.shape[1]))
-        return project(self.Z, ones, ones)[1]
 
 
 def rows_at_once(n_features: int) -> int:
@@ -302,35 +285,55 @@ def _touched(shard: CheckedBatch, weight: Floats) -> Touched:
     return Touched(X, weight, shard.n_missing > 0, np.zeros(X.shape[1], dtype=np.int32))
 
 
-def _column_sums(touched: Touched, p: Floats, q: Floats, gaps: Gaps, kind: str | None) -> Sums:
-    """What a shard says of the columns that it touches: a list for each row of sums."""
-    sums: Sums = {"list columns": touched.columns}
-    sums |= {f"list p {row}": values for row, values in enumerate(p)}
-    sums |= {f"list q {row}": values for row, values in enumerate(q)}
+def _column_sums(touched: Touched, step: StepSums, kind: str | None) -> Sums:
+    """What a shard says of the columns that it touches, in the form that adds up."""
+    seen = touched.sums(kind, step.p[-1], step.q[-1])
+    sums: Sums = {"list columns": seen.columns, "list parts": np.concatenate([step.p, step.q]).T}
     if kind == "minmax":
-        sums["list low"] = touched.extreme(np.minimum)
-        sums["list high"] = touched.extreme(np.maximum)
-    if touched.missing:
-        here, at = np.unique(gaps[0], return_inverse=True)
-        sums["list gaps"] = touched.columns[here]
-        sums["list absent"] = touched.absent()[here]
-        for row, slopes in enumerate(gaps[1]):
-            sums[f"list gap {row}"] = np.bincount(at, slopes, len(here))
+        sums["list ends"] = seen.ends.T
+    if seen.absent is not None:
+        here = np.unique(touched.gaps()[1])
+        lines = np.vstack([seen.absent] if step.gaps is None else [seen.absent, step.gaps])
+        sums |= {"list gap columns": seen.columns[here], "list gap parts": lines[:, here].T}
     return sums
+
+
+def _merged(sums: Sums, kind: str | None) -> tuple[ColumnSums, StepSums]:
+    """What all shards say together of the columns that they touch."""
+    columns, at = np.unique(sums["list columns"], return_inverse=True)
+    n, absent, gaps, ends = len(columns), None, None, np.zeros((2, len(columns)))
+    p, q = np.split(_lines(at, sums["list parts"], n), 2)
+    if "list gap columns" in sums:
+        at_gaps = np.searchsorted(columns, sums["list gap columns"])
+        lines = _lines(at_gaps, sums["list gap parts"], n)
+        absent, gaps = lines[0], lines[1:]
+    if kind == "minmax":
+        np.minimum.at(ends[0], at, sums["list ends"][:, 0])
+        np.maximum.at(ends[1], at, sums["list ends"][:, 1])
+    seen = ColumnSums(columns, float(sums["batch weight"]), p[-1], q[-1], absent, ends)
+    return seen, StepSums(p, q, np.array(sums.get("own", np.empty((2, 0)))), gaps)
+
+
+def _lines(at: Places, parts: Floats, n: int) -> Floats:
+    """Numbers of shards added up by column, a line for each of them."""
+    return np.array([np.bincount(at, line, n) for line in parts.T])
 
 
 # --- what the driver does -------------------------------------------------------------------
 
 
-class _Driver:
-    """The target, and what both kinds of rows have in common."""
+class DenseDriver:
+    """The scale of dense columns and the target, through the rounds of one batch."""
 
     def __init__(self, learner: LinearLearner, target: ShardTarget, rates: Rates) -> None:
         self.learner, self.target, self.rates = learner, target, rates
-        scale: Standard | None = getattr(learner.target, "scale", None)
+        half = learner.scaler.dense
+        self.x = ShardedStandard(half, "x") if isinstance(half, Standard) else None
+        self.range: MinMax | None = half if isinstance(half, MinMax) else None
+        scale = learner.target.scale
         self.y = None if scale is None else ShardedStandard(scale, "y")
         self.level = np.zeros(learner.n_rows)
-        self.levelled: bool = getattr(learner.target, "levelled", False)
+        self.levelled = learner.target.levelled
         if not self.levelled:
             return
         if isinstance(learner.target, ClassTarget) and learner.target.class_weight.any():
@@ -387,7 +390,7 @@ class _Driver:
             self.learner.target.class_weight += sums["class weight"]
 
     def _standards(self) -> list[ShardedStandard]:
-        return [] if self.y is None else [self.y]
+        return [one for one in (self.y, self.x) if one is not None]
 
     def _step_task(self) -> tuple[LinearLearner, ShardTarget, Rates, Floats, ScalePlan | None]:
         """What both kinds of rows need."""
@@ -395,31 +398,6 @@ class _Driver:
         bare.scaler = None
         y_plan = None if self.y is None else self.y.plan
         return bare, self.target, self.rates, self.level, y_plan
-
-    def task(self, *, watched: bool) -> Task:
-        raise NotImplementedError
-
-    def _first_scale(self) -> DenseScale | SparseScale | None:
-        raise NotImplementedError
-
-    def _begin_scale(self, sums: Sums) -> None:
-        raise NotImplementedError
-
-    def _finish(self, sums: Sums, total: float) -> None:
-        raise NotImplementedError
-
-
-class DenseDriver(_Driver):
-    """The scale of dense columns and the target, through the rounds of one batch."""
-
-    def __init__(self, learner: LinearLearner, target: ShardTarget, rates: Rates) -> None:
-        super().__init__(learner, target, rates)
-        half = learner.scaler.dense
-        self.x = ShardedStandard(half, "x") if isinstance(half, Standard) else None
-        self.range: MinMax | None = half if isinstance(half, MinMax) else None
-
-    def _standards(self) -> list[ShardedStandard]:
-        return super()._standards() + ([] if self.x is None else [self.x])
 
     def _first_scale(self) -> DenseScale | SparseScale | None:
         half = self.learner.scaler.dense
@@ -443,11 +421,9 @@ class DenseDriver(_Driver):
         return self.range if self.x is None else self.x.plan
 
     def _finish(self, sums: Sums, total: float) -> None:
-        learner, own = self.learner, sums["own"]
-        moved = (np.array(sums["p"]), np.array(sums["q"]))
-        gain, pulls = np.ones(learner.n_features), (own[0][:, None].copy(), own[1][:, None].copy())
-        share = self.rates.shared(total)
-        least = learner.move(learner.mu, learner.sigma, moved, gain, pulls, share)
+        learner = self.learner
+        step = StepSums(*(np.array(sums[name]) for name in ("p", "q", "own")))
+        least = learner.take_dense(step, self.rates.shared(total))
         if least != least:
             raise ValueError(OVERFLOW)
         learner.least_sigma = least
@@ -463,10 +439,12 @@ class DenseDriver(_Driver):
             self.learner.scaler.dense = self.range
 
 
-class _Sparse(_Driver):
+class _SparseDriver(DenseDriver):
+    """The same for sparse rows, whose sums are about the columns that they touch."""
+
     def __init__(self, learner: LinearLearner, target: ShardTarget, rates: Rates) -> None:
         super().__init__(learner, target, rates)
-        self.half = learner.scaler.sparse
+        self.x, self.half = None, learner.scaler.sparse
         self.first = not self.half.ready
         self.pulled = learner.pulled, learner.pull_squares
 
@@ -474,80 +452,33 @@ class _Sparse(_Driver):
         return self.half if self.first else None
 
     def _begin_scale(self, sums: Sums) -> None:
-        if not self.first:
-            return
-        merged = _Merged(sums)
-        self.half = SparseScale.begun(self.learner.scale, self.learner.n_features, merged)
-        terms = self.learner.sparse_terms(merged.columns, self.half, first=True)
-        self.pulled = terms.pulled, terms.pull_squares
+        if self.first:
+            seen, _ = _merged(sums, self.half.kind)
+            self.half = SparseScale.begun(self.half.kind, self.learner.n_features, seen)
+            terms = self.learner.sparse_terms(seen.columns, self.half, first=True)
+            self.pulled = terms.pulled, terms.pull_squares
 
     def task(self, *, watched: bool) -> Task:
+        """See :func:`rounds`."""
         step = self._step_task()
         step[0].pulled, step[0].pull_squares = self.pulled
         everything = np.arange(self.learner.n_features)
         gains, pulls = self.half.gain(everything), self.half.pull(everything)
         unit = _SparseUnit(self.half.kind, self.half.pace, gains, pulls)
-        learns = not self.first and self.half.kind is not None
-        return _SparseSums(*step, unit, self.learner.n_rows + learns)
+        return _SparseSums(*step, unit, self.learner.n_rows + self._learns)
+
+    @property
+    def _learns(self) -> bool:
+        return not self.first and self.half.kind is not None
 
     def _finish(self, sums: Sums, total: float) -> None:
-        learner, merged, n = self.learner, _Merged(sums), self.learner.n_rows
-        # As in one process: where rows are standardised, the sums of the scale are checked, too.
-        n_sums = n + (self.half.kind == "standard" and not self.first)
-        terms = learner.sparse_terms(merged.columns, self.half, first=False)
+        learner = self.learner
+        seen, step = _merged(sums, self.half.kind)
+        terms = learner.sparse_terms(seen.columns, self.half, first=False)
         terms = terms._replace(pulled=self.pulled[0], pull_squares=self.pulled[1])
-        own = sums["own"]
-        pulls = own[0][:, None].copy(), own[1][:, None].copy()
-        step, half, first = merged.sums(n_sums), self.half, self.first
+        learns, share = seen if self._learns else None, self.rates.shared(total)
         with np.errstate(all="ignore"):
-            learner.take_sparse(
-                merged, half, first, terms, pulls, step, merged.missed(n), self.rates
-            )
-
-
-class _Merged(Touched):
-    """The columns that all shards touch together; with what a step and a scale ask of them."""
-
-    def __init__(self, sums: Sums) -> None:
-        self.columns, self._at = np.unique(sums["list columns"], return_inverse=True)
-        self.total = float(sums["batch weight"])
-        self.missing = "list gaps" in sums
-        self.weight = np.zeros(0)
-        self._sums = sums
-
-    def sums(self, n: int) -> tuple[Floats, Floats]:
-        """The first n rows of sums."""
-        p, q = np.empty((2, n, len(self.columns)))
-        for row in range(n):
-            p[row] = np.bincount(self._at, self._sums[f"list p {row}"], len(self.columns))
-            q[row] = np.bincount(self._at, self._sums[f"list q {row}"], len(self.columns))
-        return p, q
-
-    def missed(self, n: int) -> Gaps:
-        """The columns of missing entries, and the sums of the slopes of their rows."""
-        if not self.missing:
-            return np.zeros(0, dtype=np.intp), np.zeros((n, 0))
-        slopes = [self._sums[f"list gap {row}"] for row in range(n)]
-        return self._gaps(), np.array(slopes)
-
-    def _gaps(self) -> Places:
-        return np.searchsorted(self.columns, self._sums["list gaps"])
-
-    def accumulate(self, c: Floats, d: Floats) -> tuple[Floats, Floats]:
-        """The weighted sums of the columns, and of their squares: the last row of all."""
-        p, q = self.sums(sum(name.startswith("list p ") for name in self._sums))
-        return p[-1:], q[-1:]
-
-    def absent(self) -> Floats:
-        """The weight of the missing entries of each column."""
-        absent = np.bincount(self._gaps(), self._sums["list absent"], len(self.columns))
-        return absent.astype(np.float64)
-
-    def extreme(self, pick: np.ufunc) -> Floats:
-        """The smallest or greatest entry of each column, or 0."""
-        extreme = np.zeros(len(self.columns))
-        pick.at(extreme, self._at, self._sums["list low" if pick is np.minimum else "list high"])
-        return extreme
+            learner.take_sparse(seen.columns, learns, self.half, terms, step, share)
 
 
 def _merge_range(scale: MinMax, sums: Sums) -> None:

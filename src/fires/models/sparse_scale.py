@@ -8,7 +8,7 @@ dense ones (:class:`Mixed`).
 
 from __future__ import annotations
 
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,20 @@ from fires.kernels.compiling import read_only
 from fires.kernels.linear import accumulate_csr, project_csr, touched_columns
 
 _NOWHERE = np.zeros(0, dtype=np.intp)
+_NO_ENDS = np.empty((2, 0))
 _LEAST = 1e-300  # sums of squares below this have lost their digits
 _EPSILON = float(np.finfo(np.float64).eps)
+
+
+class ColumnSums(NamedTuple):
+    """What sparse rows show of the columns that they touch, in one batch or in all its shards."""
+
+    columns: Ints
+    total: float  # the weight of all rows
+    p: Floats  # weighted sums
+    q: Floats  # of squares
+    absent: Floats | None  # the weight of missing entries, if there are any
+    ends: Floats  # the smallest and the greatest entry, or 0; only for ranges
 
 
 class Touched:
@@ -65,20 +77,26 @@ class Touched:
         rows = np.searchsorted(self._X.indptr, entries, side="right") - 1
         return rows, self.local[entries]
 
-    def absent(self) -> Floats:
-        """The weight of the missing entries of each column."""
-        missing = self._row_weight() * np.isnan(self._X.data)
-        return np.bincount(self.local, missing, len(self.columns)).astype(np.float64)
+    def sums(self, kind: str | None, p: Floats, q: Floats) -> ColumnSums:
+        """What a scale learns from, with the weighted sums of the rows."""
+        X, absent, ends = self._X, None, _NO_ENDS
+        if not self.missing and kind != "minmax":
+            return ColumnSums(self.columns, self.total, p, q, absent, ends)
+        row_weight = np.repeat(self.weight, np.diff(X.indptr))
+        if self.missing:
+            lacking = row_weight * np.isnan(X.data)
+            absent = np.bincount(self.local, lacking, len(self.columns)).astype(np.float64)
+        if kind == "minmax":  # rows of weight 0 are left out
+            ends = np.zeros((2, len(self.columns)))
+            values = np.where((row_weight > 0) & ~np.isnan(X.data), X.data, 0.0)
+            np.minimum.at(ends[0], self.local, values)
+            np.maximum.at(ends[1], self.local, values)
+        return ColumnSums(self.columns, self.total, p, q, absent, ends)
 
-    def extreme(self, pick: np.ufunc) -> Floats:
-        """The smallest or greatest entry of each column, or 0; rows of weight 0 are left out."""
-        extreme = np.zeros(len(self.columns))
-        present = (self._row_weight() > 0) & ~np.isnan(self._X.data)
-        pick.at(extreme, self.local, np.where(present, self._X.data, 0.0))
-        return extreme
-
-    def _row_weight(self) -> Floats:
-        return np.repeat(self.weight, np.diff(self._X.indptr))
+    def own_sums(self, kind: str | None) -> ColumnSums:
+        """The same, where nobody has added up the rows."""
+        p, q = self.accumulate(self.weight[None, :], self.weight[None, :])
+        return self.sums(kind, p[0], q[0])
 
 
 _LEARNT: dict[str | None, Declared] = {
@@ -129,11 +147,10 @@ class SparseScale:
         self.observed: Floats = np.ones(0)
 
     @classmethod
-    def begun(cls, kind: str | None, n_features: int, batch: Touched) -> SparseScale:
+    def begun(cls, kind: str | None, n_features: int, sums: ColumnSums) -> SparseScale:
         """The scale of a first batch, from the batch itself."""
-        scale, weight = cls(kind, n_features), batch.weight[None, :]
-        p, q = batch.accumulate(weight, weight)
-        scale.absorb(batch, p[0], q[0])
+        scale = cls(kind, n_features)
+        scale.absorb(sums)
         return scale
 
     @property
@@ -182,23 +199,23 @@ class SparseScale:
         """Rows on the scale, with no gaps."""
         return batch.scaled(self.gain(batch.columns), self.fill(batch.columns))
 
-    def absorb(self, batch: Touched, p: Floats, q: Floats) -> None:
+    def absorb(self, sums: ColumnSums) -> None:
         """Add the sums of a batch, and of its squares; widen the range."""
         if self.kind is None:
             return
-        columns = batch.columns
-        self.count, self.batches = self.count + batch.total, self.batches + 1.0
-        if batch.missing:
+        columns = sums.columns
+        self.count, self.batches = self.count + sums.total, self.batches + 1.0
+        if sums.absent is not None:
             self._expect_gaps()
-            self.absent[columns] += batch.absent()
+            self.absent[columns] += sums.absent
         if self.kind == "minmax":
             with np.errstate(over="ignore", invalid="ignore"):  # see fill
-                self.sums[columns] = np.nan_to_num(self.sums[columns] + p)
-            self.low[columns] = np.minimum(self.low[columns], batch.extreme(np.minimum))
-            self.high[columns] = np.maximum(self.high[columns], batch.extreme(np.maximum))
+                self.sums[columns] = np.nan_to_num(self.sums[columns] + sums.p)
+            self.low[columns] = np.minimum(self.low[columns], sums.ends[0])
+            self.high[columns] = np.maximum(self.high[columns], sums.ends[1])
         else:
-            self.sums[columns] += p
-            self.squares[columns] += q
+            self.sums[columns] += sums.p
+            self.squares[columns] += sums.q
             if len(self.absent):
                 share = 1.0 - self.absent[columns] / self.count[0]
                 self.observed[columns] = np.maximum(share, _EPSILON)

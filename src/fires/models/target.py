@@ -80,6 +80,8 @@ class NormalScores:
 class ClassTarget:
     """Labels as signs, and the running share of every class."""
 
+    scale: Standard | None = None  # of numbers and counts
+
     def __init__(self, family: Family, n_rows: int, *, levelled: bool) -> None:
         self.family, self.n_rows, self.levelled = family, n_rows, levelled
         self.class_weight = np.zeros(max(n_rows, 2))  # for two classes: negatives, positives
@@ -154,6 +156,8 @@ class NumberTarget:
     (array([[-1.,  1.]]), None)
     """
 
+    levelled = False
+
     def __init__(self, *, scaled: bool) -> None:
         self.scale = Standard(1) if scaled else None
 
@@ -208,6 +212,9 @@ class CountTarget(NumberTarget):
 
 class ScoredTarget:
     """Numbers as normal scores, by the batches before. Same methods as :class:`ClassTarget`."""
+
+    scale: Standard | None = None
+    levelled = False
 
     def __init__(self, *, scaled: bool) -> None:
         self.scores = NormalScores() if scaled else None

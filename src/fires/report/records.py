@@ -80,10 +80,17 @@ class Series(Spans[SeriesSpan]):
 
     def add_series(self, rows: Ints, series: dict[str, tuple[Floats, Floats]]) -> None:
         """Add the next batches: of each series its values, and how much each counts."""
+        values, weights = np.array(list(series.values())).transpose(1, 0, 2)
+        counted = np.where(np.isnan(values), 0.0, weights)
+        sums = np.nan_to_num(values) * counted
 
         def piece(begin: int, end: int) -> SeriesSpan:
-            some = {name: _extent(*(of[begin:end] for of in s)) for name, s in series.items()}
-            return SeriesSpan(int(rows[end - 1]), some)
+            some = np.array([sums[:, begin:end].sum(axis=1), counted[:, begin:end].sum(axis=1)])
+            # fmin and fmax leave out NaN.
+            least = np.fmin.reduce(values[:, begin:end], axis=1, initial=np.inf)
+            most = np.fmax.reduce(values[:, begin:end], axis=1, initial=-np.inf)
+            extents = np.vstack([some, least, most]).T
+            return SeriesSpan(int(rows[end - 1]), dict(zip(series, extents, strict=True)))
 
         self.add(len(rows), piece)
 
@@ -102,13 +109,6 @@ class Series(Spans[SeriesSpan]):
         """The mean of a series over all batches; NaN if there is none."""
         found = [span.series[name][:2] for span in self.spans if name in span.series]
         return float(_quotient(*np.sum([np.zeros(2), *found], axis=0)))
-
-
-def _extent(values: Floats, weights: Floats) -> Floats:
-    known = ~np.isnan(values)
-    counted, values = weights[known], values[known]
-    ends = values.min(initial=np.inf), values.max(initial=-np.inf)
-    return np.array([values @ counted, counted.sum(), *ends])
 
 
 def _quotient(sums: Floats, weights: Floats) -> Floats:

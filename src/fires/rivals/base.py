@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from dataclasses import field
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,17 +17,7 @@ from fires.core.state import Arrays
 from fires.core.types import Codes, Floats, Header, Labels
 from fires.core.validation import as_numbers
 from fires.selectors.base import OnlineSelector
-
-Kind = TypeVar("Kind")
-
-
-@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
-def settings(kind: type[Kind]) -> type[Kind]:
-    """Let the annotated names of a class be its settings, as scikit-learn's ``__init__`` has them.
-
-    What is learnt is declared with ``field(init=False)``.
-    """
-    return dataclass(eq=False, repr=False, kw_only=True)(kind)
+from fires.selectors.selector import settings as settings
 
 
 class Rival(OnlineSelector):

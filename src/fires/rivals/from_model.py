@@ -14,14 +14,13 @@ from fires.core.batch import CheckedBatch
 from fires.core.errors import StateError
 from fires.core.estimators import learnt_state, seeded_clone, take_up
 from fires.core.randomness import check_seed, generator
-from fires.core.settings import plain
+from fires.core.settings import plain, same_kind
 from fires.core.state import Arrays, State
 from fires.core.types import Floats, Header, Labels, Matrix, Seed
 from fires.core.validation import as_numbers
 from fires.predictors import SklearnPredictor
 from fires.rivals.arrays import entries, filled, with_entries
 from fires.rivals.base import BatchSelector, Rival, settings
-from fires.selectors.selector import same_kind
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags

@@ -71,6 +71,12 @@ class ByColumn:
         return np.asarray(np.where(several, np.sqrt(squares), by_class[:, self.first]))
 
 
+def classes_of(selector: FIRES) -> list[Any] | None:
+    """The classes that a selector tells apart; None if its target holds numbers."""
+    classes: Labels | None = getattr(selector, "classes_", None)
+    return None if classes is None else classes.tolist()
+
+
 def has_intervals(selector: FIRES) -> bool:
     """Whether the uncertainty of an importance is a standard deviation."""
     learns_by_bayes = getattr(selector, "update", None) == "bayes"

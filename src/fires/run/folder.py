@@ -5,29 +5,28 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from fires.core import files
-from fires.core.errors import InputError, StateError
+from fires.core.errors import InputError
 from fires.core.files import is_transient, make_folder, naming, remove_empty, replace_file
 from fires.core.named import RunNames
 from fires.core.saved_files import read_json
 from fires.core.spreadsheets import csv_text
-from fires.core.state import State
-from fires.core.types import Json
+from fires.core.state import Arrays, State
+from fires.core.types import Header, Json, Places
 from fires.evaluation.records import Step
 from fires.pipeline import OnlinePipeline
 from fires.run.checkpoints import FOLDER as CHECKPOINTS
-from fires.run.checkpoints import Checkpoints
-from fires.run.features import features_csv
+from fires.run.checkpoints import Checkpoints, Made
+from fires.run.features import classes_of, features_csv
 from fires.run.locking import FolderLock, was_held
 from fires.run.records import QUARANTINE, SNAPSHOTS, STEPS, TRANSFORMED, VERSION, RunRecords
-from fires.run.run import Run
 from fires.run.totals import RunTotals
 
 if TYPE_CHECKING:
@@ -160,9 +159,11 @@ class RunFolder:
         self._facts = facts
         self._write_soon(_RUN, self._document("running", facts))
 
-    def newest_checkpoint(self) -> tuple[Checkpoint | None, list[str]]:
-        """The newest checkpoint that can be used."""
-        return self._checkpoints.newest(_checkpoint)
+    def newest_checkpoint(
+        self, use: Callable[[State, Path], Made]
+    ) -> tuple[Made | None, list[str]]:
+        """What is made of the newest checkpoint that can be used."""
+        return self._checkpoints.newest(use)
 
     def start(self, names: Sequence[str], *, transform: str | None = None) -> None:
         """Begin with the first row."""
@@ -172,28 +173,33 @@ class RunFolder:
         self.records = RunRecords(self.path, names, transform=transform)
 
     def go_on(
-        self, saved: Checkpoint, names: Sequence[str], *, transform: str | None = None
+        self,
+        saved: Mapping[str, Any],
+        totals: RunTotals,
+        selected: Places,
+        names: Sequence[str],
+        *,
+        transform: str | None = None,
     ) -> None:
         """Go on after a checkpoint: what was written later is removed."""
         self._names, self._n_named = names, len(names)
-        selected = saved.run.pipeline.selector.get_support(indices=True)
         if isinstance(names, RunNames):
             selected = np.sort(names.of_run(selected))
         self.records = RunRecords(
             self.path,
             names,
-            saved.facts,
-            saved.run.totals,
+            saved,
+            totals,
             selected,
             transform=transform,
             accept_loss=self._accept_loss,
         )
-        self._lost = [*saved.facts.get("lost", ()), *self.records.lost]
+        self._lost = [*saved.get("lost", ()), *self.records.lost]
         if self._lost:
             self._write_soon(_RUN, self._document("running", self._facts))
         if self.records.lost:  # from here on, no more is lost
             facts = self.records.saved() | {"lost": self._lost}
-            self._checkpoints.amend(saved.run.totals.n_batches, facts)
+            self._checkpoints.amend(totals.n_batches, facts)
 
     def add(self, step: Step, pipeline: OnlinePipeline) -> None:
         """Write down one record, and what features are called that came with its batch."""
@@ -206,14 +212,13 @@ class RunFolder:
         self._n_named = len(self._names)
         self._write_soon(_NAMES, json.dumps(list(self._names), ensure_ascii=False) + "\n")
 
-    def checkpoint(self, run: Run, bookmark: Mapping[str, Json] | None, **more: Any) -> None:
+    def checkpoint(self, n_batches: int, header: Mapping[str, Json], arrays: Arrays) -> None:
         """Save all that is needed to go on after the last record."""
         self._write_late()
-        header, arrays = run.saved()
-        header |= {"class": "Run", "records": VERSION, "lost": self._lost}
-        header |= self.records.saved() | {"bookmark": bookmark, **more}
+        known: Header = {"class": "Run", "records": VERSION, "lost": self._lost}
+        known |= self.records.saved()
         with naming(self.path / CHECKPOINTS):
-            self._checkpoints.write(run.totals.n_batches, header, arrays)
+            self._checkpoints.write(n_batches, {**header, **known}, arrays)
         self._is_saved()
 
     # --- ending -----------------------------------------------------------------------------
@@ -293,30 +298,14 @@ class RunFolder:
         _move(moving, self.path)
 
 
-class Checkpoint(NamedTuple):
-    """Where a run can go on."""
-
-    run: Run
-    facts: dict[str, Any]
-
-
-def _checkpoint(state: State, path: Path) -> Checkpoint:
-    header, arrays = state
-    try:
-        return Checkpoint(Run.from_saved(header, arrays, str(path)), header)
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
-        message = str(error) if isinstance(error, StateError) else repr(error)
-        raise StateError(f"{path} cannot be used ({message})") from error
-
-
 def refuse_one_class(selector: FIRES, column: str, folder: RunFolder | None) -> None:
     """Raise an error at the end of a run whose target was always the same; nothing is left."""
-    classes = getattr(selector, "classes_", None)
+    classes = classes_of(selector)
     if classes is not None and len(classes) == 1:
         if folder is not None:
             folder.discard()
         raise InputError(
-            f"the target column {column} holds one value only, {classes.tolist()[0]!r}: "
+            f"the target column {column} holds one value only, {classes[0]!r}: "
             "there is nothing to tell apart"
         )
 

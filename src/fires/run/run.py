@@ -1,26 +1,52 @@
-"""A run: a pipeline on its way along a stream, to be left after any batch and taken up again."""
+"""A run: a pipeline on its way along a stream, to be left after any batch and taken up again.
+
+The one :class:`Run` serves ``fires select``, ``fires demo`` and Spark. The command takes its steps
+from :meth:`Run.steps`; Spark makes them of micro-batches, with :mod:`fires.run.sharded_scoring`.
+Both call :meth:`Run.keep` once, with the folder and a function that says what a checkpoint holds
+of the source; then :meth:`Run.record` for each step; and :meth:`Run.finish` at the end. A
+checkpoint is written by :meth:`Run.save` (the command: a full disk is tried again with the next
+one) or by :meth:`Run.checkpoint` (Spark: what cannot be saved must come again).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from fires.columns.account import ColumnFacts
+from fires.core.errors import StateError
+from fires.core.files import is_transient
 from fires.core.named import RunNames
 from fires.core.state import Arrays, State, part_of, under
+from fires.core.types import Header
 from fires.evaluation.loop import prequential
 from fires.evaluation.records import Step
 from fires.evaluation.scoring import usual_baselines
 from fires.metrics.prediction import Scores
 from fires.pipeline import OnlinePipeline
 from fires.predictors import LinearRegressor, Perceptron
+from fires.run.checkpoints import Schedule
+from fires.run.emit import Emitter
+from fires.run.features import alarm_rows, classes_of
+from fires.run.folder import RunFolder
+from fires.run.records import Latencies
 from fires.run.totals import RunTotals
 from fires.run.watch import ColumnWatch
 from fires.streams.base import Batch, Schema, Stream
 
+_LOG = logging.getLogger("fires")
+
+AtSource = Callable[[], Header]
+"""What a checkpoint holds of the source: its ``bookmark``, and whatever else belongs to it."""
+
 
 class Run:
-    """What learns from a stream, and what is known of it so far.
+    """What learns from a stream, what is known of it so far, and where that is written down.
 
     Examples
     --------
@@ -44,6 +70,15 @@ class Run:
         self.pipeline, self.watch = pipeline, ColumnWatch(classes=classes)
         self.latest: Batch | None = None
         self.is_between_batches = True
+        self.folder: RunFolder | None = None
+        self.latencies = Latencies()
+        self.trouble: OSError | None = None  # why the last checkpoint could not be written
+        self._began, self._seconds = time.perf_counter(), 0.0
+        self._is_saved, self._is_whole = True, True
+        self._at_source: AtSource = dict
+        self._schedule: Schedule | None = None
+        self._emitter: Emitter | None = None
+        self._on_save: Callable[[float], object] | None = None
         self.names: RunNames | None = None
         if pipeline.open_names is not None:
             self.names = RunNames() if names is None else names
@@ -73,6 +108,119 @@ class Run:
             self.is_between_batches = True
             yield step
 
+    # --- what is written down ---------------------------------------------------------------
+
+    def keep(
+        self,
+        folder: RunFolder | None,
+        at_source: AtSource,
+        *,
+        schedule: Schedule | None = None,
+        emitter: Emitter | None = None,
+        on_save: Callable[[float], object] | None = None,
+        before: Mapping[str, Any] | None = None,
+        began: float | None = None,
+    ) -> None:
+        """From here on, write the run down; ``before`` is what its last checkpoint held."""
+        self.folder, self._at_source, self._on_save = folder, at_source, on_save
+        self._schedule, self._emitter = schedule, emitter
+        self._began = self._began if began is None else began
+        if before is not None:
+            self._seconds = float(before["seconds"])
+            self.latencies.restore(before["latencies"])
+            if emitter is not None and before["emitted"] is not None:
+                emitter.restore(before["emitted"])
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has taken, with what it took before it was taken up again."""
+        return self._seconds + time.perf_counter() - self._began
+
+    def record(self, step: Step) -> None:
+        """Tell of a step, write it down, and save the run if that is due."""
+        self._is_saved = False
+        with self.recording():
+            if self._emitter is not None:
+                self._emitter.step(step, self.pipeline.selector)
+            if self.folder is None:
+                return
+            self.folder.add(step, self.pipeline)
+            transformed, batch, full = self.folder.records.transformed, self.latest, False
+            if transformed is not None and batch is not None:
+                rows = step.position.rows
+                transformed.add(batch.X, batch.y, rows, step.selected, batch.names)
+                full = transformed.is_full
+            if full or (self._schedule is not None and self._schedule.is_due()):
+                self.save()
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """What could not be written down is not saved as if it were: the last checkpoint stays."""
+        try:
+            yield
+        except BaseException:
+            self._is_whole = False
+            raise
+
+    def save(self) -> None:
+        """Write a checkpoint, unless the last is still true, or a batch half learnt or recorded."""
+        is_ready = self._is_whole and not self._is_saved and self.is_between_batches
+        if self.folder is None or not is_ready:
+            return
+        started, n_rows = time.perf_counter(), self.totals.n_rows
+        try:
+            self.checkpoint()
+        except OSError as error:
+            if not is_transient(error):
+                raise
+            _LOG.warning("no checkpoint after %d rows: %s", n_rows, error)
+            self.trouble = error
+        else:
+            self._is_saved, self.trouble = True, None
+            took = time.perf_counter() - started
+            _LOG.info("checkpoint after %d rows, in %.3f s", n_rows, took)
+            if self._on_save is not None:
+                self._on_save(took)
+        if self._schedule is not None:
+            self._schedule.written(time.perf_counter() - started)
+
+    def checkpoint(self) -> None:
+        """Write all that is needed to go on after the last record."""
+        assert self.folder is not None
+        if self._emitter is not None:
+            self._emitter.flush()
+        header, arrays = self.saved()
+        facts: Header = {
+            "seconds": self.seconds,
+            "latencies": self.latencies.state(),
+            "emitted": None if self._emitter is None else self._emitter.state(),
+        }
+        self.folder.checkpoint(self.totals.n_batches, header | self._at_source() | facts, arrays)
+
+    def facts(self, names: Sequence[str], reason: str | None = None) -> Header:
+        """What is known of the run at its end, for ``run.json``; ``names`` are those of columns."""
+        selector = self.pipeline.selector
+        return {
+            "seconds": round(self.seconds, 3),
+            "ended_early": reason,
+            "model": selector.model_,
+            "classes": classes_of(selector),
+            "n_features": len(set(names)),
+            "missing_values": self.pipeline.n_missing_,
+            "latency": self.latencies.as_dict(),
+            "alarms": alarm_rows(selector, names, self.totals),
+            "why": selector.why(),
+        }
+
+    def finish(
+        self, names: Sequence[str], facts: Header, columns: Sequence[ColumnFacts] = ()
+    ) -> None:
+        """Write the result."""
+        if self.folder is not None:
+            self.folder.finish(self.pipeline, names, self.totals, facts, columns)
+
+    # --- elsewhere --------------------------------------------------------------------------
+
     def on_cluster(self) -> Run:
         """The same run on a cluster: the selector scales, and its belief predicts."""
         selector = self.pipeline.to_cluster()
@@ -85,7 +233,7 @@ class Run:
     def in_one_process(self) -> Run:
         """The same run where a predictor can learn: it begins to, on the features selected now."""
         selector = self.pipeline.selector
-        predictor = Perceptron() if hasattr(selector, "classes_") else LinearRegressor()
+        predictor = LinearRegressor() if classes_of(selector) is None else Perceptron()
         run = Run(self.pipeline.handed_back(predictor), selector.n_features_in_)
         fresh, run.totals = run.totals, self.totals
         if run.totals.whole is None:
@@ -96,7 +244,8 @@ class Run:
 
     def saved(self) -> State:
         """Everything needed to go on after the last batch."""
-        parts = {name: getattr(self, name).saved() for name in _PARTS}
+        parts = {"pipeline": self.pipeline.saved(), "totals": self.totals.saved()}
+        parts["watch"] = self.watch.saved()
         arrays: Arrays = {}
         for name, (_, learnt) in parts.items():
             arrays |= under(name, learnt)
@@ -117,7 +266,25 @@ class Run:
         return run
 
 
-_PARTS = ("pipeline", "totals", "watch")
+class Checkpoint(NamedTuple):
+    """Where a run can go on."""
+
+    run: Run
+    facts: dict[str, Any]
+
+
+def newest_checkpoint(folder: RunFolder) -> tuple[Checkpoint | None, list[str]]:
+    """The newest checkpoint that can be used, and what is wrong with later ones."""
+    return folder.newest_checkpoint(_checkpoint)
+
+
+def _checkpoint(state: State, path: Path) -> Checkpoint:
+    header, arrays = state
+    try:
+        return Checkpoint(Run.from_saved(header, arrays, str(path)), header)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
+        message = str(error) if isinstance(error, StateError) else repr(error)
+        raise StateError(f"{path} cannot be used ({message})") from error
 
 
 class _Watched:

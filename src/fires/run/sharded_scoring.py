@@ -29,15 +29,14 @@ from scipy.special import ndtr
 from fires.core.batch import CheckedBatch
 from fires.core.classes import encode, merge_classes
 from fires.core.sharding import Evaluate, Sums, Task
-from fires.core.types import CsrRows, Floats, Labels, Places
+from fires.core.types import Floats, Labels, Places
 from fires.core.validation import as_numbers
 from fires.evaluation.scoring import usual_baselines
 from fires.kernels import read_only
 from fires.kernels.assimilate import NOISE, NOISE_ROWS
 from fires.kernels.linear import score_rows
 from fires.kernels.moments import CLIP
-from fires.metrics.numbers import NumberMoments
-from fires.metrics.prediction import Scores
+from fires.metrics.prediction import NumberMoments, Scores
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear_learner import LinearLearner
 from fires.models.scale import MinMax, Standard
@@ -382,32 +381,24 @@ class _CentredScale(NamedTuple):
     def project(
         self, shard: CheckedBatch, mu: Floats, var: Floats | None, selected: Places
     ) -> Projection:
-        X, both = sp.csr_array(shard.X), np.concatenate([_only(mu, selected), mu])
-        middle: Floats = (both @ self.centre)[:, None]
+        both, spread = (
+            np.concatenate([_only(mu, selected), mu]),
+            np.zeros((2 * len(mu), mu.shape[1])),
+        )
+        if var is not None:
+            spread = np.concatenate([_only(var, selected), var]) * self.gain**2
+        X = sp.csr_array(shard.X)
+        rows, _ = sparse_rows(None, shard.with_rows(X), weight_of(shard))
+        a, v = rows.project(both * self.gain, spread)
+        a -= (both @ self.centre)[:, None]
         if shard.n_missing:  # a missing entry counts as the centre of its column
-            gaps = _like(X, np.isnan(X.data).astype(np.float64))
-            X = _like(X, np.nan_to_num(X.data))
-            middle = middle - _product(gaps, both * self.centre)
-        a = (_product(X, both * self.gain) - middle).reshape(2, len(mu), -1)
-        if var is None:
-            return a, None
-        spread = np.concatenate([_only(var, selected), var]) * self.gain**2
-        return a, _product(_like(X, X.data * X.data), spread).reshape(a.shape)
+            gaps = rows._replace(data=np.isnan(X.data).astype(np.float64))
+            a += gaps.project(both * self.centre, spread)[0]
+        shape = 2, len(mu), -1
+        return a.reshape(shape), None if var is None else v.reshape(shape)
 
 
 _Scale: TypeAlias = _DenseScale | _MixedScale | _CentredScale
-
-
-def _product(X: CsrRows, rows: Floats) -> Floats:
-    """Each row of a matrix times each of some rows."""
-    product: Floats = (X @ np.ascontiguousarray(rows.T)).T
-    return product
-
-
-def _like(X: CsrRows, data: Floats) -> CsrRows:
-    """Other entries in the same places."""
-    found: CsrRows = sp.csr_array((data, X.indices, X.indptr), shape=X.shape)
-    return found
 
 
 def _only(values: Floats, columns: Places) -> Floats:

@@ -276,8 +276,9 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         if self._checked_ is None or any(map(is_not, settings, self._checked_)):
             check_choice("missing", self.missing, ("ignore", "error"), "'ignore' or 'error'")
             self._check_parameters()
-            self._resolve_k()
-            self._checked_ = settings
+            if "n_features_in_" in vars(self):  # fit may look at the target before the columns
+                self._resolve_k()
+                self._checked_ = settings
 
     def _take_labels(self, batch: CheckedBatch) -> tuple[Codes, Labels | None]:
         """Codes of the labels, and the classes before this batch; ``classes_`` grows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable, Sequence
+from dataclasses import field
 from statistics import NormalDist
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
@@ -11,10 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from fires import models
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
-from fires.core.classes import are_numbers, has_fractions
 from fires.core.declared import Random, Value, collect, restore
 from fires.core.errors import StateError
 from fires.core.randomness import check_seed, generator, generator_state
@@ -26,19 +25,24 @@ from fires.core.weighting import WeightSums, effective_weights
 from fires.kernels.gradient import weigh
 from fires.models.base import BaseModel, Learner, Rates
 from fires.models.families import FAMILIES
-from fires.models.learners import start_learner
+from fires.models.learners import (
+    decided,
+    kind_of_target,
+    model_from_json,
+    model_to_json,
+    name_of,
+    start_learner,
+    task_of,
+)
 from fires.models.linear import Linear
 from fires.models.model_learner import ModelLearner
-from fires.models.monte_carlo import MonteCarlo
-from fires.models.neural import NeuralNet
 from fires.models.scale import SCALES, Scaler
-from fires.models.soft_tree import SoftTree
 from fires.selectors import significance
 from fires.selectors.base import OnlineSelector
 from fires.selectors.drift import DriftMonitor, check_drift
 from fires.selectors.open_columns import OpenColumns, Presence
 from fires.selectors.rule import ALL_PRESENT, Present, SelectionRule
-from fires.selectors.selector import same_kind
+from fires.selectors.selector import settings
 from fires.selectors.significance import Groups
 
 if TYPE_CHECKING:
@@ -47,10 +51,7 @@ if TYPE_CHECKING:
     from fires.drift.alarms import Alarm, Detector
 
 
-# Models that a file describes completely: they need not be passed to load again.
-BUILT_IN = (Linear, NeuralNet, SoftTree)
-
-
+@settings
 class FIRES(OnlineSelector):
     r"""Online feature selection by importance and uncertainty (Haug et al., KDD 2020).
 
@@ -219,64 +220,38 @@ class FIRES(OnlineSelector):
     2
     """
 
-    _learner_: Learner
-    _rule_: SelectionRule
-    _monitor_: DriftMonitor
-    _kind_: str  # of target
+    n_features_to_select: int | float | str = field(default=10, kw_only=False)
+    columns: str = "fixed"
+    absent: str = "missing"
+    forget_after: int | None = None
+    redundancy: str = "ignore"
+    model: str | BaseModel = "auto"
+    update: str = "bayes"
+    memory: float = 10_000.0
+    score: str = "auto"
+    drift: str | Detector | None = "auto"
+    groups: Sequence[Hashable] | npt.NDArray[np.generic] | None = None
+    learning_rate: float = 0.01
+    learning_rate_sigma: float | None = None
+    uncertainty_penalty: float = 0.01
+    weight_penalty: float = 0.01
+    mu_init: npt.ArrayLike = 0.0
+    sigma_init: npt.ArrayLike = 1.0
+    fit_intercept: bool = True
+    scale: str | None = "standard"
+    missing: str = "ignore"
+    batch_size: int = 100
+    random_state: Seed = None
+
+    _learner_: Learner = field(init=False)
+    _rule_: SelectionRule = field(init=False)
+    _monitor_: DriftMonitor = field(init=False)
+    _kind_: str = field(init=False)  # of target
     _begun_ = False  # whether there is a learner, and with it a rule and a monitor
     _presence_ = Presence()
-    _open_: OpenColumns | None = None
-    _groups_: Groups | None = None
+    _open_: OpenColumns | None = field(init=False, default=None)
+    _groups_: Groups | None = field(init=False, default=None)
     _weight_sums_ = WeightSums()
-
-    def __init__(
-        self,
-        n_features_to_select: int | float | str = 10,
-        *,
-        columns: str = "fixed",
-        absent: str = "missing",
-        forget_after: int | None = None,
-        redundancy: str = "ignore",
-        model: str | BaseModel = "auto",
-        update: str = "bayes",
-        memory: float = 10_000.0,
-        score: str = "auto",
-        drift: str | Detector | None = "auto",
-        groups: Sequence[Hashable] | npt.NDArray[np.generic] | None = None,
-        learning_rate: float = 0.01,
-        learning_rate_sigma: float | None = None,
-        uncertainty_penalty: float = 0.01,
-        weight_penalty: float = 0.01,
-        mu_init: npt.ArrayLike = 0.0,
-        sigma_init: npt.ArrayLike = 1.0,
-        fit_intercept: bool = True,
-        scale: str | None = "standard",
-        missing: str = "ignore",
-        batch_size: int = 100,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.columns = columns
-        self.absent = absent
-        self.forget_after = forget_after
-        self.redundancy = redundancy
-        self.model = model
-        self.update = update
-        self.memory = memory
-        self.score = score
-        self.drift = drift
-        self.groups = groups
-        self.learning_rate = learning_rate
-        self.learning_rate_sigma = learning_rate_sigma
-        self.uncertainty_penalty = uncertainty_penalty
-        self.weight_penalty = weight_penalty
-        self.mu_init = mu_init
-        self.sigma_init = sigma_init
-        self.fit_intercept = fit_intercept
-        self.scale = scale
-        self.missing = missing
-        self.batch_size = batch_size
-        self.random_state = random_state
 
     @classmethod
     def as_published(cls, n_features_to_select: int | float = 10, **changes: Any) -> Self:
@@ -487,7 +462,7 @@ class FIRES(OnlineSelector):
     @property
     def model_name(self) -> str:
         """What errors call the model."""
-        return self.model_ if isinstance(self.model_, str) else type(self.model_).__name__
+        return name_of(self.model_)
 
     @property
     def rates(self) -> Rates:
@@ -535,8 +510,9 @@ class FIRES(OnlineSelector):
     def meet_target(self, batch: CheckedBatch) -> npt.NDArray[np.generic]:
         """The target as the learner takes it. Starts the learner, or adds classes to it."""
         if not self._begun_:
-            self.model_ = self._decide(batch)
-            self._kind_ = self._find_kind(batch)
+            assert batch.y is not None
+            self.model_ = decided(self.model, batch.y, batch.classes)
+            self._kind_ = kind_of_target(self._as_model(), batch.y, batch.classes)
         if self._kind_ != "classes":
             target: npt.NDArray[np.generic] = self._take_numbers(batch)
         else:
@@ -562,29 +538,6 @@ class FIRES(OnlineSelector):
         return numbers
 
     _for_numbers = "for a numeric target use {model=gaussian}."
-
-    def _decide(self, batch: CheckedBatch) -> str | BaseModel:
-        """The model that "auto" stands for."""
-        if self.model != "auto":
-            return self.model
-        choices = "numbers ({model=gaussian}), counts ({model=poisson}) or classes ({model=probit})"
-        assert batch.y is not None
-        numeric = are_numbers(batch.y, batch.classes, choices=choices)
-        return "gaussian" if numeric else "probit"
-
-    def _find_kind(self, batch: CheckedBatch) -> str:
-        """What the target is, by the model or by the first batch: classes, numbers or counts."""
-        assert batch.y is not None
-        model = self._as_model()
-        task = _task(model)
-        if task != "auto":
-            return task
-        numeric = has_fractions(batch.y)
-        if isinstance(model, MonteCarlo):
-            name = self.model_name
-            choices = f"numbers ({name}(task='numbers')) or classes (task='classes')"
-            numeric = are_numbers(batch.y, batch.classes, choices=choices)
-        return "numbers" if numeric else "classes"
 
     def _as_model(self) -> BaseModel:
         """The model as an object."""
@@ -898,13 +851,10 @@ class FIRES(OnlineSelector):
         check_choice("absent", self.absent, ("missing", "zero"), "'missing' or 'zero'")
         if self.forget_after is not None:
             check_count("forget_after", self.forget_after)
-        if self.columns == "fixed":
-            for name, is_set in (
-                ("absent", self.absent != "missing"),
-                ("forget_after", self.forget_after is not None),
-            ):
-                if is_set:
-                    raise ValueError(f"{name} is for columns='open'.")
+        is_set = self.absent != "missing" or self.forget_after is not None
+        if self.columns == "fixed" and is_set:
+            name = "absent" if self.absent != "missing" else "forget_after"
+            raise ValueError(f"{name} is for columns='open'.")
         if self._is_fitted and (self.columns == "open") != (self._open_ is not None):
             raise ValueError("columns cannot change between 'fixed' and 'open' after a batch.")
         if self._open_ is not None and self._open_.absent != self.absent:
@@ -968,7 +918,7 @@ class FIRES(OnlineSelector):
         self.model_ = self._from_plain(header["model"], model)
         facts = SimpleNamespace()
         restore(facts, {"numeric_target": Value(bool)}, header, arrays, {})
-        task = _task(self._as_model())
+        task = task_of(self._as_model())
         found = "numbers" if facts.numeric_target else "classes"
         self._kind_ = found if task == "auto" else task
         if facts.numeric_target == (self._kind_ == "classes"):
@@ -995,36 +945,10 @@ class FIRES(OnlineSelector):
             self._learner_.rng = Random().read("rng", header, arrays, {})
 
     def _plain(self, value: Any) -> Any:
-        if type(value) in BUILT_IN:
-            return {"model": type(value).__name__, "settings": plain(dict(vars(value)))}
-        if isinstance(value, BaseModel):
-            return {"object": _name(value)}
-        return plain(value)
+        return plain(value) if not isinstance(value, BaseModel) else model_to_json(value)
 
     def _from_plain(self, value: Any, model: Any) -> Any:
-        if isinstance(value, dict) and "model" in value:
-            if model is not None:  # the user passed it again, perhaps for another device
-                return _again(model, value["model"])
-            return getattr(models, value["model"])(**value["settings"])
-        if isinstance(value, dict) and "object" in value:
-            return _again(model, value["object"])
-        return value
-
-
-def _again(model: Any, wanted: str) -> Any:
-    """The user's model, passed to ``fires.load``."""
-    return same_kind(model, _name(model), wanted, "a model of your own")
-
-
-def _name(model: Any) -> str:
-    name: str = getattr(model, "name", type(model).__qualname__)
-    return name
-
-
-def _task(model: BaseModel) -> str:
-    """What a model says of its target; one of the user's own may say nothing."""
-    task: str = getattr(model, "task", "auto")
-    return task
+        return model_from_json(value, model) if isinstance(value, dict) else value
 
 
 _ONLY_CHOICE = {"update": "gradient", "score": "omega", "drift": None}

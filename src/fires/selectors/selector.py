@@ -5,8 +5,18 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    TypeVar,
+    dataclass_transform,
+    overload,
+)
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +26,7 @@ from sklearn.exceptions import NotFittedError
 from fires.core import validation
 from fires.core.batch import CheckedBatch, columns_present
 from fires.core.declared import Declared, Value, collect, restore
-from fires.core.errors import NotPassedAgain, StateError
+from fires.core.errors import StateError
 from fires.core.settings import plain
 from fires.core.state import Arrays, State, write_state
 from fires.core.types import (
@@ -39,6 +49,18 @@ from fires.selectors.open_columns import Given, OpenColumns, warn_absent
 if TYPE_CHECKING:
     from fires.columns import Columns
     from fires.models.base import BaseModel
+
+
+Kind = TypeVar("Kind")
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
+def settings(kind: type[Kind]) -> type[Kind]:
+    """Let the annotated names of a class be its settings, as scikit-learn's ``__init__`` has them.
+
+    What is learnt is declared with ``field(init=False)``.
+    """
+    return dataclass(eq=False, repr=False, kw_only=True)(kind)
 
 
 class InputValidator:
@@ -436,15 +458,3 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
 
 
 _FACTS: Declared = {"n_features": Value(int, low=0), "named_apart": Value(bool)}
-
-
-def same_kind(model: Any, found: str, wanted: str, what: str) -> Any:
-    """The model passed to ``fires.load``, if its class is the one that was saved."""
-    if model is None:
-        raise NotPassedAgain(
-            f"This state was learnt with {what}, {wanted}: pass it again, "
-            "fires.load(path, model=...)."
-        )
-    if found != wanted:
-        raise ValueError(f"This state was learnt with {wanted}; model is a {found}.")
-    return model

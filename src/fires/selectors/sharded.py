@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -125,9 +125,7 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        selector = self._checked_selector()
-        selector.all_or_nothing(self._take, X, y, classes, sample_weight)
-        return self
+        return self._learn(lambda one: [one.admitted(X, y, classes, sample_weight)])
 
     def learn(self, batch: CheckedBatch) -> Self:
         """Learn from a batch that was checked elsewhere, as a pipeline does for its selector.
@@ -141,9 +139,7 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        selector = self._checked_selector()
-        selector.all_or_nothing(lambda: self._take_checked(selector.known(batch)))
-        return self
+        return self._learn(lambda one: [one.known(batch)])
 
     def fit(
         self, X: RowsLike, y: OptionalArray = None, sample_weight: OptionalArray = None
@@ -159,9 +155,7 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        selector = self._checked_selector()
-        selector.all_or_nothing(self._take_all, X, y, sample_weight)
-        return self
+        return self._learn(lambda one: one.admitted_anew(X, y, sample_weight))
 
     def transform(self, X: RowsLike) -> Matrix:
         """X reduced to the selected columns.
@@ -205,31 +199,29 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Tags:
         return get_tags(self.selector)
 
-    def _checked_selector(self) -> FIRES:
-        if not isinstance(self.selector, FIRES):
-            kind = type(self.selector).__name__
+    def _learn(self, admitted: Callable[[FIRES], Iterable[CheckedBatch]]) -> Self:
+        selector = self.selector
+        if not isinstance(selector, FIRES):
+            kind = type(selector).__name__
             raise InputError(f"{kind} cannot learn from shards", hint="only FIRES can.")
-        return self.selector
 
-    def _take(self, *given: Any) -> None:
-        self._take_checked(self.selector.admitted(*given))
+        def take() -> None:
+            for batch in admitted(selector):
+                self._take(batch)
 
-    def _take_all(self, *given: Any) -> None:
-        for batch in self.selector.admitted_anew(*given):
-            self._take_checked(batch)
+        selector.all_or_nothing(take)
+        return self
 
-    def _take_checked(self, batch: CheckedBatch) -> None:
+    def _take(self, batch: CheckedBatch) -> None:
         n_features, sparse = batch.X.shape[1], sp.issparse(batch.X)
         n_entries = batch.X.nnz if sparse else batch.X.size
         n_shards = min(effective_n_jobs(self.n_jobs), max(n_entries // _LEAST, 1))
         shards = Shards.cut(batch, n_shards) if n_shards > 1 else Shards([batch])
-        if n_shards == 1:
-            _take(self.selector, shards.evaluate, n_features, None, batch.classes, sparse)
-            return
-        with ThreadPoolExecutor(n_shards) as threads:
+        with ThreadPoolExecutor(n_shards) as threads:  # it starts them when there is work
+            each = threads.map if n_shards > 1 else map
 
             def evaluate(task: Task) -> Sums:
-                return add_up(threads.map(task, shards))
+                return add_up(each(task, shards))
 
             _take(self.selector, evaluate, n_features, None, batch.classes, sparse)
 

@@ -50,5 +50,5 @@ _LATER = {
 def __getattr__(name: str) -> Any:
     """Sources that load polars, and words, which load a kernel: only when they are asked for."""
     if name in _LATER:
-        return getattr(import_module(f"fires.streams.{_LATER[name]}"), name)
+        return vars(import_module(f"fires.streams.{_LATER[name]}"))[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import hashlib
+import io
 import lzma
 import os
 import select
@@ -304,6 +305,9 @@ class Bytes(Readable, Protocol):
     def tell(self) -> int:
         """Say where reading goes on."""
 
+    def seek(self, at: int, /) -> object:
+        """Go on reading elsewhere, right after it was opened."""
+
 
 class ByteSource(Protocol):
     """What a text can be read from: a :class:`File`, a :class:`Pipe`, or a file that grows."""
@@ -348,7 +352,8 @@ class Pipe:
         if getattr(file, "closed", False):
             raise InputError("it is closed already")
         self._file = file
-        self._read = getattr(file, "read1", file.read)  # the one that does not wait for all of it
+        # The one that does not wait for all of it.
+        self._read = file.read1 if isinstance(file, io.BufferedIOBase) else file.read
         self._poll = _poll(file)
         self._close = close
         self._ended = False
@@ -388,6 +393,10 @@ class Pipe:
         """Count the bytes read."""
         return self._n_read
 
+    def seek(self, at: int) -> None:
+        """Go on reading further on."""
+        skip(self, at - self._n_read)
+
     def _fetch(self) -> None:
         """Wait for more, or for the end."""
         data = self._read(_AT_ONCE)
@@ -411,10 +420,7 @@ def _poll(file: BinaryIO) -> select.poll | None:
 
 
 def skip(file: Readable, n: int) -> bool:
-    """Go on reading at the n-th byte."""
-    if hasattr(file, "seek"):
-        file.seek(n)
-        return True
+    """Go on reading n bytes further on, if there are so many."""
     while n > 0 and (data := file.read(min(n, _AT_ONCE))):
         n -= len(data)
     return n == 0

@@ -108,7 +108,7 @@ def cut(
     if held.n_rows:
         yield held.handed_out()
     if held.behind:
-        yield _no_rows(held.behind)
+        yield no_rows(held.behind)
     if broken is not None:
         raise broken
 
@@ -139,7 +139,7 @@ class _Held:
     def too_many_faults(self) -> Iterator[PlacedRows]:
         """All faults, if they are too many to wait."""
         if len(self.faults) + len(self.behind) > _MOST_FAULTS:
-            yield _no_rows(self.faults + self.behind)
+            yield no_rows(self.faults + self.behind)
             self.faults, self.behind = [], []
 
     def handed_out(self) -> PlacedRows:
@@ -165,7 +165,8 @@ def _part(block: PlacedRows, start: int, stop: int) -> PlacedRows:
     return PlacedRows(X, y, places, block.columns, (), block.start, stop, names=names)
 
 
-def _no_rows(faults: Sequence[tuple[int, Fault]]) -> PlacedRows:
+def no_rows(faults: Sequence[tuple[int, Fault]]) -> PlacedRows:
+    """Faults alone."""
     return PlacedRows(None, np.empty(0), np.empty((0, 0)), faults=faults)
 
 

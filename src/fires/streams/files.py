@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
@@ -18,6 +19,7 @@ from fires.columns import Columns, find_doubts
 from fires.columns.schema import NO_HINTS, Column, Hints, Kind
 from fires.columns.target import Target
 from fires.core.errors import InputError
+from fires.core.types import Json
 from fires.streams.arff import ArffTable, looks_like_arff
 from fires.streams.base import Bookmark, Position
 from fires.streams.byte_sources import ADVICE, File, Pipe, kind_of, plain_errors
@@ -104,8 +106,20 @@ class ManyTables(Table):
                 places = np.column_stack([chunk.places, np.full(len(chunk.places), index)])
                 places[:, 0] += self._before[index]
                 frame = chunk.frame.with_columns(lacking)
-                yield replace(chunk, frame=frame, places=places, source=table.name)
+                told: dict[str, Json] = {"file": table.name}
+                faults = [
+                    fault._replace(where=told | dict(fault.where or {})) for fault in chunk.faults
+                ]
+                where = partial(_with_file, told, chunk.where)
+                yield replace(chunk, frame=frame, places=places, faults=faults, where=where)
                 wanted.update({name: kinds[name] for name in wanted})  # it may have changed
+
+
+def _with_file(
+    told: dict[str, Json], where: Callable[[int], Mapping[str, Json]] | None, row: int
+) -> Mapping[str, Json]:
+    """Where a row is, with the name of its file."""
+    return told | dict(where(row) if where is not None else {})
 
 
 def _differences(first: Table, later: Iterable[Table]) -> list[str]:

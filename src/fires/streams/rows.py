@@ -123,7 +123,7 @@ class RowReader:
         with closing(chunks):
             for chunk in chunks:
                 if chunk.faults:
-                    self.rejected = self.rejected.more(chunk.named_faults)
+                    self.rejected = self.rejected.more(chunk.faults)
                 frame, numbers = self._frame(chunk), _numbers(chunk, n_rows)
                 n_rows += len(chunk.lines) + len(chunk.faults)
                 self._n_rows += len(frame)

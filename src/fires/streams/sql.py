@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 from urllib.parse import quote
 
 import numpy as np
@@ -26,13 +26,6 @@ from fires.streams.base import Position
 from fires.streams.table import Chunk, Fault, Table
 from fires.streams.table_stream import TableStream, stream_of
 
-if TYPE_CHECKING:
-    import polars as pl
-    from typing_extensions import CapsuleType
-
-    from fires.columns.target import Target
-
-
 Pointers: TypeAlias = "ctypes.Array[ctypes.c_void_p]"
 
 _API = ctypes.pythonapi
@@ -42,19 +35,6 @@ _N_SCHEMA, _N_ARRAY = 9, 10
 """How many pointers and counts of eight bytes the two structures hold."""
 _RELEASE = 8
 """Which of an array's is nothing behind the last one."""
-
-
-class _Stream(ctypes.Structure):
-    _fields_ = [
-        (name, ctypes.c_void_p)
-        for name in ("get_schema", "get_next", "get_last_error", "release", "private_data")
-    ]
-
-
-class ArrowStream(Protocol):
-    """What gives an Arrow stream, such as a frame."""
-
-    def __arrow_c_stream__(self, requested_schema: None = None, /) -> CapsuleType: ...
 
 
 class _Batch:
@@ -70,7 +50,7 @@ class _Batch:
         )
 
 
-def frames_of(source: ArrowStream) -> Generator[pl.DataFrame, None, None]:
+def frames_of(source: Any) -> Generator[pl.DataFrame, None, None]:
     """Take the rows of an Arrow stream, as they come.
 
     Examples
@@ -82,20 +62,20 @@ def frames_of(source: ArrowStream) -> Generator[pl.DataFrame, None, None]:
     _API.PyCapsule_GetPointer.restype = ctypes.c_void_p
     capsule = ctypes.py_object(source.__arrow_c_stream__())
     address = _API.PyCapsule_GetPointer(capsule, b"arrow_array_stream")
-    stream = _Stream.from_address(address)
+    get_schema, get_next, get_last_error = (ctypes.c_size_t * 3).from_address(address)
 
     def get(function: int, size: int) -> Pointers:
         found = (ctypes.c_void_p * size)()
         if _GET(function)(address, ctypes.addressof(found)):
-            message = _LAST_ERROR(stream.get_last_error)(address) or b"it does not say why"
+            message = _LAST_ERROR(get_last_error)(address) or b"it does not say why"
             raise ValueError(message.decode(errors="replace"))
         return found
 
     while True:
-        array = get(stream.get_next, _N_ARRAY)
+        array = get(get_next, _N_ARRAY)
         if not array[_RELEASE]:
             return
-        yield pl.DataFrame(_Batch(get(stream.get_schema, _N_SCHEMA), array))
+        yield pl.DataFrame(_Batch(get(get_schema, _N_SCHEMA), array))
 
 
 _CHUNK_CELLS = 1_000_000

@@ -18,7 +18,7 @@ from fires.core.errors import InputError, StateError
 from fires.core.types import CsrRows, Floats, Header
 from fires.streams.base import Batch, Bookmark, Position, Schema, check_batch_size
 from fires.streams.byte_sources import plain_errors, read_so_far, refuse_others
-from fires.streams.cutting import PlacedRows, cut, read_ahead, stacked
+from fires.streams.cutting import PlacedRows, cut, no_rows, read_ahead, stacked
 from fires.streams.table import Fault, Rejected, RejectingStream
 from fires.streams.text_blocks import Block, Ints, cut_into_lines, places_of
 from fires.streams.text_source import TextSource
@@ -161,6 +161,7 @@ class SvmlightStream(RejectingStream):
         indices = range(file.n_features) if file.used is None else file.used
         self.schema = Schema(tuple(str(first + index) for index in indices), target)
         super().__init__(file.text.n_bytes, "line")
+        self.target, self.doubts, self.is_open = None, (), False
         self._file = file
         self._first = Position(), self.rejected, 0
         if after is not None:
@@ -241,7 +242,7 @@ class SvmlightStream(RejectingStream):
                     middle = (first + last) // 2
                     ranges += [(middle, last), (first, middle)]  # the first half comes next
         if not parts:
-            return PlacedRows(None, np.empty(0), places[:0], None, [(0, one) for one in faults])
+            return no_rows([(0, fault) for fault in faults])
         X = parts[0][0] if len(parts) == 1 else stacked([part[0] for part in parts])
         y = np.concatenate([part[1] for part in parts])
         records = np.concatenate([part[2] for part in parts]).astype(np.int64)

@@ -46,7 +46,6 @@ class Chunk:
     places: npt.NDArray[np.generic]
     faults: Sequence[Fault] = ()
     short: bool = False
-    source: str | None = None
     numbers: NumberColumns | None = None
     raw: Callable[[int], str] | None = None
     where: Callable[[int], Mapping[str, Json]] | None = None
@@ -61,17 +60,6 @@ class Chunk:
         else:
             raw = json.dumps(self.frame.row(row, named=True), default=str, ensure_ascii=False)
         return Fault(int(self.lines[row]), reason, raw, self.where and self.where(row))
-
-    @property
-    def named_faults(self) -> list[Fault]:
-        """The faults, each with the name of its file where there are several."""
-        return [self.named(fault) for fault in self.faults]
-
-    def named(self, fault: Fault) -> Fault:
-        """A fault with the name of its file, where there are several."""
-        if self.source is None:
-            return fault
-        return fault._replace(where={"file": self.source, **(fault.where or {})})
 
 
 class Table(ABC):

@@ -21,7 +21,7 @@ from fires.core.settings import check_choice
 from fires.core.types import Floats, Mask
 from fires.streams.base import Batch, Bookmark, Position, Schema, check_batch_size
 from fires.streams.byte_sources import changed, read_so_far, refuse_others
-from fires.streams.cutting import PlacedRows, cut, read_ahead
+from fires.streams.cutting import PlacedRows, cut, no_rows, read_ahead
 from fires.streams.sampling import choose_columns, read_sample
 from fires.streams.table import Chunk, Fault, Rejected, RejectingStream, Table
 from fires.streams.text_blocks import WIDE
@@ -258,7 +258,7 @@ class TableStream(RejectingStream):
                     if found.names is None:
                         X, names = _that_are_there(X, names)
                     if not names:  # nobody takes rows without a column: one that is missing
-                        X, names = _one_missing(len(X)), columns.names[:1]
+                        X, names = np.full((len(X), 1), np.nan), columns.names[:1]
                 yield Batch(X, found.y, position, (), columns, found.waited, names)
         if n_rows == 0 and self.rejected.examples:
             raise self._table.unreadable(*self.rejected.examples[0])
@@ -318,7 +318,7 @@ class TableStream(RejectingStream):
             for chunk in chunks:
                 start = _Start(chunk.start or position, columns, target)
                 if not len(chunk.lines):
-                    yield _no_rows(chunk.named_faults)
+                    yield no_rows([(0, fault) for fault in chunk.faults])
                     self.on_idle()
                     continue
                 frame, places, numbers = chunk.frame, chunk.places, chunk.numbers
@@ -357,19 +357,10 @@ def _that_are_there(X: Floats, names: tuple[str, ...]) -> tuple[Floats, tuple[st
     return X[:, present], tuple(names[feature] for feature in present.tolist())
 
 
-def _one_missing(n_rows: int) -> Floats:
-    return np.full((n_rows, 1), np.nan)
-
-
 def _take_new(kinds: dict[str, Kind], before: Columns, after: Columns) -> None:
     """Let new columns come as numbers from now on, if they hold some; so far they come as text."""
     for column in after.all[len(before.all) :]:
         kinds[column.name] = "number" if column.is_plain else "category"
-
-
-def _no_rows(faults: Iterable[Fault]) -> PlacedRows:
-    nothing = np.empty((0, 0))
-    return PlacedRows(nothing, np.empty(0), nothing, None, [(0, fault) for fault in faults])
 
 
 def _faults(
@@ -382,7 +373,7 @@ def _faults(
         found += [chunk.fault(row, why) for row, why in reasons.items()]
         found.sort(key=lambda fault: fault.line)
     before = np.searchsorted(lines, [fault.line for fault in found]).tolist()
-    return list(zip(before, map(chunk.named, found), strict=True))
+    return list(zip(before, found, strict=True))
 
 
 def _labels(target: Target, values: pl.Series, chunk: Chunk) -> ReadTarget:

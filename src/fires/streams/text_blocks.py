@@ -266,14 +266,7 @@ def cut_into_blocks(
     return _cut(read, find, **where)
 
 
-def cut_into_lines(
-    read: Read,
-    *,
-    offset: int = 0,
-    line: int = 0,
-    block_size: int = BLOCK,
-    ready: Ready = always,
-) -> Iterator[Block]:
+def cut_into_lines(read: Read, **where: Unpack[Where]) -> Iterator[Block]:
     r"""Cut what ``read`` gives into blocks of lines, of at most about ``block_size`` bytes.
 
     Examples
@@ -287,7 +280,7 @@ def cut_into_lines(
     def find(buffer: bytes, newlines: Ints, final: bool) -> tuple[Ints, bool]:
         return newlines + 1, True
 
-    return _cut(read, find, offset=offset, line=line, block_size=block_size, ready=ready)
+    return _cut(read, find, **where)
 
 
 def looks_regular(

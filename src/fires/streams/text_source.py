@@ -170,16 +170,16 @@ class TextSource:
                 raise self._shorter()
             yield text.read, text.used
 
-    def _go_to(self, file: Readable, offset: int) -> None:
+    def _go_to(self, file: Bytes, offset: int) -> None:
         """Begin where a record begins. The last one may have had no line end when it was read."""
         if offset and self.n_bytes is not None:
             if offset > self.n_bytes:
                 raise self._shorter()
-            skip(file, offset - 1)
+            file.seek(offset - 1)
             around = file.read(2)
             if around[:1] != b"\n" and around[1:] not in (b"", b"\n", b"\r"):
                 raise changed(self.name)
-        skip(file, offset)
+        file.seek(offset)
 
     def _shorter(self) -> InputError:
         return InputError(f"{self.name} is shorter than it was when it was read before")

@@ -31,6 +31,9 @@ QUICK = {
     "spark_ui_showConsoleProgress": "false",
     "spark_sql_shuffle_partitions": "2",
     "spark_sql_files_maxPartitionBytes": "100000",  # each file is a partition, on any machine
+    # Short jobs: what would compile them takes longer than they do.
+    "spark_driver_extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark_sql_codegen_wholeStage": "false",
 }
 
 

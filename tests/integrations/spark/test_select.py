@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 from tests.integrations.spark.conftest import COLUMNS, write_files
 from tests.integrations.spark.killed import learn
 
@@ -138,7 +139,7 @@ def test_a_run_is_kept_where_hadoop_reaches(spark, tmp_path):
     write_files(files, 2)
     for n_files in (2, 4):  # begun, and gone on with
         write_files(files, n_files)
-        query = learn(spark, str(files), far.as_uri())
+        query = learn(spark, str(files), far.as_uri(), FIRES(2, update="gradient"))
         assert query.selector.n_samples_seen_ == 150 * n_files
     assert SavedRun(far).facts["batches"] == 2
     assert fires.load(far / "state.safetensors").selector.n_samples_seen_ == 600
@@ -149,17 +150,17 @@ def test_a_run_is_kept_where_hadoop_reaches(spark, tmp_path):
 def test_a_run_is_replaced_where_hadoop_reaches_and_nothing_else(spark, tmp_path):
     files, far = tmp_path / "files", tmp_path / "far"
     write_files(files, 2)
-    frame = spark.read.parquet(str(files))
+    frame, selector = spark.read.parquet(str(files)), FIRES(2, update="gradient")
     far.mkdir()
     (far / "mine.txt").write_text("mine")
     with pytest.raises(InputError, match=r"far holds mine.txt and no run of fires"):
-        select_frame(frame, FIRES(2), target="label", run=far.as_uri(), overwrite=True)
+        select_frame(frame, clone(selector), target="label", run=far.as_uri(), overwrite=True)
     (far / "mine.txt").unlink()
-    select_frame(frame, FIRES(2), target="label", run=far.as_uri(), batch_rows=100)
+    select_frame(frame, clone(selector), target="label", run=far.as_uri(), batch_rows=100)
     n_batches = SavedRun(far).facts["batches"]
     (far / "mine.txt").write_text("mine")
     (far / "checkpoints" / "model.pt").write_text("mine")
-    select_frame(frame, FIRES(2), target="label", run=far.as_uri(), overwrite=True)
+    select_frame(frame, clone(selector), target="label", run=far.as_uri(), overwrite=True)
     assert SavedRun(far).facts["batches"] < n_batches
     assert len(list((far / "checkpoints").glob("*.safetensors"))) == 1
     assert [far / "checkpoints" / "model.pt", far / "mine.txt"] == sorted(

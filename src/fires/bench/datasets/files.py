@@ -10,7 +10,7 @@ from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 import numpy as np
@@ -93,7 +93,7 @@ def download(remote: Remote) -> bytes:
         error.close()  # it is the response, too
         raise InputError(f"{remote.url} cannot be read: {error.code} {error.reason}") from error
     except (OSError, HTTPException) as error:
-        reason = getattr(error, "reason", None) or error
+        reason = error.reason if isinstance(error, URLError) else error
         raise InputError(f"{remote.url} cannot be read: {reason}") from error
     if remote.sha256 not in (None, hashlib.sha256(content).hexdigest()):
         raise InputError(f"{remote.url} sends something else: its SHA-256 is wrong")

@@ -22,9 +22,8 @@ from uuid import uuid4
 
 from fires.core import files
 from fires.core.batch import CheckedBatch
-from fires.core.optional import require
 from fires.core.sharding import Sums, Task, add_up
-from fires.integrations.spark.rows import in_pieces, shard_of, widths_of
+from fires.integrations.spark.rows import in_pieces, library, shard_of, widths_of
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -193,7 +192,7 @@ def completed(frame: DataFrame, layout: Layout) -> Layout:
     columns = [column for part in layout.parts for column in part.columns]
 
     def look(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-        pa = require("pyarrow", "fires on Spark", extra="spark")
+        pa = library("pyarrow")
         found = pickle.dumps(widths_of(batches, layout))
         yield pa.RecordBatch.from_pydict({"answer": pa.array([found], pa.binary())})
 
@@ -214,7 +213,7 @@ def send(
 ) -> Broadcast:
     """Send a task to all workers."""
     # A task may be made of what only the driver can import.
-    cloudpickle = require("pyspark.cloudpickle", "fires on Spark", extra="spark")
+    cloudpickle = library("pyspark.cloudpickle")
     return context.broadcast(cloudpickle.dumps((layout, task, near)))
 
 
@@ -225,7 +224,7 @@ def packer(
 
     def pack(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         layout, task, near = pickle.loads(sent.value)
-        spark = require("pyspark", "fires on Spark", extra="spark")
+        spark = library("pyspark")
         partition, answer = spark.TaskContext.get().partitionId(), _Answer()
         if near is not None:
             near.tidy()
@@ -267,7 +266,7 @@ def _answerer(sent: Broadcast) -> Callable[[Iterable[Row]], Iterator[tuple[bytes
 
 def _record(partition: int, piece: int, shard: bytes | None, answer: bytes | None) -> RecordBatch:
     """One row of what :func:`packer` gives."""
-    pa = require("pyarrow", "fires on Spark", extra="spark")
+    pa = library("pyarrow")
     places = [pa.array([place], pa.int32()) for place in (partition, piece)]
     values = [pa.array([value], pa.binary()) for value in (shard, answer)]
     return pa.RecordBatch.from_arrays([*places, *values], ["partition", "piece", "shard", "answer"])
@@ -340,7 +339,7 @@ class Nearby:
 
 def _folder() -> Path:
     """A folder of this application on this machine, which Spark removes at its end."""
-    spark = require("pyspark", "fires on Spark", extra="spark")
+    spark = library("pyspark")
     return Path(spark.SparkFiles.getRootDirectory())
 
 

@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fires.core.errors import InputError
-from fires.core.optional import require
 from fires.core.settings import check_count
 from fires.integrations.spark.engine import completed, quoted
-from fires.integrations.spark.rows import Layout, Part, in_pieces, layout_of, shard_of
+from fires.integrations.spark.rows import Layout, Part, in_pieces, layout_of, library, shard_of
 from fires.loading import selector_from_bytes, selector_to_bytes
 from fires.run.features import feature_rows
 from fires.run.totals import RunTotals
@@ -102,7 +101,7 @@ def select_stream_by_key(
     learning = _ByKey(selector, layout, keys, order, state)
     schema = _schema(df.schema, learning)
     chosen = df.select(*map(quoted, learning.columns))
-    arrow = require("pyspark.sql.pandas.types", "fires on Spark", extra="spark")
+    arrow = library("pyspark.sql.pandas.types")
     learn = _frame_learner(learning, arrow.to_arrow_schema(chosen.schema), schema.names)
     groups = chosen.groupBy(*map(quoted, keys))
     return groups.applyInPandasWithState(learn, schema, f"{_STATE} binary", "update", "NoTimeout")
@@ -124,8 +123,24 @@ class _ByKey:
         wanted = [*self.keys, *self.layout.columns, *([self.order] if self.order else [])]
         return list(dict.fromkeys(wanted))
 
-    def before(self, saved: bytes | None) -> FIRES:
-        """The selector of a key, from what was saved of it."""
+    def learnt(
+        self, key: Sequence[Hashable], table: Table, saved: bytes | None, n_rows: int | None = None
+    ) -> FIRES:
+        """The selector of a key after it has learnt from its rows, so many at a time."""
+        try:
+            selector = self._before(saved)
+            if self.order is not None:
+                table = table.sort_by(self.order)
+            for piece in in_pieces(table.to_batches(), n_rows or max(1, table.num_rows)):
+                shard, _ = shard_of(piece, self.layout)
+                if shard.n_rows:
+                    selector.learn(shard)
+        except ValueError as error:
+            pairs = (f"{name}={value!r}" for name, value in zip(self.keys, key, strict=True))
+            raise InputError(str(error), "the key " + ", ".join(pairs)) from None
+        return selector
+
+    def _before(self, saved: bytes | None) -> FIRES:
         if saved is not None:
             model = self.selector.model
             known: FIRES = selector_from_bytes(saved, None if isinstance(model, str) else model)
@@ -133,16 +148,6 @@ class _ByKey:
         selector = copy.deepcopy(self.selector)
         if not hasattr(selector, "n_features_in_"):
             selector.name_features(self.layout.names)
-        return selector
-
-    def learn(self, selector: FIRES, table: Table, n_rows: int | None = None) -> FIRES:
-        """Let the selector of a key learn from its rows, so many at a time."""
-        if self.order is not None:
-            table = table.sort_by(self.order)
-        for piece in in_pieces(table.to_batches(), n_rows or max(1, table.num_rows)):
-            shard, _ = shard_of(piece, self.layout)
-            if shard.n_rows:
-                selector.learn(shard)
         return selector
 
     def found(
@@ -161,26 +166,18 @@ class _ByKey:
             columns[_STATE] = [saved, *[None] * (len(rows) - 1)]
         return columns
 
-    def at(self, key: Sequence[Hashable]) -> str:
-        """What errors call a key."""
-        pairs = (f"{name}={value!r}" for name, value in zip(self.keys, key, strict=True))
-        return "the key " + ", ".join(pairs)
-
 
 def _table_learner(
     learning: _ByKey, n_rows: int, schema: StructType
 ) -> Callable[[tuple[Scalar, ...], Table], Table]:
     """For ``applyInArrow``: all rows of a key, once."""
-    arrow = require("pyspark.sql.pandas.types", "fires on Spark", extra="spark")
+    arrow = library("pyspark.sql.pandas.types")
     wanted = arrow.to_arrow_schema(schema)
 
     def learn(key: tuple[Scalar, ...], table: Table) -> Table:
-        pa = require("pyarrow", "fires on Spark", extra="spark")
+        pa = library("pyarrow")
         values = [value.as_py() for value in key]
-        try:
-            selector = learning.learn(learning.before(None), table, n_rows)
-        except ValueError as error:
-            raise InputError(str(error), learning.at(values)) from None
+        selector = learning.learnt(values, table, None, n_rows)
         learnt = hasattr(selector, "n_samples_seen_")
         if not learnt or len(getattr(selector, "classes_", (0, 1))) == 1:  # nothing to tell apart
             return wanted.empty_table()
@@ -200,16 +197,12 @@ def _frame_learner(
     ) -> Iterator[pd.DataFrame]:
         # Spark puts these frames together with empty ones, of which pandas warns once a worker.
         warnings.filterwarnings("ignore", "The behavior of DataFrame concat", FutureWarning)
-        pa = require("pyarrow", "fires on Spark", extra="spark")
-        pd = require("pandas", "fires on Spark", extra="spark")
+        pa = library("pyarrow")
+        pd = library("pandas")
         values = [getattr(value, "item", lambda value=value: value)() for value in key]
         tables = [pa.Table.from_pandas(frame, arrow_schema) for frame in frames]
         saved = state.get[0] if state.exists else None
-        try:
-            selector = learning.before(saved)
-            learning.learn(selector, pa.concat_tables(tables))
-        except ValueError as error:
-            raise InputError(str(error), learning.at(values)) from None
+        selector = learning.learnt(values, pa.concat_tables(tables), saved)
         if hasattr(selector, "n_samples_seen_"):
             saved = selector_to_bytes(selector)
             state.update((saved,))
@@ -254,11 +247,11 @@ def _in_arrays(df: DataFrame, layout: Layout) -> tuple[DataFrame, Layout]:
 
     Pandas would make an object of each vector, and for each key it would make all columns anew.
     """
-    functions = require("pyspark.sql.functions", "fires on Spark", extra="spark")
+    functions = library("pyspark.sql.functions")
     parts = []
     for part in layout.parts:
         if part.kind == "vector":
-            ml = require("pyspark.ml.functions", "fires on Spark", extra="spark")
+            ml = library("pyspark.ml.functions")
             column = part.columns[0]
             df = df.withColumn(column, ml.vector_to_array(df[quoted(column)]))
             part = replace(part, kind="array")
@@ -282,7 +275,7 @@ def _schema(schema: StructType, learning: _ByKey) -> StructType:
             raise InputError(
                 f'the key is a column "{name}", and so is a result', hint="rename that of the key"
             )
-    result = require("pyspark.sql.types", "fires on Spark", extra="spark").StructType()
+    result = library("pyspark.sql.types").StructType()
     for name in learning.keys:
         result = result.add(name, schema[name].dataType)
     for name, kind in found.items():

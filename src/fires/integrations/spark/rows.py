@@ -90,18 +90,21 @@ class Layout:
         found = [column for part in self.parts for column in part.columns]
         return [*found, self.target, *([self.weight] if self.weight else [])]
 
+    def filled(self, n_features: int) -> Layout:
+        """With so many features in all, if the length of one part only is not known."""
+        if sum(not part.width for part in self.parts) != 1:
+            return self
+        width = max(n_features - self.n_features, 0)
+        return replace(self, parts=tuple(replace(p, width=p.width or width) for p in self.parts))
+
     def in_order(self, selector: FIRES) -> Layout:
         """The columns in the order that a selector has learnt them in; others are left out.
 
         A column of vectors has as many entries as the selector has learnt features besides.
         """
         names = getattr(selector, "feature_names_in_", None)
-        unknown = [part for part in self.parts if not part.width]
-        if len(unknown) == 1 and hasattr(selector, "n_features_in_"):
-            width = max(selector.n_features_in_ - self.n_features, 0)
-            return replace(
-                self, parts=tuple(replace(p, width=p.width or width) for p in self.parts)
-            )
+        if not self.is_known and hasattr(selector, "n_features_in_"):
+            return self.filled(selector.n_features_in_)
         if names is None or any(part.kind != "number" for part in self.parts):
             return self
         by_name = {part.columns[0]: part for part in self.parts}
@@ -162,11 +165,8 @@ def layout_of(
         parts.append(Part("entries", entries, n_features or 0))
     if not parts:
         raise InputError("the frame has no column of features besides its target")
-    unknown = [part for part in parts if not part.width]
-    if n_features is not None and len(unknown) == 1:
-        known = sum(part.width for part in parts)
-        parts = [part if part.width else replace(part, width=n_features - known) for part in parts]
-    return Layout(tuple(parts), target, weight, entries is not None, missing)
+    layout = Layout(tuple(parts), target, weight, entries is not None, missing)
+    return layout if n_features is None else layout.filled(n_features)
 
 
 def _some(names: list[str]) -> str:
@@ -187,6 +187,11 @@ def _part(name: str, kind: DataType) -> Part:
         "vectors or arrays of numbers",
         hint="turn it into numbers (StringIndexer, OneHotEncoder), or name the others in features",
     )
+
+
+def library(module: str) -> Any:
+    """A module of the extra ``spark``, or an error that names the extra."""
+    return require(module, "fires on Spark", extra="spark")
 
 
 # --- on the workers ---------------------------------------------------------------------------
@@ -253,7 +258,7 @@ def widths_of(batches: Iterable[RecordBatch], layout: Layout) -> dict[str, npt.N
 
 def _usable(batch: RecordBatch, layout: Layout) -> tuple[RecordBatch, RecordBatch]:
     """A batch, and its rows that have a target and vectors."""
-    pa, pc = _arrow("pyarrow"), _arrow("pyarrow.compute")
+    pa, pc = library("pyarrow"), library("pyarrow.compute")
     target = batch.column(layout.target)
     present = target.is_valid()
     if pa.types.is_floating(target.type):
@@ -334,7 +339,7 @@ def _refuse_lengths(lengths: Ints, width: int, part: Part) -> None:
 
 def _numbers(column: ArrowArray) -> Floats:
     """A column as float64, with NaN for what is missing."""
-    pa = _arrow("pyarrow")
+    pa = library("pyarrow")
     if not pa.types.is_float64(column.type):
         column = column.cast(pa.float64())
     numbers: Floats = column.to_numpy(zero_copy_only=False)
@@ -343,25 +348,21 @@ def _numbers(column: ArrowArray) -> Floats:
 
 def _whole(column: ArrowArray) -> Ints:
     """A column as whole numbers; 0 for what is missing."""
-    pc = _arrow("pyarrow.compute")
+    pc = library("pyarrow.compute")
     filled = pc.fill_null(column, 0)
     return np.asarray(filled.to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
 def _lengths(column: ArrowArray) -> Ints:
     """The lengths of lists; 0 for what is missing."""
-    pc = _arrow("pyarrow.compute")
+    pc = library("pyarrow.compute")
     return _whole(pc.list_value_length(column))
 
 
 def _labels(column: ArrowArray) -> npt.NDArray[np.generic]:
     """Labels or numbers, none of them missing."""
-    pa = _arrow("pyarrow")
+    pa = library("pyarrow")
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
     labels: Labels = column.to_numpy(zero_copy_only=False)
     return labels
-
-
-def _arrow(module: str) -> Any:
-    return require(module, "fires on Spark", extra="spark")

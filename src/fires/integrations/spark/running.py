@@ -16,17 +16,15 @@ import numpy as np
 
 from fires.core import files
 from fires.core.errors import InputError
-from fires.core.types import Json
+from fires.core.types import Header, Json
 from fires.core.version import __version__
 from fires.evaluation.records import Step
 from fires.integrations.spark.engine import MicroBatch, NoRows, completed
 from fires.integrations.spark.rows import Layout
 from fires.integrations.spark.store import Store
 from fires.pipeline import OnlinePipeline
-from fires.run.features import alarm_rows
 from fires.run.folder import RunFolder, refuse_one_class
-from fires.run.records import Latencies
-from fires.run.run import Run
+from fires.run.run import Run, newest_checkpoint
 from fires.run.saved import known_before
 from fires.run.sharded_scoring import ShardedTest
 from fires.selectors.fires import FIRES
@@ -36,7 +34,7 @@ from fires.streams.base import Position
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from fires.run.folder import Checkpoint
+    from fires.run.run import Checkpoint
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pyspark", "pyarrow")
 _MODELS = ("auto", "probit", "logistic", "gaussian", "poisson")
@@ -71,8 +69,7 @@ class SparkRun:
         self.run: Run | None = None
         self.error: Exception | None = None
         self.folder: RunFolder | None = None
-        self._latencies = Latencies()
-        self._began, self._seconds = time.perf_counter(), 0.0
+        self._began = time.perf_counter()
         self._facts = _facts(settings)
         if path is not None:
             self._open(path, overwrite, resume, options)
@@ -96,7 +93,7 @@ class SparkRun:
         try:
             saved = None
             if resume:
-                saved, _ = self.folder.newest_checkpoint()
+                saved, _ = newest_checkpoint(self.folder)
                 self._facts |= known_before(path)
             options = options or _options(self._facts["settings"], self.selector)
             moved = saved is not None and not _is_of_spark(saved)
@@ -126,9 +123,8 @@ class SparkRun:
             self.layout = self.layout.in_order(known)
             run = run.on_cluster()
         self.run, self.selector = run, known
-        self._seconds = float(facts["seconds"])
-        self._latencies.restore(facts["latencies"])
-        self.folder.go_on(saved, _names(known))
+        run.keep(self.folder, self._at_source, before=facts, began=self._began)
+        self.folder.go_on(facts, run.totals, known.get_support(indices=True), _names(known))
 
     # --- learning ---------------------------------------------------------------------------
 
@@ -169,16 +165,18 @@ class SparkRun:
         if not hasattr(self.selector, "model_"):  # all rows had weight 0
             return None
         seconds = time.perf_counter() - began
-        self._latencies.add(seconds)
         return self._record(batch.n_rows, seconds, n_alarms, test)
 
     def _record(self, n_rows: int, seconds: float, n_alarms: int, test: ShardedTest) -> Step:
         if self.run is None:
             pipeline = OnlinePipeline(self.selector, None, None).sync()
             self.run = Run(pipeline, self.selector.n_features_in_)
+            self.run.keep(self.folder, self._at_source, began=self._began)
             if self.folder is not None:
                 self.folder.start(_names(self.selector))
-        totals, pipeline = self.run.totals, self.run.pipeline.sync()
+        self.run.latencies.add(seconds)
+        self.run.pipeline.sync()
+        totals = self.run.totals
         selected = self.selector.get_support(indices=True)
         scores = test.scored(totals)
         step = Step(
@@ -194,23 +192,21 @@ class SparkRun:
             baselines={name: one.latest for name, one in totals.baselines.items()},
         )
         totals.add(step)
-        if self.folder is not None:
-            self.folder.records.add(step, pipeline)
+        self.run.record(step)
         return step
+
+    def _at_source(self) -> Header:
+        return {
+            "bookmark": {"spark batch": self.last, "cut": self.cut},
+            "layout": self.layout.as_json(),
+            "left_out": self.n_left_out,
+        }
 
     def save(self) -> None:
         """Write down what was learnt and the number of the micro-batch, in one step."""
         if self.folder is None or self.run is None:
             return
-        self.folder.checkpoint(
-            self.run,
-            {"spark batch": self.last, "cut": self.cut},
-            layout=self.layout.as_json(),
-            left_out=self.n_left_out,
-            seconds=self._seconds + time.perf_counter() - self._began,
-            latencies=self._latencies.state(),
-            emitted=None,
-        )
+        self.run.checkpoint()
         if self._store is not None:
             self._store.publish(self.folder.path)
 
@@ -223,8 +219,8 @@ class SparkRun:
             if all_rows:
                 refuse_one_class(self.selector, f'"{self.layout.target}"', folder)
             if self.run is not None and folder is not None:
-                run, facts = self.run, self.facts(reason)
-                folder.finish(run.pipeline.sync(), self.names, run.totals, facts)
+                self.run.pipeline.sync()
+                self.run.finish(self.names, self.facts(reason))
                 if self._store is not None:
                     self._store.publish(folder.path)
         finally:
@@ -236,23 +232,9 @@ class SparkRun:
     def facts(self, reason: str | None = None) -> dict[str, Any]:
         """What is known of the run at its end, for ``run.json``."""
         assert self.run is not None
-        selector = self.selector
-        seconds = self._seconds + time.perf_counter() - self._began
-        return self._facts | {
-            "seconds": round(seconds, 3),
-            "rejected_rows": self.n_left_out,
-            "doubts": [],
-            "rejected_examples": [],
-            "ended_early": reason,
-            "model": selector.model_,
-            "classes": selector.classes_.tolist() if hasattr(selector, "classes_") else None,
-            "n_features": selector.n_features_in_,
-            "missing_values": selector.n_missing_,
-            "target": None,
-            "latency": self._latencies.as_dict(),
-            "alarms": alarm_rows(selector, self.names, self.run.totals),
-            "why": selector.why(),
-        }
+        more = {"rejected_rows": self.n_left_out, "doubts": [], "rejected_examples": []}
+        more |= {"missing_values": self.selector.n_missing_, "target": None}
+        return self._facts | self.run.facts(self.names, reason) | more
 
 
 def _names(selector: FIRES) -> list[str]:

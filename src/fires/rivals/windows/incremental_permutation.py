@@ -17,7 +17,7 @@ from fires.core.declared import Array, Declared, Random
 from fires.core.errors import StateError
 from fires.core.estimators import seeded_clone
 from fires.core.randomness import check_seed, generator
-from fires.core.settings import check_choice, check_count, check_number, plain
+from fires.core.settings import check_choice, check_count, check_number, plain, same_kind
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Codes, CsrRows, Floats, Labels, Matrix, Places, Seed
 from fires.core.validation import repeated
@@ -30,7 +30,6 @@ from fires.predictors.state import predictor_from_state, predictor_state
 from fires.rivals.arrays import as_dense, check_forgetting, decay
 from fires.rivals.base import TargetSelector, estimator_target, settings
 from fires.rivals.windows.kept_rows import KeptRows, Parts, kept, stacked, without
-from fires.selectors.selector import same_kind
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags

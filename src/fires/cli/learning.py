@@ -1,0 +1,301 @@
+"""One run of ``fires select``: begun, or taken up again, and saved on the way."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fires.cli.interrupts import Interruptible
+from fires.cli.progress import Values
+from fires.cli.reading import Reading
+from fires.cli.selection import if_known
+from fires.core.errors import InputError
+
+if TYPE_CHECKING:
+    from fires.cli.metrics_port import MetricsPort
+    from fires.core.types import Header
+    from fires.evaluation.records import Step
+    from fires.pipeline import OnlinePipeline
+    from fires.run.checkpoints import Schedule
+    from fires.run.emit import Emitter, Every
+    from fires.run.folder import RunFolder
+    from fires.run.run import Checkpoint, Run
+    from fires.selectors.fires import FIRES
+    from fires.streams.base import Batch
+    from fires.streams.table import Fault
+    from fires.streams.table_stream import TableStream
+
+NUMERIC = ("gaussian", "poisson")
+_LEAST_ROWS = 1000
+_LOG = logging.getLogger("fires")
+
+
+class MostBad(click.ParamType[int | float]):
+    """How many rows may be unusable: a number, or a share of all rows."""
+
+    name = "N|SHARE"
+
+    def convert(
+        self, value: float | str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | float:
+        """The number that a text stands for."""
+        if not isinstance(value, str):
+            return value
+        try:
+            most = int(value) if value.isdigit() else float(value)
+        except ValueError:
+            most = -1
+        if not (0 <= most < 1 if isinstance(most, float) else most >= 0):
+            self.fail(f"{value!r} is neither a number of rows nor a share below 1.", param)
+        return most
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Reading):
+    """What the user said: of the files, and of the run."""
+
+    target: str | None
+    top: int | float | str
+    batch_size: int
+    model: str
+    max_categories: int
+    seed: int
+    as_published: bool
+    columns: str
+    absent: str
+    forget_after: int | None
+    redundancy: str
+    out: Path | None
+    overwrite: bool
+    resume: Path | None
+    accept_loss: bool
+    checkpoint: str
+    transform: bool
+    max_bad: int | float | None
+    max_wait: float | None
+    engine: str
+    master: str
+    rate: float | None
+    emit: str | None
+    emit_every: Every
+    metrics: str | None
+    log_level: str | None
+    report: bool
+    live: bool
+    shape: str | None
+    as_json: bool
+    quiet: bool
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the run is written down."""
+        return self.resume or self.out
+
+    def selector(self) -> FIRES:
+        """What learns."""
+        from fires.selectors.fires import FIRES
+
+        settings: dict[str, Any] = {"random_state": self.seed}
+        if self.engine == "fires":
+            settings["batch_size"] = self.batch_size
+        if self.as_published and not isinstance(self.top, str):
+            return FIRES.as_published(self.top, **settings)
+        if self.columns == "open":
+            settings |= {"columns": "open", "absent": self.absent}
+            settings["forget_after"] = self.forget_after
+        return FIRES(self.top, model=self.model, redundancy=self.redundancy, **settings)
+
+
+class Learning:
+    """A run on the rows of a table, until they end or something ends them early."""
+
+    def __init__(
+        self,
+        stream: TableStream,
+        batch_size: int,
+        folder: RunFolder | None = None,
+        schedule: Schedule | None = None,
+        *,
+        emitter: Emitter | None = None,
+        metrics: MetricsPort | None = None,
+        rate: float | None = None,
+        most_bad: int | float | None = None,
+    ) -> None:
+        self.stream, self.folder, self._batch_size = stream, folder, batch_size
+        self._then = stream
+        self._schedule, self._emitter, self._metrics = schedule, emitter, metrics
+        self._most_bad, self._n_bad = most_bad, stream.rejected.count
+        self._began = time.perf_counter()
+        self._run: Run | None = None
+        self.names: Sequence[str] = ()
+        self.source = Interruptible(stream, batch_size, self, rate)
+        self.source.on_request = self.save
+        stream.on_idle, stream.on_fault = self._show_records, self._take_bad_rows
+        if metrics is not None:
+            metrics.lag = stream.lag
+
+    @property
+    def run(self) -> Run:
+        """What has learnt; it is there once the first batch was read."""
+        assert self._run is not None
+        return self._run
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows were learnt from."""
+        return 0 if self._run is None else self._run.totals.n_rows
+
+    def begin(
+        self, selector: FIRES, model: str, scale: str | None, transform: str | None = None
+    ) -> None:
+        """Begin with the first batch, which says what kind of target it is."""
+        from fires.core.named import RunNames
+        from fires.run.run import Run
+
+        names = RunNames() if self.stream.is_open else None
+        self._name(self.stream.schema.feature_names if names is None else names)
+        if self.folder is not None:
+            self.folder.start(self.names, transform=transform)
+        pipeline = _pipeline(selector, model, scale, self.stream, self.source.first())
+        self._keep(Run(pipeline, self.stream.schema.n_features, names))
+
+    def go_on(self, saved: Checkpoint, transform: str | None = None) -> None:
+        """Go on where a checkpoint was."""
+        run, names = saved.run, saved.run.names
+        self._name(self.stream.schema.feature_names if names is None else names)
+        selected = run.pipeline.selector.get_support(indices=True)
+        if self.folder is not None:
+            self.folder.go_on(saved.facts, run.totals, selected, self.names, transform=transform)
+        self._keep(run, saved.facts)
+        self._tell_metrics(len(selected))
+
+    def _name(self, names: Sequence[str]) -> None:
+        """Let all who tell of features know what they are called."""
+        self.names = names
+        if self._emitter is not None:
+            self._emitter.names = names
+
+    def _keep(self, run: Run, before: Header | None = None) -> None:
+        run.keep(
+            self.folder,
+            self._at_source,
+            schedule=self._schedule,
+            emitter=self._emitter,
+            on_save=None if self._metrics is None else self._metrics.saved,
+            before=before,
+            began=self._began,
+        )
+        self._run, self.source.watch = run, run.latencies.begin
+
+    def _at_source(self) -> Header:
+        """Where the stream was after the last step, if it can be read again from there."""
+        with suppress(InputError):
+            return {"bookmark": self._then.bookmark()}
+        return {"bookmark": None}
+
+    def learn(self, show: Callable[[Values], None]) -> None:
+        """Test on each batch and learn from it, to the end of the stream."""
+        began, run = (time.perf_counter(), self.n_rows), self.run
+        for step in run.steps(self.source, self._batch_size):
+            # A stream replaces what it knows and never changes it: so this is how it is now, also
+            # when it has read on for the next batch.
+            self._then = copy.copy(self.stream)
+            run.record(step)
+            run.latencies.end()
+            _log_step(step)
+            self._tell_metrics(len(step.selected))
+            show(partial(self._seen, step, *began))
+
+    def save(self) -> None:
+        """Write a checkpoint, if there is something to save."""
+        if self._run is not None:
+            self._run.save()
+
+    def _take_bad_rows(self, faults: Sequence[Fault]) -> None:
+        """Write down rows that cannot be used, and end a run in which they are too many."""
+        if self.folder is not None:
+            recording = nullcontext() if self._run is None else self._run.recording()
+            with self.source.undisturbed(), recording:
+                self.folder.records.quarantine(faults)
+        self._n_bad += len(faults)
+        most, n_all = self._most_bad, self._n_bad + self.n_rows
+        if most is None or (isinstance(most, float) and n_all < _LEAST_ROWS):
+            return
+        if self._n_bad > (most * n_all if isinstance(most, float) else most):
+            raise InputError(
+                f"{self._n_bad:,} of {n_all:,} rows could not be used, more than --max-bad "
+                f"{most} allows; the last: {faults[-1].reason}"
+            )
+
+    def _show_records(self) -> None:
+        """Let others see all records, before more rows are waited for."""
+        if self.folder is not None:
+            with self.source.undisturbed():
+                self.folder.records.flush()
+
+    def _tell_metrics(self, n_selected: int) -> None:
+        if self._metrics is None:
+            return
+        totals = self.run.totals
+        self._metrics.update(
+            rows=totals.n_rows,
+            bad_rows=self.stream.rejected.count,
+            batches=totals.n_batches,
+            alarms=len(self.run.pipeline.selector.alarms_),
+            stability=totals.window.value,
+            selected_features=n_selected,
+        )
+
+    def _seen(self, step: Step, began: float, n_before: int) -> Header:
+        """How far the run is, how fast, how stable and how good."""
+        totals = self.run.totals
+        speed = (totals.n_rows - n_before) / (time.perf_counter() - began)
+        now = [f"{speed:,.0f} rows/s"]
+        now += if_known("stability {:.2f}", step.stability)
+        now += if_known("accuracy {:.2f}", totals.recent_scores.get("accuracy"))
+        now += if_known("R2 {:.2f}", totals.scores.get("r2"))
+        if n_bad := self.stream.rejected.count:
+            now.append(f"{n_bad:,} bad row{'s' * (n_bad > 1)}")
+        return {
+            "description": f"{totals.n_rows:,} rows",
+            "completed": step.position.bytes,
+            "now": ", ".join(now),
+            "rows": totals.n_rows,
+            "bad_rows": n_bad,
+            "rows_per_second": round(speed, 1),
+            "stability": step.stability,
+            "scores": totals.recent_scores,
+        }
+
+
+def _log_step(step: Step) -> None:
+    for alarm in step.alarms:
+        what = "all features" if alarm.feature is None else f"feature {alarm.feature}"
+        _LOG.warning("alarm about %s after %d rows", what, step.position.rows)
+    if step.waited:
+        _LOG.info("batch %d was cut by time, with %d rows", step.index, step.n_rows)
+
+
+def _pipeline(
+    selector: FIRES, model: str, scale: str | None, stream: TableStream, first: Batch
+) -> OnlinePipeline:
+    """A Perceptron if the target holds classes, a regression if it holds numbers."""
+    from fires.core.classes import has_fractions
+    from fires.pipeline import OnlinePipeline
+    from fires.predictors import LinearRegressor, Perceptron
+
+    target = stream.target  # svmlight has none to speak of
+    fractions = has_fractions(first.y)
+    numeric = model in NUMERIC or fractions or (target is not None and target.is_numeric)
+    if numeric and model == "auto" and not fractions:  # in the first rows, by chance
+        selector.set_params(model="gaussian")
+    return OnlinePipeline(selector, LinearRegressor() if numeric else Perceptron(), scale)
