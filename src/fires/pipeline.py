@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from fires import rivals
 from fires.core import validation
 from fires.core.batch import CheckedBatch, ones
+from fires.core.belief import WeightSums, effective_weights
 from fires.core.classes import NO_CLASSES, Classes, KnowsClasses
 from fires.core.declared import Declared, Value, restore
 from fires.core.errors import InputError, StateError
@@ -32,7 +33,6 @@ from fires.core.types import (
     RowsLike,
 )
 from fires.core.version import __version__
-from fires.core.weighting import WeightSums, effective_weights
 from fires.kernels.select import keep_columns
 from fires.models.scale import SCALES, Scaler
 from fires.predictors import Predictor, as_predictor

@@ -13,7 +13,7 @@ from fires import FIRES, load
 from fires.core.batch import CheckedBatch
 from fires.core.errors import InputError
 from fires.core.sharding import Shards
-from fires.drift.likelihood import LikelihoodAlarm, segment
+from fires.drift import LikelihoodAlarm, segment
 from fires.models.sharded_bayes import MOST_ROUNDS
 from fires.selectors.sharded import partial_fit_sharded
 

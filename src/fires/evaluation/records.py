@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.types import Floats, Header, Places
-from fires.drift.alarms import Alarm
+from fires.drift import Alarm
 from fires.streams.base import Position
 
 

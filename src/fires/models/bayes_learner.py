@@ -22,7 +22,7 @@ from fires.core.declared import Array, Declared, collect, restore
 from fires.core.errors import OVERFLOW, StateError
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Labels, Mask, Matrix, Places, RowIndex
-from fires.drift.likelihood import LikelihoodAlarm
+from fires.drift import LikelihoodAlarm
 from fires.kernels.assimilate import (
     INTERCEPT_MEAN,
     INTERCEPT_VAR,
@@ -85,8 +85,8 @@ class BayesLearner(Learner):
     **Forgetting.** After ``memory`` rows, evidence has faded to 1/e.
 
     **Alarm.** When the predictions become worse than those without any feature, see
-    :mod:`fires.drift.likelihood`, all evidence so far counts as that of 50 rows. The intercept is
-    kept: how often a class occurs has not changed.
+    :class:`fires.drift.LikelihoodAlarm`, all evidence so far counts as that of 50 rows. The
+    intercept is kept: how often a class occurs has not changed.
 
     **Many classes** are learnt one against the rest, with one row of parameters per class.
     """
