@@ -143,7 +143,7 @@ def _written(value: Any, name: str, arrays: Arrays) -> Header | None:
         # The memory order is kept: products in another order may differ in the last bits.
         return {"numbers": isinstance(value, np.ndarray), "fortran": value.flags.fnc}
     if value.dtype.kind in "UO" and all(isinstance(part, str) for part in value.ravel()):
-        return {"text": as_text(value)}
+        return {"text": as_text(np.asarray(value))}
     return None
 
 
