@@ -7,8 +7,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fires.core.belief import Belief
-from fires.core.weighting import stable_weights
+from fires.core.belief import Belief, stable_weights
 from fires.models import NeuralNet, SoftTree, TorchModel
 from fires.models.draws import INPUTS, aggregated
 

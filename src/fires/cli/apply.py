@@ -322,7 +322,7 @@ class Reduce:
         """Reduce some rows."""
         import polars as pl
 
-        from fires.columns.values import read_cells
+        from fires.columns.cells import read_cells
 
         lacking = [name for name in self._names if name not in rows.frame.columns]
         frame = rows.frame.with_columns(pl.lit(None, pl.String).alias(name) for name in lacking)

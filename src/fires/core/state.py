@@ -22,8 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load
 
 from fires.core.errors import StateError
-from fires.core.files import replace_file
-from fires.core.saved_files import open_saved
+from fires.core.files import open_saved, replace_file
 from fires.core.types import Header, Json
 
 Arrays = dict[str, npt.NDArray[Any]]

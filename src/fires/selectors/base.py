@@ -15,6 +15,7 @@ from sklearn.base import TransformerMixin
 
 from fires.core import validation
 from fires.core.batch import CheckedBatch
+from fires.core.belief import rank
 from fires.core.classes import KnowsClasses, class_rows, has_fractions
 from fires.core.declared import Declared, Value, restart
 from fires.core.errors import StateError, TargetError
@@ -32,7 +33,6 @@ from fires.core.types import (
     Places,
     RowsLike,
 )
-from fires.core.weighting import rank
 from fires.kernels import top_k
 from fires.kernels.select import keep_columns
 from fires.selectors.open_columns import masked_frame, warn_absent

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Belief
+from fires.core.belief import Belief, WeightSums, effective_weights
 from fires.core.declared import Random, Value, collect, restore
 from fires.core.errors import StateError
 from fires.core.randomness import check_seed, generator, generator_state
@@ -21,7 +21,6 @@ from fires.core.settings import check_choice, check_count, check_number, plain
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Estimator, Floats, Header, Mask, Places, Seed
 from fires.core.validation import as_numbers
-from fires.core.weighting import WeightSums, effective_weights
 from fires.kernels.gradient import weigh
 from fires.models.base import BaseModel, Learner, Rates
 from fires.models.families import FAMILIES

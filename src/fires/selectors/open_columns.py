@@ -395,7 +395,7 @@ class OpenColumns:
     ) -> tuple[Given, Columns | None]:
         """Rows of which some columns (None for all) are text, categories or dates."""
         from fires.columns import Columns
-        from fires.columns.frames import as_polars
+        from fires.columns.kinds import as_polars
 
         frame = as_polars(X if raw is None else X[raw])
         known = self.encoder

@@ -218,7 +218,7 @@ class InputValidator:
             return X, validation.column_names(X)
         # Here and not above, because polars takes a while to load.
         from fires.columns import Columns
-        from fires.columns.frames import as_polars
+        from fires.columns.kinds import as_polars
 
         frame = as_polars(X)
         if y is not None:

@@ -18,8 +18,8 @@ from fires.core import validation
 from fires.core.batch import CheckedBatch
 from fires.core.errors import InputError
 from fires.core.optional import require
+from fires.core.output import enumeration
 from fires.core.types import Floats, Ints, Labels
-from fires.core.wording import enumeration
 from fires.kernels import scan
 
 if TYPE_CHECKING:
