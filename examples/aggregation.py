@@ -11,8 +11,7 @@ import numpy as np
 import torch
 
 from fires import FIRES
-from fires.core.belief import Belief
-from fires.core.weighting import stable_weights
+from fires.core.belief import Belief, stable_weights
 from fires.models import NeuralNet, SoftTree
 
 SEEDS = range(5)

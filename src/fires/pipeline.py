@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from fires import rivals
 from fires.core import validation
 from fires.core.batch import CheckedBatch, ones
+from fires.core.belief import WeightSums, effective_weights
 from fires.core.classes import NO_CLASSES, Classes, KnowsClasses
 from fires.core.declared import Declared, Value, restore
 from fires.core.errors import InputError, StateError
@@ -32,7 +33,6 @@ from fires.core.types import (
     RowsLike,
 )
 from fires.core.version import __version__
-from fires.core.weighting import WeightSums, effective_weights
 from fires.kernels.select import keep_columns
 from fires.models.scale import SCALES, Scaler
 from fires.predictors import Predictor, as_predictor
@@ -115,13 +115,14 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    n_missing_: int
-    _scaler_: Scaler
-    _predictor_: Any  # the predictor in the form that is worked with
-    _made_of_: Any  # the object that this form was made of
-    _is_ours_: bool  # whether this form learns from checked batches
-    _trained_: bool  # whether it can predict
-    _slots_: Slots | None  # of open columns, if there is a predictor
+    n_missing_: int = 0
+    _scaler_: Scaler | None = None  # None before the first batch
+    _predictor_: Any = None  # the predictor in the form that is worked with
+    _made_of_: Any = NotImplemented  # the object that this form was made of
+    _is_ours_ = False  # whether this form learns from checked batches
+    _trained_ = False  # whether it can predict
+    _slots_: Slots | None = None  # of open columns, if there is a predictor
+    _named_apart_ = False
     _weight_sums_ = WeightSums()
 
     def __init__(
@@ -236,13 +237,13 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        scaler = getattr(self, "_scaler_", None)
+        scaler = self._scaler_
         if scaler is not None and scaler.scale != self.preprocess:
             raise ValueError(
                 f"preprocess was {scaler.scale!r} when this pipeline began to learn, and "
                 f"cannot become {self.preprocess!r}: make another pipeline."
             )
-        if getattr(self, "_made_of_", self) is self.predictor:
+        if self._made_of_ is self.predictor:
             return self
         check_choice("preprocess", self.preprocess, SCALES, "'standard', 'minmax' or None")
         for method in ("partial_fit", "get_support", "mask"):
@@ -300,11 +301,11 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         self.start()
         if self._open_vocabulary() is not None:
             raw = self._admit(X, y, classes, sample_weight, learn=True)
-            scaler = self.__dict__.get("_scaler_", Scaler(self.preprocess, raw.vocabulary.width))
+            scaler = self._scaler_ or Scaler(self.preprocess, raw.vocabulary.width)
             scaler = scaler if raw.source is None else scaler.rearranged(raw.source)
             found: dict[str, Any] = {"n_features_in_": raw.vocabulary.n_known}
             names = None
-        elif self.has_learnt:
+        elif self._scaler_ is not None:
             raw = self._admit(X, y, classes, sample_weight, learn=True)
             scaler, found = self._scaler_, {}
             names = self._column_names_
@@ -325,7 +326,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             learn()
             self.__dict__.update(found, _scaler_=scaler, _weight_sums_=sums)
             n_missing = raw.n_missing - raw.n_absent
-            self.n_missing_ = getattr(self, "n_missing_", 0) + n_missing
+            self.n_missing_ += n_missing
 
         # Sparse rows are not centred. A selector that wants them centred does so itself.
         scale = self.preprocess if isinstance(scaled, np.ndarray) else None
@@ -381,7 +382,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         for part, places in parts:
             if hasattr(part, "restart_features"):
                 part.restart_features(places)
-        if self.has_learnt and len(found):
+        if self._scaler_ is not None and len(found):
             self._scaler_.restart(found)
         return self
 
@@ -472,13 +473,14 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             If the two scale in different ways, or sparse rows were brought to [0, 1].
         """
         if self.preprocess is not None:
-            sparse = not self._scaler_.dense.ready
+            scaler = self._scale("a scale")
+            sparse = not scaler.dense.ready
             if self.preprocess != self.selector.scale or (sparse and self.preprocess == "minmax"):
                 of = "of sparse rows" if sparse else f"before {self.selector.scale!r}"
                 raise InputError(
                     f"the scale of this run cannot go over to Spark: it is {self.preprocess!r} {of}"
                 )
-            self.selector.take_scale(self._scaler_)
+            self.selector.take_scale(scaler)
         selector: FIRES = self.selector
         return selector
 
@@ -502,7 +504,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         other = type(self)(self.selector, predictor, None if scaler is None else scaler.scale)
         other.sync()
         if scaler is not None:
-            other._scaler_.restore(scaler.state())
+            other._scale("a scale").restore(scaler.state())
         return other
 
     def check(self, batch: CheckedBatch) -> None:
@@ -627,7 +629,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     @property
     def label_index(self) -> Classes:
         """The labels that the selector knows; if it knows none, those of the predictor."""
-        for part in (self._own_selector, getattr(self, "_predictor_", None)):
+        for part in (self._own_selector, self._predictor_):
             if isinstance(part, KnowsClasses) and len(part.label_index):
                 return part.label_index
         return NO_CLASSES
@@ -714,7 +716,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def _shown(self, X: RowsLike) -> Matrix:
         """Rows in the form the predictor sees: scaled, with zeros where not selected."""
-        scaled, vocabulary = self._scaler_.applied(self._admit(X).X), self._open_vocabulary()
+        scaler, vocabulary = self._scale("a scale"), self._open_vocabulary()
+        scaled = scaler.applied(self._admit(X).X)
         selected = self.selector.get_support(indices=True)
         return (
             keep_columns(scaled, selected)
@@ -730,7 +733,13 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     @property
     def has_learnt(self) -> bool:
         """Whether the pipeline has learnt from a batch."""
-        return hasattr(self, "_scaler_")
+        return self._scaler_ is not None
+
+    def _scale(self, what: str) -> Scaler:
+        """The scale; an error before the first batch, which says what is missing."""
+        if self._scaler_ is None:
+            raise _not_fitted(what)
+        return self._scaler_
 
     def column_moments(self) -> tuple[Floats, Floats] | None:
         """Mean and standard deviation of each column, over some 10,000 of the last rows.
@@ -740,7 +749,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         mean, deviation : ndarray (n_features,)
             None unless ``preprocess`` is "standard" and rows are dense.
         """
-        moments = self._scaler_.moments() if self.has_learnt else None
+        moments = None if self._scaler_ is None else self._scaler_.moments()
         return moments and (moments[0][: self.n_features_in_], moments[1][: self.n_features_in_])
 
     @property
@@ -751,21 +760,15 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     @property
     def ready_predictor(self) -> Any:
         """The predictor, wrapped if need be; an error before the first batch."""
-        if not hasattr(self, "_scaler_") or self.predictor is None:
-            raise NotFittedError(
-                "This OnlinePipeline has not learnt anything to predict with yet: call partial_fit "
-                "with a batch first."
-            )
+        if self.predictor is None:
+            raise _not_fitted("anything to predict with")
+        self._scale("anything to predict with")
         return self._predictor_
 
     @property
     def _ready_selector(self) -> Any:
         """The selector; an error before the first batch."""
-        if not self.has_learnt:
-            raise NotFittedError(
-                "This OnlinePipeline has not learnt what to select yet: call partial_fit with a "
-                "batch first."
-            )
+        self._scale("what to select")
         return self.selector
 
     # --- state --------------------------------------------------------------------------------
@@ -807,11 +810,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         header, arrays : dict
             JSON values, and arrays.
         """
-        if not hasattr(self, "_scaler_"):
-            raise NotFittedError(
-                "This OnlinePipeline has not learnt anything to save yet: call partial_fit with a "
-                "batch first."
-            )
+        scaler = self._scale("anything to save")
         kind = type(self._own_selector)
         if not rivals.is_registered(kind):
             raise ValueError(f"{kind.__name__} cannot be saved: it is no selector of fires itself.")
@@ -828,7 +827,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             "slots": None if self._slots_ is None else self._slots_.as_json(),
         }
         sums = {"weight_sums": np.array(self._weight_sums_)}
-        arrays = under("scaler", self._scaler_.state() | sums)
+        arrays = under("scaler", scaler.state() | sums)
         header["selector"], learnt = self._own_selector.saved()
         arrays |= under("selector", learnt)
         if self._predictor_ is not None:
@@ -881,8 +880,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             raise StateError("slots are for a predictor of open columns, and for no other")
         pipeline._slots_ = slots
         pipeline.n_features_in_ = selector.n_features_in_
-        pipeline._scaler_ = Scaler(pipeline.preprocess, pipeline._width)
-        pipeline._scaler_.restore(part_of("scaler", arrays))
+        pipeline._scaler_ = scaler = Scaler(pipeline.preprocess, pipeline._width)
+        scaler.restore(part_of("scaler", arrays))
         restore(pipeline, _FACTS, header, arrays, {}, "{}_")
         pipeline._weight_sums_ = WeightSums.read(part_of("scaler", arrays))
         pipeline._trained_ = True
@@ -893,9 +892,14 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             else:
                 pipeline._restore_names(np.array(names, dtype=object))
         pipeline._restore_columns(header["columns"])
-        if Value(bool).read("named_apart", header, arrays, {}):
-            pipeline._named_apart_ = True
+        pipeline._named_apart_ = Value(bool).read("named_apart", header, arrays, {})
         return pipeline
+
+
+def _not_fitted(what: str) -> NotFittedError:
+    return NotFittedError(
+        f"This OnlinePipeline has not learnt {what} yet: call partial_fit with a batch first."
+    )
 
 
 def _settings_of(attributes: dict[str, Any]) -> dict[str, Any]:

@@ -4,10 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from fires.columns.cells import read_cells
 from fires.columns.kinds import find_column, find_columns
 from fires.columns.schema import DateForm, Hints, NumberForm
 from fires.columns.target import Target
-from fires.columns.values import read_cells
 from fires.core.errors import InputError, Question
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fires import FIRES
-from fires.drift.features import FeatureAlarms
+from fires.drift import FeatureAlarms
 
 
 def test_a_feature_is_named_if_it_has_moved_for_any_class():

@@ -9,8 +9,7 @@ from scipy.special import expit
 
 from fires.core.declared import collect, restore
 from fires.core.errors import StateError
-from fires.drift import Alarm, LikelihoodAlarm
-from fires.drift.alarms import alarms_from_array, alarms_to_array
+from fires.drift import Alarm, LikelihoodAlarm, alarms_from_array, alarms_to_array
 
 
 def calibrated(rng, n_sums, n, *, honest=True):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from tests.naive import renew_plain
 
-from fires.kernels.members import renew
+from fires.kernels.select import renew
 
 
 @given(

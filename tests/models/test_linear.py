@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from fires.core.belief import Belief
-from fires.core.weighting import stable_weights
+from fires.core.belief import Belief, stable_weights
 from fires.models.base import BaseModel
 from fires.models.families import FAMILIES
 from fires.models.linear import Linear, over_classes

@@ -7,10 +7,9 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fires.core.belief import Belief
-from fires.core.weighting import stable_weights
+from fires.core.belief import Belief, stable_weights
 from fires.models import NeuralNet, SoftTree, TorchModel
-from fires.models.draws import INPUTS, aggregated, draw_noise, marginal_slopes
+from fires.models.draws import INPUTS, aggregated
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -39,7 +38,7 @@ def slopes_by(model, belief, X, y, r, weight=None):
     noise = given(model, belief, r)
     if INPUTS in noise:
         noise[INPUTS] = noise[INPUTS][shown.rows.columns]
-    found = marginal_slopes(model, parameters, shown, noise)
+    found = model.marginal_slopes(parameters, shown, noise)
     halves = []
     for half, name in ((found.mu, "mu"), (found.sigma, "sigma")):
         halves.append({k: half.get(k, torch.zeros_like(v)) for k, v in parameters.mu.items()})
@@ -330,7 +329,7 @@ def test_only_what_a_sparse_batch_shows_is_drawn(make):
     X = sp.csr_array(([1.0, -2.0, 0.5], ([0, 1, 2], [7, 90_000, 7])), shape=(3, 100_000))
     belief = model.init(100_000, 2, np.random.default_rng(0))
     shown = model.on_device(X, np.array([0, 1, 0]), None)
-    noise = draw_noise(model, model.unpack(belief), shown, torch.Generator())
+    noise = model.draw_noise(model.unpack(belief), shown, torch.Generator())
     assert noise[INPUTS].shape[:2] == (2, 2)  # two columns, two draws
 
 
@@ -341,13 +340,13 @@ def test_every_step_draws_anew_and_every_draw_is_its_own():
     generator, scratch = torch.Generator().manual_seed(0), {}
     seen = [
         torch.cat([part.clone().flatten() for part in noise.values()])
-        for noise in (draw_noise(model, parameters, shown, generator, scratch) for _ in range(3))
+        for noise in (model.draw_noise(parameters, shown, generator, scratch) for _ in range(3))
     ]
     numbers = torch.cat(seen)
     assert len(numbers.unique()) == len(numbers)
     assert abs(float(numbers.mean())) < 0.2
     assert abs(float(numbers.std()) - 1.0) < 0.15
-    again = draw_noise(model, parameters, shown, torch.Generator().manual_seed(0))
+    again = model.draw_noise(parameters, shown, torch.Generator().manual_seed(0))
     assert torch.equal(torch.cat([part.flatten() for part in again.values()]), seen[0])
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fires.core.belief import Belief
-from fires.core.weighting import stable_weights
+from fires.core.belief import Belief, stable_weights
 from fires.models import NeuralNet
 from fires.models.draws import INPUTS
 

@@ -19,7 +19,7 @@ from fires.bench.runner import made_by, read_records
 from fires.bench.worker import Record
 from fires.core.files import make_folder
 from fires.core.optional import require
-from fires.core.wording import enumeration
+from fires.core.output import enumeration
 from fires.report import figures as report_figures
 
 if TYPE_CHECKING:

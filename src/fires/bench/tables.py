@@ -24,7 +24,7 @@ from fires.bench.summary import (
     published_value,
 )
 from fires.core.files import replace_file
-from fires.core.spreadsheets import csv_text
+from fires.core.output import csv_text
 from fires.core.types import Floats
 
 NONE = "–"

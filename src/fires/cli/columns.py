@@ -13,7 +13,7 @@ from fires.cli.text import printable
 from fires.core.errors import InputError, closest
 
 if TYPE_CHECKING:
-    from fires.columns.account import ColumnFacts
+    from fires.columns.warnings import ColumnFacts
 
 _EXAMPLES = """\b
 Examples:

@@ -17,7 +17,7 @@ from fires.cli.interrupts import quick_imports
 from fires.cli.progress import one_bar
 from fires.cli.report import write_report
 from fires.core.errors import InputError
-from fires.core.saved_files import read_json
+from fires.core.files import read_json
 
 if TYPE_CHECKING:
     from fires.core.types import Header

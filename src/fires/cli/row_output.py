@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 
 from fires.core import files
 from fires.core.errors import InputError
-from fires.core.spreadsheets import frame_as_text
+from fires.core.output import frame_as_text
 
 if TYPE_CHECKING:
     from io import BytesIO

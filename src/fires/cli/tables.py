@@ -13,7 +13,7 @@ from rich.text import Text
 from fires.cli.text import printable
 
 if TYPE_CHECKING:
-    from fires.columns.account import ColumnFacts
+    from fires.columns.warnings import ColumnFacts
 
 _MOST_ALARMS = 10
 _MOST_TWINS = 5

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from fires.columns.schema import Column, Doubt, Hints
 
 if TYPE_CHECKING:
     from fires.columns.columns import Columns
-    from fires.columns.doubts import find_doubts
+    from fires.columns.warnings import find_doubts
 
 __all__ = ["Column", "Columns", "Doubt", "Hints", "find_doubts"]
+_HOMES = {"Columns": "fires.columns.columns", "find_doubts": "fires.columns.warnings"}
 
 
 def __getattr__(name: str) -> Any:
     """Import polars only if it is used."""
-    if name == "Columns":
-        from fires.columns import columns
-
-        return columns.Columns
-    if name == "find_doubts":
-        from fires.columns import doubts
-
-        return doubts.find_doubts
+    if name in _HOMES:
+        return vars(importlib.import_module(_HOMES[name]))[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

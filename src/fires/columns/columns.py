@@ -11,19 +11,18 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import polars as pl
 
-from fires.columns import account
-from fires.columns.account import Facts, Tallies
+from fires.columns import warnings
+from fires.columns.cells import Cells, read_cells, since_first
 from fires.columns.kinds import find_column, find_columns
-from fires.columns.schema import Column, Hints
-from fires.columns.statistics import TargetStatistics, labels_of
-from fires.columns.values import Cells, read_cells, since_first
+from fires.columns.schema import Column, Doubt, Hints, short
+from fires.columns.target import TargetStatistics, labels_of
+from fires.columns.warnings import Facts, Tallies, facts_of
 from fires.core.errors import StateError
 from fires.core.types import Floats, Header, Ints, Labels, Places, RowIndex
 from fires.core.validation import LARGEST, refuse_names
 from fires.kernels.finite import scan
 
-_MOST_FACTS = 10_000
-"""Columns of which examples are kept."""
+_NO_CELLS: Mapping[str, Cells] = {}
 
 
 class NumberColumns(NamedTuple):
@@ -92,7 +91,7 @@ class Columns:
         """Find out what the columns of a sample hold; those that it lacks hold numbers."""
         columns = find_columns(sample, hints)
         learnt = cls(columns, hints)
-        learnt.facts = _facts_of(sample, columns)
+        learnt.facts = facts_of(sample, columns)
         if names is not None:
             found = {column.name: column for column in columns}
             columns = tuple(found.get(name) or Column(name, "number") for name in names)
@@ -120,8 +119,11 @@ class Columns:
         other._know(tuple(found.get(column.name, column) for column in self.all))
         return other
 
-    def leaving_out(self, whys: Mapping[str, str]) -> Columns:
-        """Without some columns."""
+    def leaving_out(self, doubts: Sequence[Doubt]) -> Columns:
+        """Without ids, clocks and copies, unless nothing else is left."""
+        whys = {doubt.column: doubt.why for doubt in doubts if doubt.is_no_feature}
+        if not whys or not self._places.keys() - whys:
+            return self
         other = self._with({name: Column(name, "left out", why=why) for name, why in whys.items()})
         other.tallies = Tallies.none(len(other.used))
         return other
@@ -148,7 +150,7 @@ class Columns:
         sample = frame.select(new)
         found = find_columns(sample, replace(self.hints, dates=self.hints.dates or "month-first"))
         other = copy.copy(self)
-        other.facts = {**self.facts, **_facts_of(sample, found)}
+        other.facts = {**self.facts, **facts_of(sample, found)}
         has_codes = any(column.kind == "category" for column in self.used)
         by_target = self.hints.categories == "target" and y is not None and len(y) > 0
         if self.statistics is None and y is not None and by_target and not has_codes:
@@ -240,8 +242,9 @@ class Columns:
         plain = part._plain(frame, numbers)
         if plain is not None:
             X, n_missing = plain
-            missing = np.isnan(X).sum(axis=0) if n_missing else 0
-            return X, self._counted(len(X), here, missing, 0, {})
+            if part is self and not n_missing:
+                return X, self._counted(len(X))
+            return X, self._counted(len(X), here, np.isnan(X).sum(axis=0))
         first, frame = part._first_values(frame)
         part = part._with(first)
         cells = part._read(frame)
@@ -403,16 +406,18 @@ class Columns:
     def _counted(
         self,
         n_rows: int,
-        here: Places,
-        n_missing: Ints | int,
-        n_bad: Ints | int,
-        cells: Mapping[str, Cells],
+        here: Places | None = None,
+        n_missing: Ints | int = 0,
+        n_bad: Ints | int = 0,
+        cells: Mapping[str, Cells] = _NO_CELLS,
     ) -> Columns:
         """With some rows counted; of columns that are not here, all cells are missing."""
         other, before = copy.copy(self), self.tallies
-        missing, unreadable = before.missing + n_rows, before.unreadable.copy()
-        missing[here] += n_missing - n_rows
-        unreadable[here] += n_bad
+        missing, unreadable = before.missing, before.unreadable
+        if here is not None:
+            missing, unreadable = missing + n_rows, unreadable.copy()
+            missing[here] += n_missing - n_rows
+            unreadable[here] += n_bad
         news = {
             name: _one_form(str(cell.source.filter(cell.unreadable)[0]))
             for name, cell in cells.items()
@@ -424,35 +429,34 @@ class Columns:
 
     # --- what is known ----------------------------------------------------------------------
 
-    def describe(self) -> list[account.ColumnFacts]:
+    def describe(self) -> list[warnings.ColumnFacts]:
         """What each column of the table holds, and what was done with it."""
-        return account.describe(self)
+        return warnings.describe(self)
 
     def surprises(self, doubted: Collection[str] = ()) -> list[str]:
         """What a user should know about the columns, in one line each.
 
         Of those that something else is said of, it is not said that they are left out.
         """
-        return account.surprises(self, doubted)
+        return warnings.surprises(self, doubted)
 
     def as_json(self) -> Header:
         """All that a state file has to hold."""
         tallies, hints, written = self.tallies, self.hints, self._written
         if not written:
             written["columns"] = [column.as_json() for column in self.all]
-            written["facts"] = account.facts_as_json(self)
-        message = {
-            name: list(getattr(hints, name)) for name in ("categorical", "numeric", "na_values")
-        }
+            facts = [self.facts.get(column.name, (None, None)) for column in self.all]
+            written["facts"] = [list(of) for of in zip(*facts, strict=True)] if self.facts else None
+        said = {k: list(v) if isinstance(v, (list, tuple)) else v for k, v in vars(hints).items()}
         return {
             "columns": written["columns"],
-            "hints": vars(hints) | message,
+            "hints": said,
             "n_rows": tallies.n_rows,
             "missing": tallies.missing.tolist(),
             "unreadable": tallies.unreadable.tolist(),
             "statistics": None if self.statistics is None else self.statistics.as_json(),
             "facts": written["facts"],
-            "examples": {name: account.short(text) for name, text in tallies.examples.items()},
+            "examples": {name: short(text) for name, text in tallies.examples.items()},
         }
 
     @classmethod
@@ -469,7 +473,12 @@ class Columns:
             # Files of an earlier version have none of what only a person wants to know.
             examples = {str(name): str(text) for name, text in saved.get("examples", {}).items()}
             columns.tallies = Tallies(int(saved["n_rows"]), missing, unreadable, examples)
-            columns.facts = account.facts_from_json(columns, saved.get("facts"))
+            distinct, found = saved.get("facts") or ((), ())
+            columns.facts = {
+                column.name: Facts(int(n), None if example is None else str(example))
+                for column, n, example in zip(columns.all, distinct, found, strict=bool(distinct))
+                if n is not None
+            }
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             message = str(error) if isinstance(error, StateError) else repr(error)
             raise StateError(f"the columns are not what they should be: {message}") from error
@@ -478,10 +487,6 @@ class Columns:
         if shapes != {(n_known,)} or n_known != len(columns.used):
             raise StateError("the columns are not what they should be")
         return columns
-
-
-def _facts_of(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, Facts]:
-    return account.facts_of(sample, columns) if sample.width <= _MOST_FACTS else {}
 
 
 def _is_ready(series: pl.Series) -> bool:

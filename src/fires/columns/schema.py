@@ -12,6 +12,7 @@ from fires.core.types import Json
 
 N_EXAMPLES = 10
 """How many unusable rows are shown to the user."""
+_LONGEST = 40
 
 Kind = Literal[
     "number", "integer", "flag", "date", "duration", "category", "empty", "left out", "label"
@@ -47,7 +48,7 @@ class Column:
     """A column, its kind and, in order of their codes, the categories met so far.
 
     Numbers, flags (true is 1), dates (seconds since 1970 in UTC) and durations (seconds) become
-    numbers. A category becomes what it says about the target (:mod:`fires.columns.statistics`), or
+    numbers. A category becomes what it says about the target (:mod:`fires.columns.target`), or
     without a target 0, 1, 2, ... in order of first appearance. A column is ``empty`` until its
     first value decides what it is. Only a target can be ``integer``: its integers, flags and
     categories stay the labels they are.
@@ -93,6 +94,18 @@ class Column:
         return cls(name, kind, _form(name, form), tuple(categories), why, slots)
 
 
+def short(value: str) -> str:
+    r"""Make a value fit into a message of one line.
+
+    Examples
+    --------
+    >>> short("one\ntwo")
+    'one two'
+    """
+    value = " ".join(value.split())
+    return value if len(value) <= _LONGEST else value[: _LONGEST - 3] + "..."
+
+
 def _form(name: str, form: Any) -> NumberForm | DateForm | None:
     """The form that a state file describes."""
     if form is None:
@@ -117,6 +130,11 @@ class Hints:
     dates: DateOrder | None = None
     max_categories: int = 1000
     categories: Literal["target", "codes"] = "target"
+
+    @property
+    def has_points(self) -> bool:
+        """Whether a point may stand before decimals."""
+        return self.decimal in (None, ".") and self.thousands != "."
 
     @property
     def na_numbers(self) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,12 @@ from fires.core.settings import plain
 from fires.core.types import Header, Seed
 
 # For each kind of generator: the entry that holds its position in its buffer, and the last one.
-_PLACES = {
-    "MT19937": ("pos", 624),
-    "Philox": ("buffer_pos", 4),
-    "PCG64": ("has_uint32", 1),
-    "PCG64DXSM": ("has_uint32", 1),
-    "SFC64": ("has_uint32", 1),
+_PLACES: dict[str, tuple[Callable[[], np.random.BitGenerator], str, int]] = {
+    "MT19937": (np.random.MT19937, "pos", 624),
+    "Philox": (np.random.Philox, "buffer_pos", 4),
+    "PCG64": (np.random.PCG64, "has_uint32", 1),
+    "PCG64DXSM": (np.random.PCG64DXSM, "has_uint32", 1),
+    "SFC64": (np.random.SFC64, "has_uint32", 1),
 }
 
 
@@ -70,7 +71,7 @@ def restore_generator(state: Any) -> np.random.Generator:
     if kind not in _PLACES:
         raise StateError(f"{kind!r:.60} is no bit generator")
     check_place(state)
-    bits = getattr(np.random, kind)()
+    bits = _PLACES[kind][0]()
     bits.state = state
     return np.random.Generator(bits)
 
@@ -80,7 +81,7 @@ def check_place(state: Any) -> None:
 
     NumPy would read memory beyond the buffer.
     """
-    place, most = _PLACES[state["bit_generator"]]
+    _, place, most = _PLACES[state["bit_generator"]]
     at = state["state"].get(place, state.get(place, 0))
     if type(at) is not int or not 0 <= at <= most:
         raise StateError(f"{place} of a random generator is {at!r:.60}, not from 0 to {most}")

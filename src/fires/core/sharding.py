@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,17 +39,9 @@ Sums = dict[str, npt.NDArray[Any]]
 """What a task returns, by name; :func:`add_up` says how the parts of several shards combine."""
 
 
-class Task(Protocol):
-    """What is computed for every shard: pure, and it can be pickled.
-
-    It holds what the shards need: the belief, the scale, the known labels. An engine sends it out
-    once for all shards of a round.
-    """
-
-    def __call__(self, shard: CheckedBatch) -> Sums:
-        """The sums of one shard."""
-
-
+# What is computed for every shard: pure, and it can be pickled. It holds what the shards need: the
+# belief, the scale, the known labels. An engine sends it out once for all shards of a round.
+Task = Callable[[CheckedBatch], Sums]
 Rounds = Generator[Task, Sums, None]
 """Yields the task of a round, is sent the sums over all shards, and so on until it ends."""
 Evaluate = Callable[[Task], Sums]

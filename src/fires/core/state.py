@@ -22,8 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load
 
 from fires.core.errors import StateError
-from fires.core.files import replace_file
-from fires.core.saved_files import open_saved
+from fires.core.files import open_saved, replace_file
 from fires.core.types import Header, Json
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -69,8 +68,9 @@ def state_to_bytes(header: Mapping[str, Json], arrays: Mapping[str, npt.ArrayLik
     metadata = {"format": _FORMAT, "version": str(_VERSION), "checksum": checksum}
     # The writer of safetensors puts metadata in random order. Large items first: all are aligned.
     index: Header = {_METADATA: metadata}
-    names, end = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name)), 0
-    for name in names:
+    order = sorted([(-array.itemsize, name) for name, array in tensors.items()])
+    end = 0
+    for _, name in order:
         array, start = tensors[name], end
         end += array.nbytes
         kind = (
@@ -81,7 +81,7 @@ def state_to_bytes(header: Mapping[str, Json], arrays: Mapping[str, npt.ArrayLik
     text += b" " * (-len(text) % 8)
     if len(text) > _LONGEST_INDEX:
         raise ValueError(f"{len(tensors):,} arrays are too many for a state file.")
-    data = (tensors[name].reshape(-1).view(np.uint8).data for name in names)
+    data = [tensors[name].reshape(-1).view(np.uint8).data for _, name in order]
     return b"".join([len(text).to_bytes(8, "little"), text, *data])
 
 

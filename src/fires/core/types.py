@@ -10,30 +10,24 @@ import numpy.typing as npt
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
-Places: TypeAlias = npt.NDArray[np.intp]
-"""Places of columns or rows, as an index."""
+Places: TypeAlias = npt.NDArray[np.intp]  # places of columns or rows, as an index
 Mask: TypeAlias = npt.NDArray[np.bool_]
-Labels: TypeAlias = npt.NDArray[np.generic]
-"""Labels of any type, as the user gave them."""
-Codes: TypeAlias = npt.NDArray[np.intp]
-"""Labels as places in the sorted classes."""
-Numbers: TypeAlias = npt.NDArray[np.number]
-"""Numbers before they are float64."""
+Labels: TypeAlias = npt.NDArray[np.generic]  # labels of any type, as the user gave them
+Codes: TypeAlias = npt.NDArray[np.intp]  # labels as places in the sorted classes
+Numbers: TypeAlias = npt.NDArray[np.number]  # numbers before they are float64
+# Where the entries of CSR rows are, as int32 or int64.
 Indices: TypeAlias = npt.NDArray[np.signedinteger]
-"""Where the entries of CSR rows are, as int32 or int64."""
 
-Label: TypeAlias = str | float | bool
-"""A label as a Python value."""
+Label: TypeAlias = str | float | bool  # a label as a Python value
+# What ``random_state`` takes.
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
-"""What ``random_state`` takes."""
 
 RowIndex: TypeAlias = slice | Ints | Places | Mask | Sequence[int]
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 Header: TypeAlias = "dict[str, Json]"
 
-OptionalArray: TypeAlias = npt.ArrayLike | None
-"""A target, classes or weights as users pass them."""
+OptionalArray: TypeAlias = npt.ArrayLike | None  # a target, classes or weights as users pass them
 
 
 class CsrRows(Protocol):
@@ -65,8 +59,7 @@ class CsrRows(Protocol):
     def multiply(self, other: Floats | CsrRows) -> CsrRows: ...
 
 
-Matrix: TypeAlias = Floats | CsrRows
-"""Rows of features: dense, or CSR."""
+Matrix: TypeAlias = Floats | CsrRows  # rows of features: dense, or CSR
 
 
 class Estimator(Protocol):
@@ -100,9 +93,8 @@ class NamedRows(NamedTuple):
     names: Sequence[str]
 
 
+# Rows of features as users pass them, before they are checked.
 RowsLike: TypeAlias = npt.ArrayLike | CsrRows | Frame | NamedRows | Sequence[Mapping[str, Json]]
-"""Rows of features as users pass them, before they are checked."""
 
 GivenClasses: TypeAlias = Sequence[Hashable] | Labels
-OptionalClasses: TypeAlias = GivenClasses | None
-"""Labels that a user names beforehand."""
+OptionalClasses: TypeAlias = GivenClasses | None  # labels that a user names beforehand

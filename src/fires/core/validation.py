@@ -42,9 +42,9 @@ LARGEST = 1e150
 def as_matrix(X: RowsLike | NamedRows, owner: str, *, least: int = 1) -> Any:
     """X as a float array or a CSR matrix, without a copy where possible."""
     matrix: Any
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype in _FLOATS and X.size:  # the usual case
+        return X
     if _is_ready(X):
-        if type(X) is np.ndarray and X.size:  # the usual case
-            return X
         matrix = X
     elif isinstance(X, np.ma.MaskedArray):
         matrix = np.ma.asarray(X, dtype=np.float64).filled(np.nan)
@@ -148,18 +148,10 @@ def match_columns(
         raise ValueError(
             f"X has {n_columns} features, but {owner} is expecting {n_known} features as input."
         )
-    if known is not None:
-        warnings.warn(
-            f"X does not have valid feature names, but {owner} was fitted with feature names",
-            UserWarning,
-            stacklevel=_frames_of_ours(),
-        )
-    elif names is not None:
-        warnings.warn(
-            f"X has feature names, but {owner} was fitted without feature names",
-            UserWarning,
-            stacklevel=_frames_of_ours(),
-        )
+    if known is not None or names is not None:
+        has, was = ("has", "without") if known is None else ("does not have valid", "with")
+        message = f"X {has} feature names, but {owner} was fitted {was} feature names"
+        warnings.warn(message, UserWarning, stacklevel=_frames_of_ours())
     return None
 
 
@@ -276,12 +268,11 @@ def raw_columns(X: Any) -> Iterator[tuple[Any, Any]]:
 def _is_numeric(X: pd.DataFrame, place: int, dtype: Any) -> bool:
     """Whether a column of pandas holds numbers; flags count as numbers."""
     is_numeric = sys.modules["pandas"].api.types.is_numeric_dtype(dtype)
-    kind = getattr(dtype, "kind", "O")
-    if kind == "O" and not is_numeric:
+    if dtype.kind == "O" and not is_numeric:
         # An object column may hold numbers; text that looks like numbers is still text.
         values = X.iloc[:, place].to_numpy(dtype=object, na_value=None)
         return all(value is None or isinstance(value, Number) for value in values)
-    return bool(is_numeric and kind != "c")
+    return bool(is_numeric and dtype.kind != "c")
 
 
 def _refuse_raw(X: pd.DataFrame | pl.DataFrame) -> None:

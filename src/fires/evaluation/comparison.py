@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fires.core.markup import html_list, html_table
+from fires.core.output import html_list, html_table
 from fires.core.types import Floats, Header, Label
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from fires.core.named import NamedRows, RunNames
 from fires.core.settings import check_choice
 from fires.core.types import Floats, Labels, Matrix, Places, RowsLike
 from fires.core.validation import as_target, is_missing, unmixed
-from fires.drift.alarms import Alarm
+from fires.drift import Alarm
 from fires.evaluation.records import Step
 from fires.evaluation.scoring import Baseline, scored
 from fires.kernels.select import keep_columns

@@ -1,4 +1,4 @@
-"""The sums that tell of a change: see :mod:`fires.drift.likelihood`."""
+"""The sums that tell of a change: see :class:`fires.drift.LikelihoodAlarm`."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def move(
 
 @compiled
 def weigh(mu: Floats, sigma: Floats, penalty: float, scale: float, weights: Floats) -> None:
-    """``(mu² - penalty sigma²) / scale``: fires.core.weighting.stable_weights is the definition."""
+    """``(mu² - penalty sigma²) / scale``: fires.core.belief.stable_weights is the definition."""
     for j in range(len(mu)):
         weights[j] = (mu[j] * mu[j] - penalty * sigma[j] * sigma[j]) / scale
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from fires.core.batch import CheckedBatch
 from fires.core.sharding import ShardTarget, Sums, Task, add_up
 from fires.core.types import Floats, Ints, Labels
-from fires.drift.likelihood import increments, segment
+from fires.drift import increments, segment
 from fires.kernels.assimilate import LEAST, add_information
 from fires.kernels.compiling import compiled_with
 from fires.kernels.linear import DenseRows, MixedRows

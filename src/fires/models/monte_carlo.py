@@ -44,11 +44,9 @@ from fires.models.draws import (
     ModelParameters,
     SparseDeviceRows,
     aggregated,
-    draw_noise,
-    drawn_batch,
+    first_line,
     log_likelihood_limit,
     log_mean,
-    marginal_slopes,
 )
 
 if TYPE_CHECKING:
@@ -163,8 +161,86 @@ class MonteCarlo(ABC):
         scratch: dict[str, Tensor] | None = None,
     ) -> MarginalSlopes:
         """Draw models for a batch, and differentiate its log marginal likelihood."""
-        noise = draw_noise(self, parameters, batch, generator, scratch)
-        return marginal_slopes(self, parameters, batch, noise)
+        noise = self.draw_noise(parameters, batch, generator, scratch)
+        return self.marginal_slopes(parameters, batch, noise)
+
+    def draw_noise(
+        self,
+        parameters: ModelParameters,
+        batch: DeviceBatch,
+        generator: Generator,
+        scratch: dict[str, Tensor] | None = None,
+    ) -> dict[str, Tensor]:
+        """Standard normal numbers for every draw of every parameter that the batch uses."""
+        torch = self.torch()
+        scratch = {} if scratch is None else scratch
+        place = {"dtype": getattr(torch, self.dtype), "device": self.device}
+        noise = {}
+        for name, mu in parameters.mu.items():
+            shape = (self.n_draws, *mu.shape)
+            if name == INPUTS:
+                shape = (batch.rows.n_columns, self.n_draws, mu.shape[1])
+            n = math.prod(shape)
+            if name not in scratch or len(scratch[name]) < n:
+                scratch[name] = torch.empty(n, **place)
+            noise[name] = scratch[name][:n].view(shape).normal_(generator=generator)
+        return noise
+
+    def drawn_batch(
+        self, parameters: ModelParameters, batch: DeviceBatch, noise: Mapping[str, Tensor]
+    ) -> DrawnBatch:
+        """A batch together with these draws; what is learnt can be differentiated by."""
+        rows, dtype = batch.rows, batch.weight.dtype
+        theta = {
+            name: (mu.to(dtype) + parameters.sigma[name].to(dtype) * noise[name]).requires_grad_()
+            for name, mu in parameters.mu.items()
+            if name != INPUTS
+        }
+        point = {
+            name: p.to(dtype, copy=True).requires_grad_() for name, p in parameters.point.items()
+        }
+        fixed = {name: value.to(dtype) for name, value in parameters.fixed.items()}
+        if INPUTS in parameters.mu:
+            mu, sigma = parameters.mu[INPUTS][rows.columns], parameters.sigma[INPUTS][rows.columns]
+            projected = rows.project(mu, sigma, noise[INPUTS])
+            features = projected.transpose(0, 1).contiguous().requires_grad_()
+        else:
+            assert rows.matrix is not None
+            features = rows.matrix
+        return DrawnBatch(features, theta, point | fixed, batch.y, batch.weight, batch.level)
+
+    def marginal_slopes(
+        self, parameters: ModelParameters, batch: DeviceBatch, noise: Mapping[str, Tensor]
+    ) -> MarginalSlopes:
+        """Differentiate the log marginal likelihood, with these draws."""
+        torch, rows, weight = self.torch(), batch.rows, batch.weight
+        drawn = self.drawn_batch(parameters, batch, noise)
+        theta, point = drawn.theta, {name: drawn.point[name] for name in parameters.point}
+        wanted = [*theta.values(), *point.values()]
+        if has_inputs := INPUTS in parameters.mu:
+            wanted.append(drawn.features)
+        F, penalty = self.log_likelihood(drawn)
+        value = weight @ log_mean(F)
+        if penalty is not None:
+            value = value - weight.sum() * penalty
+        try:
+            found = torch.autograd.grad(value, wanted, allow_unused=True)
+        except Exception as error:
+            raise ValueError(
+                f"{self.name} cannot be differentiated: {first_line(error)}"
+            ) from error
+        slopes = [
+            torch.zeros_like(w) if g is None else g for w, g in zip(wanted, found, strict=True)
+        ]
+        by_draw = dict(zip(theta, slopes, strict=False))
+        inputs = rows.pull(slopes[-1].transpose(0, 1), noise[INPUTS]) if has_inputs else ()
+        return MarginalSlopes(
+            value.detach(),
+            {name: G.sum(0) for name, G in by_draw.items()},
+            {name: (G * noise[name]).sum(0) for name, G in by_draw.items()},
+            dict(zip(point, slopes[len(theta) :], strict=False)),
+            list(inputs),
+        )
 
     def log_marginals(
         self,
@@ -174,8 +250,8 @@ class MonteCarlo(ABC):
         generator: Generator,
     ) -> Floats:
         """The log marginal likelihood of each row, had it these targets."""
-        noise = draw_noise(self, parameters, batch, generator)
-        drawn = drawn_batch(self, parameters, batch, noise)
+        noise = self.draw_noise(parameters, batch, generator)
+        drawn = self.drawn_batch(parameters, batch, noise)
         rows = [log_mean(self.log_likelihood(replace(drawn, y=y))[0]) for y in targets]
         found: Floats = self.torch().stack(rows).detach().double().cpu().numpy()
         return found

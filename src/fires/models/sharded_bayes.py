@@ -21,8 +21,8 @@ sums of :mod:`fires.models.covariance`. Two or three rounds are usual for up to 
 all lead; for more of them, four to eight where they are correlated. Twelve are the most. A first
 batch has one more for its scale, and so has a batch with a column that may have moved.
 
-**Alarm.** The sum of :mod:`fires.drift.likelihood` goes through the rows in order, by what the
-belief before the batch says of them.
+**Alarm.** The sum of :class:`fires.drift.LikelihoodAlarm` goes through the rows in order, by what
+the belief before the batch says of them.
 """
 
 from __future__ import annotations

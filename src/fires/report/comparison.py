@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from fires.core.errors import InputError
-from fires.core.saved_files import damaged, read_json
+from fires.core.files import damaged, read_json
+from fires.core.output import enumeration
 from fires.core.types import Header
-from fires.core.wording import enumeration
 from fires.evaluation.comparison import BASELINES, Comparison, Outcome, sign_of
 from fires.report.wording import rounded
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fires.core.belief import rank
 from fires.core.errors import InputError, closest
 from fires.core.optional import require
 from fires.core.settings import check_count, check_number
 from fires.core.types import Floats, Places
-from fires.core.weighting import rank
 from fires.report import figures
 from fires.report.figures import FAINT, GREY, look
 from fires.run.features import ByColumn, column_names, has_intervals

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fires.core.errors import InputError
-from fires.core.saved_files import damaged, open_saved
-from fires.core.spreadsheets import frame_as_written
+from fires.core.files import damaged, open_saved
+from fires.core.output import frame_as_written
 from fires.core.types import Floats, Labels, Mask
 from fires.report.reading import well_formed
 from fires.report.wording import rounded

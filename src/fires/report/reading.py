@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fires.core.errors import InputError
-from fires.core.saved_files import damaged, open_saved
+from fires.core.files import damaged, open_saved
 from fires.core.types import Floats, Header, Ints
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fires.core.errors import InputError
-from fires.core.saved_files import damaged
+from fires.core.files import damaged
 from fires.core.types import Header, Ints, Mask
 from fires.report.features import Features
 from fires.report.folder import Facts, Result, Snapshots, read_result

@@ -142,8 +142,6 @@ class CancelOut(TargetSelector):
     }
 
     _net_: Tensors = field(init=False)  # each name begins with one of _PARTS
-    _n_steps_: int = field(init=False)
-    _target_: NumberTarget = field(init=False)
 
     def _weighting(self) -> tuple[Hashable, ...]:
         return (self.gate,)

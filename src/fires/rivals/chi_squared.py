@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -92,11 +91,6 @@ class ChiSquared(BatchSelector):
         "rows": Array("K", low=0.0),
         "unit": Value(float, low=1.0, high=_LONGEST_UNIT),
     }
-
-    _present_: Floats = field(init=False)
-    _missing_: Floats = field(init=False)
-    _rows_: Floats = field(init=False)
-    _unit_: float = field(init=False)
 
     def _weighting(self) -> tuple[Hashable, ...]:
         return (self.aggregate,)

@@ -133,7 +133,7 @@ class FromModel(TakesEstimator, BatchSelector):
     # --- learning ---------------------------------------------------------------------------
 
     def _foresee(self, y: Labels) -> None:
-        self._check_settings()
+        self._check_parameters()  # columns are not known yet
         if SklearnPredictor(self.estimator).takes_classes:
             # So the first batch already knows every label.
             self._take_whole_labels(CheckedBatch(None, y))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -106,9 +105,6 @@ class FSDS(BatchSelector):
         "sketch": Array("S", "J"),
         "singular_values": Array("S", low=_LEAST),
     }
-
-    _sketch_: Floats = field(init=False)
-    _singular_values_: Floats = field(init=False)
 
     @property
     def singular_values_(self) -> Floats:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.belief import Belief
+from fires.core.belief import Belief, rank
 from fires.core.named import RunNames
-from fires.core.spreadsheets import csv_text
+from fires.core.output import csv_text
 from fires.core.types import Floats, Header, Json, Labels, Mask, Places
-from fires.core.weighting import rank
 from fires.models.linear import Linear
 from fires.run.totals import Change, RunTotals
 from fires.selectors.significance import above_noise

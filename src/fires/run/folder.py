@@ -14,10 +14,16 @@ import numpy as np
 
 from fires.core import files
 from fires.core.errors import InputError
-from fires.core.files import is_transient, make_folder, naming, remove_empty, replace_file
+from fires.core.files import (
+    is_transient,
+    make_folder,
+    naming,
+    read_json,
+    remove_empty,
+    replace_file,
+)
 from fires.core.named import RunNames
-from fires.core.saved_files import read_json
-from fires.core.spreadsheets import csv_text
+from fires.core.output import csv_text
 from fires.core.state import Arrays, State
 from fires.core.types import Header, Json, Places
 from fires.evaluation.records import Step
@@ -30,7 +36,7 @@ from fires.run.records import QUARANTINE, SNAPSHOTS, STEPS, TRANSFORMED, VERSION
 from fires.run.totals import RunTotals
 
 if TYPE_CHECKING:
-    from fires.columns.account import ColumnFacts
+    from fires.columns.warnings import ColumnFacts
     from fires.selectors.fires import FIRES
 
 

@@ -13,7 +13,7 @@ from zlib import crc32
 
 from fires.core import files
 from fires.core.errors import InputError
-from fires.core.saved_files import open_saved
+from fires.core.files import open_saved
 
 if TYPE_CHECKING:
     from fires.core.types import Json

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fires.columns.account import ColumnFacts
+from fires.columns.warnings import ColumnFacts
 from fires.core.errors import StateError
 from fires.core.files import is_transient
 from fires.core.named import RunNames

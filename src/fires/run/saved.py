@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import InputError, StateError, closest
-from fires.core.markup import html_list, html_table
-from fires.core.saved_files import damaged, fits, open_saved, read_json
-from fires.core.spreadsheets import csv_rows
+from fires.core.files import damaged, fits, open_saved, read_json
+from fires.core.output import csv_rows, html_list, html_table
 from fires.evaluation.comparison import BASELINES
 from fires.run.locking import is_held
 

@@ -15,6 +15,7 @@ from sklearn.base import TransformerMixin
 
 from fires.core import validation
 from fires.core.batch import CheckedBatch
+from fires.core.belief import rank
 from fires.core.classes import KnowsClasses, class_rows, has_fractions
 from fires.core.declared import Declared, Value, restart
 from fires.core.errors import StateError, TargetError
@@ -32,7 +33,6 @@ from fires.core.types import (
     Places,
     RowsLike,
 )
-from fires.core.weighting import rank
 from fires.kernels import top_k
 from fires.kernels.select import keep_columns
 from fires.selectors.open_columns import masked_frame, warn_absent
@@ -292,7 +292,8 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         Announced labels may be fractions.
         """
         assert batch.y is not None
-        if batch.classes is None and not self._label_index_.given and has_fractions(batch.y):
+        may_be_numbers = batch.classes is None and batch.y.dtype.kind == "f"
+        if may_be_numbers and not self._label_index_.given and has_fractions(batch.y):
             raise TargetError(
                 "{y} holds numbers that are not whole, but this "
                 f"{type(self).__name__} learns classes" + "." * (not self._for_numbers),

@@ -10,13 +10,11 @@ from fires.core.declared import Array, Declared, Value, collect, restore
 from fires.core.settings import check_choice
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Header, Places
-from fires.drift.alarms import Alarm, alarms_from_array, alarms_to_array
-from fires.drift.features import FeatureAlarms
-from fires.drift.surprise import SurpriseAlarm
+from fires.drift import Alarm, FeatureAlarms, SurpriseAlarm, alarms_from_array, alarms_to_array
 from fires.models.bayes_learner import KEPT_ROWS
 
 if TYPE_CHECKING:
-    from fires.drift.alarms import Detector
+    from fires.drift import Detector
     from fires.models.base import JointPosterior, Learner
 
 

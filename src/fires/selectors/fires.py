@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
-from fires.core.belief import Belief
+from fires.core.belief import Belief, WeightSums, effective_weights
 from fires.core.declared import Random, Value, collect, restore
 from fires.core.errors import StateError
 from fires.core.randomness import check_seed, generator, generator_state
@@ -21,9 +21,8 @@ from fires.core.settings import check_choice, check_count, check_number, plain
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Estimator, Floats, Header, Mask, Places, Seed
 from fires.core.validation import as_numbers
-from fires.core.weighting import WeightSums, effective_weights
 from fires.kernels.gradient import weigh
-from fires.models.base import BaseModel, Learner, Rates
+from fires.models.base import BaseModel, JointPosterior, Learner, Rates
 from fires.models.families import FAMILIES
 from fires.models.learners import (
     decided,
@@ -48,7 +47,7 @@ from fires.selectors.significance import Groups
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-    from fires.drift.alarms import Alarm, Detector
+    from fires.drift import Alarm, Detector
 
 
 @settings
@@ -121,11 +120,11 @@ class FIRES(OnlineSelector):
         ``n_features_to_select`` counts groups. By default each feature is for itself, but for the
         columns of a table that become several features.
     drift : {"auto", "alarm", None} or detector, default="auto"
-        Which changes raise an alarm; after one about all features, most of the evidence is
-        dropped. ``"auto"``: with the Bayesian update, :mod:`fires.drift.likelihood` watches all
-        features together and :mod:`fires.drift.features` each of them; with the gradient update,
-        nothing does. ``"alarm"``: the gradient update is watched too, by
-        :mod:`fires.drift.surprise`. None: no alarms. A detector with ``update(x)`` and
+        Which changes raise an alarm; after one about all features, most of the evidence is dropped.
+        ``"auto"``: with the Bayesian update, :class:`fires.drift.LikelihoodAlarm` watches all
+        features together and :class:`fires.drift.FeatureAlarms` each of them; with the gradient
+        update, nothing does. ``"alarm"``: the gradient update is watched too, by
+        :class:`fires.drift.SurpriseAlarm`. None: no alarms. A detector with ``update(x)`` and
         ``drift_detected``, as River's have, is told losses and takes the place of the watch over
         all features.
     learning_rate : float, default=0.01
@@ -311,13 +310,13 @@ class FIRES(OnlineSelector):
             self._monitor_ = copy.copy(self._monitor_)
             self.check_loss_drift(*learner.surprise(batch, target), n_rows)
         learner.step(batch, target, self.rates)
-        self._choose(n_rows, float(n_rows if batch.weight is None else batch.weight.sum()))
+        weight = batch.weight
+        self._choose(posterior, n_rows, float(n_rows if weight is None else weight.sum()))
         if changes and self.forget_after is not None:
             self._forget_stale(batch)
 
-    def _choose(self, n_rows: int, weight: float) -> None:
+    def _choose(self, learner: JointPosterior | None, n_rows: int, weight: float) -> None:
         """After a step on rows of this total weight: take note of alarms, and choose."""
-        learner = self._learner_.joint_posterior
         is_alarm = self._monitor_.update(learner, self._n_seen + n_rows, weight)
         if learner is not None:
             present = ALL_PRESENT
@@ -500,9 +499,10 @@ class FIRES(OnlineSelector):
 
     def end_shards(self, n_rows: int, n_missing: int, weight: float, sums: WeightSums) -> None:
         """After the step of the learner on rows of this total weight: choose, and count them."""
-        if self._learner_.joint_posterior is not None:
+        posterior = self._learner_.joint_posterior
+        if posterior is not None:
             self._weight_sums_ = sums
-        self._choose(n_rows, weight)
+        self._choose(posterior, n_rows, weight)
         self._count(n_rows, n_missing)
 
     # --- the model and its target -----------------------------------------------------------

@@ -37,7 +37,7 @@ from fires.core.errors import StateError
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Mask, Places, RowIndex
 from fires.kernels import top_k
-from fires.kernels.members import renew
+from fires.kernels.select import renew
 from fires.selectors import significance
 from fires.selectors.significance import Distances, Groups, ReviewSchedule
 from fires.selectors.twins import Judge, Twins

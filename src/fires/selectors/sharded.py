@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 
 from fires.core import validation
 from fires.core.batch import CheckedBatch
+from fires.core.belief import WeightSums
 from fires.core.classes import encode, has_fractions, merge_classes
 from fires.core.errors import InputError
 from fires.core.sharding import (
@@ -29,7 +30,6 @@ from fires.core.sharding import (
     go_through,
 )
 from fires.core.types import Matrix, OptionalArray, OptionalClasses, RowsLike
-from fires.core.weighting import WeightSums
 from fires.models.sharded_bayes import step_rounds
 from fires.models.sharded_gradient import weight_of
 from fires.selectors.fires import FIRES

@@ -10,8 +10,8 @@ from functools import partial
 import numpy as np
 import polars as pl
 
+from fires.columns.cells import tidy
 from fires.columns.schema import Kind
-from fires.columns.text import tidy
 from fires.core.errors import InputError
 from fires.streams.base import Position
 from fires.streams.table import Chunk

@@ -341,7 +341,7 @@ def from_file(
         How 02/01/2024 is read, where the sample does not tell.
     categories : {"target", "codes"}
         How categories become numbers: by the target of the rows before
-        (:mod:`fires.columns.statistics`), or as 0, 1, 2, ... in order of appearance.
+        (:class:`fires.columns.target.TargetStatistics`), or as 0, 1, 2, ... in order of appearance.
     delimiter : str, optional
         What separates the fields, where it should not be guessed.
     encoding : str, optional

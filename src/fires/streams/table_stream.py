@@ -11,11 +11,9 @@ import numpy as np
 import polars as pl
 
 from fires.columns import Columns, find_doubts
-from fires.columns.account import ColumnFacts
-from fires.columns.doubts import without_doubtful
 from fires.columns.schema import Column, Doubt, Hints, Kind
-from fires.columns.statistics import TargetStatistics
-from fires.columns.target import ReadTarget, Target
+from fires.columns.target import ReadTarget, Target, TargetStatistics
+from fires.columns.warnings import ColumnFacts
 from fires.core.errors import InputError, Question, StateError
 from fires.core.settings import check_choice
 from fires.core.types import Floats, Mask
@@ -93,7 +91,7 @@ def stream_of(
     learnt = Columns.learn(sample.drop(name), hints, features, known)
     doubts = doubts_of(sample, learnt, target)
     if not keep_doubtful:
-        learnt = without_doubtful(learnt, doubts)
+        learnt = learnt.leaving_out(doubts)
     if not learnt.names:
         raise InputError(f"{first.name} has no column that can be used besides the target")
     return TableStream(table, learnt, target, doubts, exclude if is_open else None)

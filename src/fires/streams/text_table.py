@@ -17,9 +17,9 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
+from fires.columns.cells import MISSING
 from fires.columns.columns import NumberColumns
 from fires.columns.schema import Kind
-from fires.columns.text import MISSING
 from fires.core.errors import InputError
 from fires.core.validation import LARGEST
 from fires.kernels.finite import scan

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from fires.bench.datasets.catalogue import CATALOGUE, Info
 from fires.bench.datasets.files import DataUnavailable, fetch, find, not_at_hand, read_table
 from fires.core.errors import InputError, MissingExtra, closest
+from fires.core.output import enumeration
 from fires.core.randomness import generator
 from fires.core.types import Floats, Label
-from fires.core.wording import enumeration
 from fires.streams.arrays import from_arrays
 from fires.streams.base import Batch, Schema, Stream
 

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from fires import selectors
 from fires.checks import data
 from fires.checks.running import NamedCheck, list_checks, run_checks
-from fires.checks.selectors import rows, selection, state, targets
+from fires.checks.selectors import rows, state
 
 if TYPE_CHECKING:
     from fires.selectors.base import OnlineSelector
@@ -56,10 +56,10 @@ def selector_checks(
     is_known = type(selector) is getattr(selectors, type(selector).__name__, None)
     parts = {
         rows.RowContract: True,
-        targets.NoTargetContract: target == "none",
-        targets.LabelContract: target in data.CLASSES,
-        selection.SelectionContract: True,
-        selection.CountContract: "n_features_to_select" in settings,
+        rows.NoTargetContract: target == "none",
+        rows.LabelContract: target in data.CLASSES,
+        rows.SelectionContract: True,
+        rows.CountContract: "n_features_to_select" in settings,
         state.StateContract: True,
         state.RestartContract: is_known,
         state.FileContract: is_known,

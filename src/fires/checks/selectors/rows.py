@@ -1,19 +1,23 @@
-"""What X may be: any form, any order of columns, single rows, missing entries, weights."""
+"""What X and y may be, and what is selected: forms of rows, labels, weights, ranks, support."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from fires.checks import data
 from fires.checks.data import NAMES, as_plain, take_rows
-from fires.checks.running import expect
+from fires.checks.running import expect, expect_refusal
 from fires.checks.selectors.contract import (
     BOTH_FORMS,
     SelectorContract,
     expect_alike,
     expect_finite,
     expect_same_state,
+    saved_state,
 )
 from fires.core import validation
 
@@ -146,3 +150,130 @@ class RowContract(SelectorContract):
         for form in BOTH_FORMS:
             weighted = self._learn(form=form, sample_weight=weight)
             expect_alike(weighted, self._learn(repeated, form))
+
+
+class LabelContract(SelectorContract):
+    """What holds for the labels that a selector learns from."""
+
+    def labels_may_be_anything(self) -> None:
+        """Labels are what the user calls them, of any type; ``classes_`` holds them in order."""
+        expected, n_classes = self._learn(), len(self._classes)
+        for labels in data.LABELS:
+            known = labels[:n_classes].tolist()
+            if len(known) == n_classes:
+                found = self._learn((X, labels[y]) for X, y in self._batches())
+                expect_alike(found, expected, str(known), rtol=0.0)
+                expect(found.classes_.tolist() == known, f"{found.classes_} are not {known}")
+
+    def a_stream_may_be_sorted_by_class(self) -> None:
+        """With ``classes`` given, a batch may hold rows of one class only."""
+        self._learn_class_by_class(classes=self._classes)
+
+    def new_labels_are_taken_up(self) -> None:
+        """Without ``classes``, labels are added as they arrive, and ``classes_`` stays in order."""
+        self._learn_class_by_class()
+
+    def _learn_class_by_class(self, **options: Any) -> None:
+        X, y = data.joined(self._batches())
+        for order in (self._classes, self._classes[::-1]):
+            parts = [(X[y == label], y[y == label]) for label in order]
+            for form in BOTH_FORMS:
+                selector = self._learn(parts, form, **options)
+                assert_array_equal(selector.classes_, self._classes)
+                expect_finite(selector, f"classes in the order {order.tolist()}")
+
+    def a_label_outside_the_classes_given_is_refused(self) -> None:
+        """With ``classes`` given, another label and other classes are refused."""
+        X, y = next(self._batches())
+        selector = self._new().partial_fit(X, y, classes=self._classes)
+        before, learn = saved_state(selector), selector.partial_fit
+        expect_refusal("the label 9, which is not in classes=", learn, X, [9, *y[1:]])
+        expect_refusal("does not fit the classes known", learn, X, y, classes=[0, 5])
+        expect(saved_state(selector) == before, "what was refused has left a trace")
+
+
+class NoTargetContract(SelectorContract):
+    """What holds for a method that needs no target."""
+
+    def y_is_not_looked_at(self) -> None:
+        """Every y is taken, and changes nothing."""
+        X, _ = next(self._batches())
+        alone = self._new().partial_fit(X)
+        odd: list[Any] = [["a"] * len(X), [None] * len(X), [0.5], object()]
+        for y in odd:
+            expect_alike(self._new().partial_fit(X, y, classes=["b", "c"]), alone, rtol=0.0)
+            expect_alike(self._new().fit(X, y), alone, rtol=0.0)
+        expect(not hasattr(alone, "classes_"), "it has classes_")
+
+
+class SelectionContract(SelectorContract):
+    """What holds for the weights, the ranks and the support."""
+
+    def ranks_follow_weights_and_ties_go_to_the_lower_index(self) -> None:
+        """``ranking_`` is a permutation: 1 is the greatest weight, the first of equal ones."""
+        zeros = ((np.zeros_like(X), y) for X, y in self._batches())
+        for selector in (self._learn(), self._learn(zeros)):
+            order = np.argsort(-selector.weights_, kind="stable")
+            assert_array_equal(selector.ranking_[order], np.arange(1, len(order) + 1))
+
+    def support_transform_mask_and_inverse_transform_agree(self) -> None:
+        """All agree on what is selected, keep the type of X, and keep missing entries missing."""
+        X, _ = next(self._batches(seed=9))
+        X[0] = np.nan
+        for name in ("array", "single precision", "csr_array", "csr_matrix", *data.FRAMES):
+            form = data.FORMS[name]
+            selector, given = self._learn(form=form), form(X)
+            support, chosen = selector.get_support(), selector.get_support(indices=True)
+            assert_array_equal(np.flatnonzero(support), chosen, err_msg=name)
+            small, masked = selector.transform(given), selector.mask(given)
+            back = selector.inverse_transform(small)
+            assert_array_equal(as_plain(small), X[:, chosen], err_msg=name)
+            assert_array_equal(as_plain(masked), np.where(support, X, 0.0), err_msg=name)
+            assert_array_equal(as_plain(back), as_plain(masked), err_msg=name)
+            expect(type(masked) is type(given), f"mask makes {type(masked)} of {name}")
+            expect(sp.issparse(back) == sp.issparse(given), f"{type(back)} comes back of {name}")
+            kinds = {as_plain(out).dtype for out in (given, small, masked)}
+            expect(len(kinds) == 1, f"of {name} come out {kinds}")
+        wide = np.zeros((2, len(chosen) + 1))
+        expect_refusal("different shape", selector.inverse_transform, wide)
+        expect_refusal("7 features", self._learn().transform, X[:, :7])
+
+    def what_is_handed_out_may_be_kept_but_not_changed(self) -> None:
+        """Arrays are read-only and never change; a support is a copy."""
+        names = ("weights_", "ranking_", "importances_", "uncertainties_")
+        for form in BOTH_FORMS:
+            selector, kept = self._new(), []
+            for batch in self._batches(6):
+                self._learn([batch], form, selector)
+                kept += [getattr(selector, name) for name in names if hasattr(selector, name)]
+                before = [array.copy() for array in kept]
+                chosen = selector.get_support()
+                selector.get_support()[:] = ~chosen
+                selector.get_support(indices=True)[:] = 0
+                now = selector.get_support()
+                expect((now == chosen).all(), "a support that was handed out is not a copy")
+            expect(not any(array.flags.writeable for array in kept), "an array is not read-only")
+            for array, as_it_was in zip(kept, before, strict=True):
+                assert_array_equal(array, as_it_was)
+
+
+class CountContract(SelectorContract):
+    """What holds where the user says how many features to select."""
+
+    def as_many_are_selected_as_asked_for(self) -> None:
+        """A number or a fraction of features, at least one, at most all; it may change."""
+        for form in BOTH_FORMS:
+            selector = self._new()
+            wanted = ((5, 5), (1, 1), (100, 8), (0.5, 4), (0.49, 3), (0.99, 7), (1e-9, 1))
+            for (k, n), batch in zip(wanted, self._batches(len(wanted)), strict=True):
+                self._learn([batch], form, selector.set_params(n_features_to_select=k))
+                found = int(selector.get_support().sum())
+                expect(found == n, f"{found} features are selected, for {k} of 8")
+
+    def the_greatest_weights_are_selected(self) -> None:
+        """The selected features are those that rank first, however many are asked for."""
+        for seed in range(3):
+            selector = self._learn(self._batches(2, seed=seed))
+            for k in (1, 3, 6):
+                selector.set_params(n_features_to_select=k)
+                assert_array_equal(selector.get_support(), selector.ranking_ <= k)

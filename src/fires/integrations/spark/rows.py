@@ -18,8 +18,8 @@ from fires.core import validation
 from fires.core.batch import CheckedBatch
 from fires.core.errors import InputError
 from fires.core.optional import require
+from fires.core.output import enumeration
 from fires.core.types import Floats, Ints, Labels
-from fires.core.wording import enumeration
 from fires.kernels import scan
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _some(names: list[str]) -> str:
 
 
 def _part(name: str, kind: DataType) -> Part:
-    type_name = kind.typeName() if hasattr(kind, "typeName") else ""
+    type_name = kind.typeName()
     if type_name in _NUMBERS:
         return Part("number", (name,), 1)
     if type(kind).__name__ == "VectorUDT":

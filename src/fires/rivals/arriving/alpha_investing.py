@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
@@ -90,11 +89,6 @@ class AlphaInvesting(ArrivingFeatures):
         "basis": Array("C", "N"),
         "residual": Array("N"),
     }
-
-    _wealth_: float = field(init=False)
-    _basis_: Floats = field(init=False)
-    _residual_: Floats = field(init=False)
-    _total_: float = field(init=False)
 
     def _check_parameters(self) -> None:
         check_number("wealth", self.wealth)

@@ -91,7 +91,6 @@ class Grafting(ArrivingFeatures):
         "coef": Array("R"),
     }
 
-    _target_: Floats = field(init=False)
     _unit_: float = field(init=False)  # the scale of the target
     _rows_: Floats = field(
         init=False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy.linalg.blas import dger
 from fires.core.declared import Array, Declared, Random
 from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_number
-from fires.core.types import Floats, Labels, Seed
+from fires.core.types import Labels, Seed
 from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures
 from fires.rivals.base import settings
 
@@ -81,9 +80,6 @@ class LeverageScores(ArrivingFeatures):
 
     _supervised = False
     _learnt: ClassVar[Declared] = {"inverse": Array("N", "N"), "rng": Random()}
-
-    _inverse_: Floats = field(init=False)
-    _rng_: np.random.Generator = field(init=False)
 
     def _check_parameters(self) -> None:
         check_number("ridge", self.ridge)

@@ -88,7 +88,6 @@ class OSFS(ArrivingFeatures):
 
     _learnt: ClassVar[Declared] = {"numbers": Value(bool)}
 
-    _numbers_: bool = field(init=False)
     _evidence_: Any = field(init=False)  # FisherZ or Contingency, as the target is
 
     def _check_parameters(self) -> None:

@@ -45,9 +45,6 @@ class RowByRowSelector(Rival):
 
     _starts: ClassVar[tuple[float, ...]]  # of the numbers of a feature, the coefficient first
 
-    _theta_: Floats = field(init=False)
-    _kept_: Ints = field(init=False)
-
     def _first(self) -> Floats:
         """The numbers of a feature of which nothing is known."""
         return np.array(self._starts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
@@ -97,8 +96,6 @@ class EFS(RowByRowSelector):
     }
 
     _starts = (2.0, 1.0)  # of u and v, the authors' choice
-
-    _bias_: Floats = field(init=False)
 
     def _check_parameters(self) -> None:
         check_number("promotion", self.promotion, low=1.0, ends="[)")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
@@ -89,8 +88,6 @@ class FTRL(RowByRowSelector):
     _learnt: ClassVar[Declared] = {**RowByRowSelector._learnt, "bias": Array(2)}
 
     _starts = (0.0, 0.0)  # z and the root of n
-
-    _bias_: Floats = field(init=False)
 
     def _check_parameters(self) -> None:
         check_number("learning_rate", self.learning_rate)

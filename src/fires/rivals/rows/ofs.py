@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
@@ -219,8 +218,6 @@ class OFSPartial(Truncated):
     random_state: Seed = None
 
     _learnt: ClassVar[Declared] = {**Truncated._learnt, "rng": Random()}
-
-    _rng_: np.random.Generator = field(init=False)
 
     def _check_parameters(self) -> None:
         check_number("learning_rate", self.learning_rate)

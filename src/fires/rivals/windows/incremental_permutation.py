@@ -204,7 +204,7 @@ class IncrementalPermutation(TargetSelector):
     # --- learning ---------------------------------------------------------------------------
 
     def _foresee(self, y: Labels) -> None:
-        self._check_settings()
+        self._check_parameters()  # columns are not known yet
         batch = CheckedBatch(None, y)
         if self.model is not None and not self._is_numeric(batch):
             self._take_whole_labels(batch)  # so a model knows every label from the start

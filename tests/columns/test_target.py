@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from fires.columns import Columns, Hints
-from fires.columns.statistics import TargetStatistics, labels_of
+from fires.columns.target import TargetStatistics, labels_of
 
 
 def plain_share(codes, y, label, code, m=10.0, memory=10_000.0):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fires.core.errors import InputError
-from fires.core.spreadsheets import csv_rows, csv_text, frame_as_text, frame_as_written
+from fires.core.output import csv_rows, csv_text, frame_as_text, frame_as_written
 
 FORMULAS = [
     "=cmd|'/c calc'!A1",

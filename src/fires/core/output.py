@@ -1,9 +1,10 @@
-"""CSV of ours: text that a spreadsheet would take for a formula is marked as text.
+"""Text for people and other programs: lists in messages, HTML for notebooks, CSV for spreadsheets.
 
-Names of columns and values come from anywhere. A cell of text that begins with ``=``, ``+``, ``-``,
-``@``, a tab or a line end gets an apostrophe in front, and so does one that begins with apostrophes
-before those: what is read back is what was written. Numbers stay as they are, also as text and
-with a unit: -5, -1,5, -$3.20.
+Names of columns and values come from anywhere. So in HTML everything that is given is text. In CSV
+of ours, a cell of text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line end gets an
+apostrophe in front, and so does one that begins with apostrophes before those: a spreadsheet would
+take it for a formula. What is read back is what was written. Numbers stay as they are, also as text
+and with a unit: -5, -1,5, -$3.20.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fires.core.saved_files import damaged, open_saved
+from fires.core.files import damaged, open_saved
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from fires.core.types import Label
 
 # As polars reads them too.
 _FORMULA = r"^'*[=+\-@\t\r\n]"
@@ -28,6 +32,46 @@ _NUMBER = (
     r"^'*[+-]?(?:(?i:inf|infinity|nan)?|"
     rf"\s?{_UNIT}\s?[.,]?[0-9][0-9.,'’\s]*(?:[eE][+-]?[0-9]+)?{_UNIT})\s*$"
 )
+
+
+def enumeration(words: Iterable[Label], last: str = "and") -> str:
+    """The words with commas, and "and" or another word before the last.
+
+    Examples
+    --------
+    >>> enumeration([3, 8, 9]), enumeration(["CSV", "Parquet"], "or"), enumeration(["one"])
+    ('3, 8 and 9', 'CSV or Parquet', 'one')
+    """
+    *most, end = map(str, words)
+    return f"{', '.join(most)} {last} {end}" if most else end
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table without scripts and styles, so that it looks like others of the notebook.
+
+    Examples
+    --------
+    >>> html_table(["feature"], [["<b>"]])
+    '<table><thead><tr><th>feature</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
+    """
+    body = "".join(_row(row, "td") for row in rows)
+    top = f"<thead>{_row(head, 'th')}</thead>" if head else ""
+    return f"<table>{top}<tbody>{body}</tbody></table>"
+
+
+def html_list(lines: Iterable[str]) -> str:
+    """Lines with a dot before each.
+
+    Examples
+    --------
+    >>> html_list(["a < b"])
+    '<ul><li>a &lt; b</li></ul>'
+    """
+    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
+
+
+def _row(cells: Sequence[str], tag: str) -> str:
+    return f"<tr>{''.join(f'<{tag}>{escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:

@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.naive import top_k_plain
 
 from fires import FIRES, stability
-from fires.core.belief import Belief
-from fires.core.weighting import rank, stable_weights
+from fires.core.belief import Belief, rank, stable_weights
 from fires.kernels import top_k
 
 # Wide, and yet far from where squares overflow or vanish.
