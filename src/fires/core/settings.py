@@ -31,9 +31,7 @@ def check_number(
     Traceback (most recent call last):
     ValueError: share must be a number at least 0 and at most 1; got 1.5.
     """
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if number and isinstance(value, Integral):
-        number = abs(int(value)) <= _MAX_FLOAT  # an integer may be too large for a float
+    number = isinstance(value, Real) and not isinstance(value, bool) and _fits_a_float(value)
     above = number and (low < value or (value == low and ends[0] == "["))
     if not above or not (value < high or (value == high and ends[1] == "]")):
         raise _wrong(name, wanted or _between(low, high, ends), value)
@@ -77,6 +75,11 @@ def how_many(wanted: Any, n: int) -> int | None:
         return int(wanted)
     real = isinstance(wanted, Real) and not isinstance(wanted, Integral)
     return max(1, int(wanted * n)) if real and 0.0 < wanted < 1.0 else None
+
+
+def _fits_a_float(value: Real) -> bool:
+    """Whether it can be computed with as a float: an integer may be too large."""
+    return not isinstance(value, Integral) or abs(int(value)) <= _MAX_FLOAT
 
 
 def _wrong(name: str, wanted: str, value: Any) -> ValueError:
