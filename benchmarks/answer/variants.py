@@ -7,28 +7,27 @@ from typing import Any
 import numpy as np
 
 from fires import FIRES
-from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
 from fires.kernels import top_k
-from fires.models.bayes_learner import BayesLearner
+from fires.models.base import JointPosterior
 
 
 class WithoutBond(FIRES):
     """The k best scores are selected; no member is kept."""
 
-    def _renew(self, learner: BayesLearner, batch: CheckedBatch) -> None:
-        super()._renew(learner, batch)
-        members = self._members_
-        members._enter(top_k(members.score, self._resolve_k()))
+    def _choose(self, learner: JointPosterior | None, n_rows: int, weight: float) -> None:
+        super()._choose(learner, n_rows, weight)
+        members: Any = self._rule_.members
+        members.choose(top_k(members.score, self._resolve_k()))
 
 
 class WithoutSmoothing(FIRES):
     """Scores are those of the last batch."""
 
-    def _renew(self, learner: BayesLearner, batch: CheckedBatch) -> None:
-        if hasattr(self, "_members_"):
-            self._members_.restart()
-        super()._renew(learner, batch)
+    def _choose(self, learner: JointPosterior | None, n_rows: int, weight: float) -> None:
+        members: Any = self._rule_.members
+        members.restart()
+        super()._choose(learner, n_rows, weight)
 
 
 class WithoutStretch(FIRES):

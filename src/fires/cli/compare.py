@@ -18,6 +18,7 @@ from fires.cli.progress import one_bar
 from fires.cli.reading import Notices, Reading
 from fires.cli.text import message, printable, saying_where
 from fires.core.errors import InputError, Question, closest
+from fires.rivals import REGISTRY
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -32,22 +33,21 @@ if TYPE_CHECKING:
     from fires.streams.table_stream import TableStream
 
 
+_CALLED = {
+    "WindowRefit": "window",
+    "IncrementalPermutation": "permutation",
+    "AllFeatures": "all",
+    "RandomFeatures": "random",
+}
+_NOT_COMPARED = {
+    *("AlphaInvesting", "FastOSFS", "Grafting", "GroupSAOLA", "LeverageScores", "OSFS", "SAOLA"),
+    *("OFSPartial", "PEtrun", "FixedFeatures", "FromModel", "CancelOut", "ChiSquared"),
+}  # they take columns one by one, or need more than a number of features
 SELECTORS = {
-    "fires": "FIRES",
+    **{_CALLED.get(name, name.lower()): name for name in REGISTRY if name not in _NOT_COMPARED},
     "fires-ann": "FIRES",
     "fires-sdt": "FIRES",
-    "ofs": "OFS",
-    "efs": "EFS",
-    "fsds": "FSDS",
-    "arow": "AROW",
-    "scw": "SCW",
-    "ftrl": "FTRL",
-    "screening": "Screening",
-    "window": "WindowRefit",
     "window-lightgbm": "WindowRefit",
-    "permutation": "IncrementalPermutation",
-    "all": "AllFeatures",
-    "random": "RandomFeatures",
 }
 MODELS = {"fires-ann": "NeuralNet", "fires-sdt": "SoftTree"}
 

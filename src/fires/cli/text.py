@@ -24,6 +24,8 @@ class Counted(Protocol):
 
 def printable(text: str) -> str:
     r"""The text with control characters spelt out: names from a file must not steer a terminal."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

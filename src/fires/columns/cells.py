@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import compress
 from typing import NamedTuple
 
 import polars as pl
@@ -169,6 +170,16 @@ def _whole(series: pl.Series) -> pl.Series:
 
 def _none(series: pl.Series) -> pl.Series:
     return pl.Series(series.name, [None], dtype=pl.Float64).new_from_index(0, len(series))
+
+
+def parsed(frame: pl.DataFrame) -> dict[str, pl.Series]:
+    """The columns that any parser reads as numbers, found for all at once: there may be many."""
+    if not frame.width:
+        return {}
+    read = frame.cast(pl.Float64, strict=False)
+    nulls = zip(frame.null_count().row(0), read.null_count().row(0), strict=True)
+    same = [before == after for before, after in nulls]
+    return {values.name: values for values in read.select(compress(frame.columns, same))}
 
 
 def since_first(series: pl.Series, hints: Hints = NO_HINTS) -> tuple[pl.Series, pl.Series]:

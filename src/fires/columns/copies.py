@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fires.columns.cells import read_cells
+from fires.columns.cells import parsed, read_cells
 from fires.columns.schema import Column, Doubt, Hints
 from fires.core.types import Floats, Ints, Labels, Mask
 
@@ -27,7 +27,8 @@ class Seen:
     def __init__(self, sample: pl.DataFrame, columns: Sequence[Column], hints: Hints) -> None:
         self.n_rows = len(sample)
         numbers: list[pl.Series] = []
-        plain = {} if hints.na_values else _plain_numbers(sample, columns)
+        ready = [column.name for column in columns if column.is_plain and not hints.na_values]
+        plain = parsed(sample.select(ready))
         self.texts: dict[str, pl.Series] = {}
         self.left_out: dict[str, pl.Series] = {}
         for column in columns:
@@ -43,7 +44,7 @@ class Seen:
                 values = read_cells(series, column, hints).values
                 numbers.append(values.cast(pl.Float64).alias(name))
         self.names = [series.name for series in numbers]
-        self.frame = pl.DataFrame(numbers)
+        self.frame = pl.DataFrame(numbers).fill_nan(None)
         self.dates = {column.name for column in columns if column.kind == "date"}
 
     @cached_property
@@ -90,18 +91,6 @@ class Seen:
         with np.errstate(invalid="ignore"):
             broken = (np.floor(self.numbers) != self.numbers) | (np.abs(self.numbers) > _WHOLE)
         return np.asarray(~(broken & self.known).any(axis=0))
-
-
-def _plain_numbers(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, pl.Series]:
-    """The columns that any parser reads, for all columns at once: there may be very many."""
-    frame = sample.select(column.name for column in columns if column.is_plain)
-    read = frame.cast(pl.Float64, strict=False).fill_nan(None)
-    lost = zip(frame.null_count().row(0), read.null_count().row(0), strict=True)
-    return {
-        name: read[name]
-        for name, (before, after) in zip(frame.columns, lost, strict=True)
-        if before == after
-    }
 
 
 def standardised(X: Floats) -> Floats:

@@ -18,6 +18,7 @@ from fires.columns.cells import (
     NAMED_DATE,
     drop_words,
     kind_of_type,
+    parsed,
     read_cells,
     read_numbers,
     tidy,
@@ -73,10 +74,14 @@ def find_columns(sample: pl.DataFrame, hints: Hints | None = None) -> tuple[Colu
     [('age', 'number'), ('town', 'category'), ('paid', 'number')]
     """
     hints = hints or Hints()
-    plain = _plain_numbers(sample, hints)
+    special = {*hints.categorical, *hints.numeric}
+    texts = [n for n, dtype in sample.schema.items() if dtype == pl.String and n not in special]
+    plain = parsed(sample.select(texts)) if hints.has_points else {}
     finder = _Finder(hints)
     found = [
-        Column(series.name, "number") if series.name in plain else finder.find(series)
+        Column(series.name, "number")
+        if series.name in plain and series.null_count() < len(series)
+        else finder.find(series)
         for series in sample.iter_columns()
     ]
     return tuple(finder.settle(found, sample))
@@ -97,21 +102,6 @@ def _fits(values: pl.Series, column: Column) -> bool:
     """Whether so few values do not fit that the column is of the kind all the same."""
     n_bad, n_values = read_cells(values, column).n_unreadable, len(values)
     return n_bad == 0 or (n_bad <= max(1, n_values // 5) and 2 * n_bad < n_values)
-
-
-def _plain_numbers(sample: pl.DataFrame, hints: Hints) -> set[str]:
-    """The columns of text that any parser reads as numbers, found for all columns at once."""
-    special = {*hints.categorical, *hints.numeric}
-    text = [
-        name for name, dtype in sample.schema.items() if dtype == pl.String and name not in special
-    ]
-    if not text or not hints.has_points:
-        return set()
-    frame = sample.select(text)
-    before = frame.null_count().row(0)
-    after = frame.cast(pl.Float64, strict=False).null_count().row(0)
-    counts = zip(text, before, after, strict=True)
-    return {name for name, n_null, n_lost in counts if n_null == n_lost < len(sample)}
 
 
 class _Finder:

@@ -44,7 +44,9 @@ class Classes:
     ) -> tuple[Classes, Codes]:
         """Look up the labels of a batch, and add those that are new."""
         label_index = self if classes is None else self.fixed_to(classes)
-        if _comparable(label_index.labels, y):
+        known_labels = label_index.labels
+        # Both are text or both are numbers, as far as their types tell.
+        if len(known_labels) and (known_labels.dtype.kind in "biuf") == (y.dtype.kind in "biuf"):
             codes = encode(y, label_index.labels)
             if codes is not None:
                 return label_index, codes
@@ -118,11 +120,6 @@ class KnowsClasses:
         if not rising or type(given) is not bool:
             raise StateError("classes are not sorted labels, each of them once")
         self._label_index_ = Classes(labels, given)
-
-
-def _comparable(known: Labels, y: Labels) -> bool:
-    """Whether both are text or both are numbers, as far as their types tell."""
-    return len(known) > 0 and (known.dtype.kind in "biuf") == (y.dtype.kind in "biuf")
 
 
 def merge_classes(known: Labels | None, y: Labels) -> Labels:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,12 +34,6 @@ class Part(Protocol):
 
 
 Declared = Mapping[str, Part]
-
-
-class HasLearnt(Protocol):
-    """An object that says what it learns."""
-
-    learnt: ClassVar[Declared]
 
 
 Owner = TypeVar("Owner")
@@ -144,6 +139,7 @@ def _fits(wanted: int | str, length: int, sizes: dict[str, int]) -> bool:
     return wanted == "*" or length == sizes.setdefault(wanted, length)
 
 
+@dataclass(frozen=True)
 class Value:
     """A learnt number, flag or text, kept in the header.
 
@@ -154,10 +150,10 @@ class Value:
     fires.core.errors.StateError: n_samples_seen is -1, not a finite int from 0 to inf
     """
 
-    def __init__(
-        self, kind: type, low: float = -np.inf, high: float = np.inf, optional: bool = False
-    ) -> None:
-        self.kind, self.low, self.high, self.optional = kind, low, high, optional
+    kind: type
+    low: float = -np.inf
+    high: float = np.inf
+    optional: bool = False
 
     def write(self, name: str, value: Json, header: Header, arrays: Arrays) -> None:
         """Add the value to the header. See :class:`Part`."""

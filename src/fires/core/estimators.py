@@ -136,14 +136,14 @@ def _written(value: Any, name: str, arrays: Arrays) -> Header | None:
         return {"RandomState": plain(value.get_state(legacy=False))}
     if isinstance(value, np.random.Generator):
         return {"Generator": generator_state(value)}
-    if not _is_numpy(value):
+    if type(value) is not np.ndarray and not isinstance(value, np.generic):
         return None
     if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
         arrays[name] = np.asarray(value)
         # The memory order is kept: products in another order may differ in the last bits.
         return {"numbers": isinstance(value, np.ndarray), "fortran": value.flags.fnc}
     if value.dtype.kind in "UO" and all(isinstance(part, str) for part in value.ravel()):
-        return {"text": as_text(value)}
+        return {"text": as_text(np.asarray(value))}
     return None
 
 
@@ -164,7 +164,3 @@ def _read(written: Any, name: str, arrays: Arrays) -> Any:
         state.set_state(written["RandomState"])
         return state
     return restore_generator(written["Generator"])
-
-
-def _is_numpy(value: Any) -> bool:
-    return type(value) is np.ndarray or isinstance(value, np.generic)

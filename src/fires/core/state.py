@@ -68,8 +68,9 @@ def state_to_bytes(header: Mapping[str, Json], arrays: Mapping[str, npt.ArrayLik
     metadata = {"format": _FORMAT, "version": str(_VERSION), "checksum": checksum}
     # The writer of safetensors puts metadata in random order. Large items first: all are aligned.
     index: Header = {_METADATA: metadata}
-    names, end = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name)), 0
-    for name in names:
+    order = sorted([(-array.itemsize, name) for name, array in tensors.items()])
+    end = 0
+    for _, name in order:
         array, start = tensors[name], end
         end += array.nbytes
         kind = (
@@ -80,7 +81,7 @@ def state_to_bytes(header: Mapping[str, Json], arrays: Mapping[str, npt.ArrayLik
     text += b" " * (-len(text) % 8)
     if len(text) > _LONGEST_INDEX:
         raise ValueError(f"{len(tensors):,} arrays are too many for a state file.")
-    data = (tensors[name].reshape(-1).view(np.uint8).data for name in names)
+    data = [tensors[name].reshape(-1).view(np.uint8).data for _, name in order]
     return b"".join([len(text).to_bytes(8, "little"), text, *data])
 
 

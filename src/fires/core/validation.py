@@ -42,9 +42,9 @@ LARGEST = 1e150
 def as_matrix(X: RowsLike | NamedRows, owner: str, *, least: int = 1) -> Any:
     """X as a float array or a CSR matrix, without a copy where possible."""
     matrix: Any
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype in _FLOATS and X.size:  # the usual case
+        return X
     if _is_ready(X):
-        if type(X) is np.ndarray and X.size:  # the usual case
-            return X
         matrix = X
     elif isinstance(X, np.ma.MaskedArray):
         matrix = np.ma.asarray(X, dtype=np.float64).filled(np.nan)

@@ -118,7 +118,7 @@ def number_or_none(value: float) -> float | None:
 
 def plain(scores: dict[str, float]) -> dict[str, float | None]:
     """Scores as JSON values."""
-    return {name: number_or_none(value) for name, value in scores.items()}
+    return {name: value if math.isfinite(value) else None for name, value in scores.items()}
 
 
 class WeightedMean:

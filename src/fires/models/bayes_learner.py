@@ -150,10 +150,8 @@ class BayesLearner(Learner):
         # Where nothing is known, whatever the belief says: see Leading.unclear.
         self._unclear: Mask | None = None
         self._buffer = np.empty((0, 0))  # for a few scaled rows
-        self.keeps_rows, self._rows = (
-            False,
-            _NO_ROWS,
-        )  # the leading columns of a batch, if asked for
+        # The leading columns of a batch, if asked for.
+        self.keeps_rows, self._rows = False, _NO_ROWS
         # For sparse rows: the rows so far, and at which of them a column was last.
         self.sparse: tuple[Floats, Floats] | None = None
 
@@ -202,16 +200,18 @@ class BayesLearner(Learner):
         if on_the_way:
             rows = self._assimilate_unscaled(batch.X, target, weight, row_stats)
         else:
-            self._assimilate(Z, target, weight, row_stats)
+            storage = Z if isinstance(Z, MixedRows) else DenseRows(row_major(Z))
+            self._assimilate(storage, target, weight, row_stats)
             learn_scale()
-            rows = self._leading_rows(Z)
+            whole = self.leading.holds_all and isinstance(storage, DenseRows)
+            rows = storage.full if whole else storage.take(self.leading.columns)
         self.target.count(y, weight)
         self.evidence_rows += float(weight.sum()) if batch.weight is not None else len(weight)
         self._tell_leading(rows, row_stats, weight, before)
         self._row_stats, self.strengths = row_stats, []
         self.touched = np.union1d(Z.columns, Z.indices) if isinstance(Z, MixedRows) else None
         if self.watches and log_level is not None:
-            self._watch(row_stats[:, 1], log_level, weight)
+            self._raise_alarms(self.alarm.update(row_stats[:, 1], log_level, weight))
 
     def _scaled(
         self, batch: CheckedBatch, weight: Floats
@@ -270,14 +270,13 @@ class BayesLearner(Learner):
         return leading
 
     def _assimilate(
-        self, Z: Floats | MixedRows, target: Floats, weight: Floats, row_stats: Floats
+        self, rows: DenseRows | MixedRows, target: Floats, weight: Floats, row_stats: Floats
     ) -> None:
         may_overflow = self.scale != "standard" or self.family.kind == "counts"
         kept = self._belief() if may_overflow else None
         if self.scale is None:  # squares of rows that nobody has scaled may overflow
-            values = Z.data if isinstance(Z, MixedRows) else Z
+            values = rows.data if isinstance(rows, MixedRows) else rows.full
             self._refuse_overflow(kept, np.asarray(np.vdot(values, values)))
-        rows = DenseRows(row_major(Z)) if isinstance(Z, np.ndarray) else Z
         seen_at = self.var
         if self.sparse is not None:
             self._rule[NOW], seen_at = self.sparse[0][0], self.sparse[1]
@@ -353,14 +352,6 @@ class BayesLearner(Learner):
                 self._unclear = np.zeros(self.mu.shape, dtype=np.bool_)
                 self._unclear[:, leading.columns] = unclear
 
-    def _leading_rows(self, Z: Floats | MixedRows) -> Floats:
-        """The leading columns of a batch as a dense array."""
-        columns = self.leading.columns
-        if isinstance(Z, MixedRows):
-            return Z.take(columns)
-        rows: Floats = Z if self.leading.holds_all else Z[:, columns]
-        return rows
-
     def take_rows(self) -> LeadingRows:
         """Hand over the rows of the last batch, if it ``keeps_rows``, and let go of them."""
         rows, self._rows = self._rows, _NO_ROWS
@@ -394,9 +385,6 @@ class BayesLearner(Learner):
             self._raise_alarms(sums)
 
     # --- change -----------------------------------------------------------------------------
-
-    def _watch(self, log_p: Floats, log_level: Floats, weight: Floats) -> None:
-        self._raise_alarms(self.alarm.update(log_p, log_level, weight))
 
     def _raise_alarms(self, sums: Floats) -> None:
         if sums.max() <= self.alarm.limit:
@@ -478,10 +466,8 @@ class BayesLearner(Learner):
             other.mixed = self.mixed.rearranged(source)
         else:
             other.mixed = Mixed(0)
-        other.scaler, other.leading = (
-            self.scaler.rearranged(source),
-            self.leading.rearranged(source),
-        )
+        other.scaler = self.scaler.rearranged(source)
+        other.leading = self.leading.rearranged(source)
         other._unclear, other._absent_offset, other.touched = None, None, None
         other._n_seen = n
         return other
@@ -503,11 +489,8 @@ class BayesLearner(Learner):
         )
         fresh.var[:] = self.prior
         other.mu, other.var, other.facts = fresh.mu, fresh.var, fresh.facts
-        other.evidence_rows, other.alarm, other.leading = (
-            fresh.evidence_rows,
-            fresh.alarm,
-            fresh.leading,
-        )
+        other.evidence_rows = fresh.evidence_rows
+        other.alarm, other.leading = fresh.alarm, fresh.leading
         other.alarm.warm_up = self.alarm.warm_up
         other._unclear = None
         other.leading.lead_as(self.leading)

@@ -7,7 +7,7 @@ are too many spans, each two that follow each other become one.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, reduce
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -37,21 +37,18 @@ class Spans(Generic[Span]):
         self.n_batches, self.width = 0, 1
         self.spans: list[Span] = []
 
-    def add(self, n_batches: int, piece: Callable[[int, int], Span]) -> None:
-        """Add the next batches; ``piece`` makes a span of those from one to before another."""
+    def add(self, n_batches: int, pieces: Callable[[list[int]], Iterable[Span]]) -> None:
+        """Add the next batches; ``pieces`` makes spans of those between each two of some cuts."""
         first, self.n_batches = self.n_batches, self.n_batches + n_batches
         while self.n_batches > self.width * self._most:
             self.width *= 2
             pairs = (self.spans[at : at + 2] for at in range(0, len(self.spans), 2))
             self.spans = [reduce(self._then, pair) for pair in pairs]
         borders = range(-first % self.width or self.width, n_batches, self.width)
-        begin = 0
-        for end in (*borders, n_batches):
-            span = piece(begin, end)
-            if (first + begin) % self.width:
-                span = self._then(self.spans.pop(), span)
-            self.spans.append(span)
-            begin = end
+        added = list(pieces([0, *borders, n_batches]))
+        if first % self.width:  # the last one was not at its end
+            added[0] = self._then(self.spans.pop(), added[0])
+        self.spans += added
 
 
 # --- series of numbers ---------------------------------------------------------------------------
@@ -68,7 +65,8 @@ class SeriesSpan(NamedTuple):
         joined = self.series | later.series
         for name in self.series.keys() & later.series.keys():
             one, two = self.series[name], later.series[name]
-            joined[name] = np.array([*one[:2] + two[:2], min(one[2], two[2]), max(one[3], two[3])])
+            ends = np.fmin(one[2], two[2]), np.fmax(one[3], two[3])
+            joined[name] = np.array([*one[:2] + two[:2], *ends])
         return SeriesSpan(later.row, joined)
 
 
@@ -84,15 +82,14 @@ class Series(Spans[SeriesSpan]):
         counted = np.where(np.isnan(values), 0.0, weights)
         sums = np.nan_to_num(values) * counted
 
-        def piece(begin: int, end: int) -> SeriesSpan:
-            some = np.array([sums[:, begin:end].sum(axis=1), counted[:, begin:end].sum(axis=1)])
+        def pieces(cuts: list[int]) -> Iterator[SeriesSpan]:
             # fmin and fmax leave out NaN.
-            least = np.fmin.reduce(values[:, begin:end], axis=1, initial=np.inf)
-            most = np.fmax.reduce(values[:, begin:end], axis=1, initial=-np.inf)
-            extents = np.vstack([some, least, most]).T
-            return SeriesSpan(int(rows[end - 1]), dict(zip(series, extents, strict=True)))
+            ways = (np.add, sums), (np.add, counted), (np.fmin, values), (np.fmax, values)
+            extents = np.array([way.reduceat(of, cuts[:-1], axis=1) for way, of in ways])
+            for end, extent in zip(cuts[1:], extents.transpose(2, 1, 0), strict=True):
+                yield SeriesSpan(int(rows[end - 1]), dict(zip(series, extent, strict=True)))
 
-        self.add(len(rows), piece)
+        self.add(len(rows), pieces)
 
     @property
     def rows(self) -> list[int]:
@@ -169,7 +166,7 @@ class Members(Spans[MemberSpan]):
             places = np.concatenate([*here, block.known.places[known]])
             return _member_span(end - begin, int(block.rows[end - 1]), places, sums)
 
-        self.add(block.n_batches, piece)
+        self.add(block.n_batches, lambda cuts: map(piece, cuts[:-1], cuts[1:]))
 
     def shares(self, places: Ints) -> tuple[Floats, Floats]:
         """Of some features, a row each: the share of each span, and the mean importance."""
@@ -250,12 +247,12 @@ class Stays:
         counts = np.where(np.isnan(block.n_present), len(self.times), block.n_present)
         begins = np.array([stay.batch for stay in self._recent])
 
-        def window(_: int, end: int) -> Window:
+        def window(end: int) -> Window:
             some = np.arange(max(first + end - _WINDOW, 0), first + end)
             which = np.searchsorted(begins, some, "right") - 1
             return Window([self._recent[at].features for at in which], int(counts[end - 1]))
 
-        self.windows.add(block.n_batches, window)
+        self.windows.add(block.n_batches, lambda cuts: map(window, cuts[1:]))
         old = int(np.sum(begins <= self.windows.n_batches - _WINDOW))
         del self._recent[: max(old - 1, 0)]
 

@@ -84,7 +84,10 @@ def said_once(header: Mapping[str, Json]) -> Header:
 
     def reduced(value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {name: reduced(part) for name, part in value.items()}
+            return {
+                name: reduced(part) if isinstance(part, Mapping | list) else part
+                for name, part in value.items()
+            }
         if not isinstance(value, list) or len(value) < _LONG:
             return value
         if value not in lists:

@@ -43,7 +43,7 @@ from fires.models.scale import MinMax, Standard
 from fires.models.sharded_gradient import weight_of
 from fires.models.sharded_scale import ScalePlan
 from fires.models.sharded_sparse import MixedPlan, sparse_rows
-from fires.models.target import ClassTarget, NormalScores, log_mean, start
+from fires.models.target import ClassTarget, ScoredTarget, log_mean, start
 from fires.run.totals import RunTotals
 from fires.selectors.fires import FIRES
 
@@ -268,12 +268,18 @@ class RowScores:
 
     def __call__(self, shard: CheckedBatch) -> Floats:
         """The scores of the rows of a shard."""
-        a, v = self.scale.project(shard, self.mu, self.var, self.selected)
+        a, v = self.scale.project(shard, self)
         a += self.own[:, None]
         if v is not None:
             a += start(self.width, self.level[:, None], v)[0]
         found: Floats = a
         return found
+
+    def twice(self, values: Floats) -> Floats:
+        """Values with zeros for features that are not selected, and all of them."""
+        some = np.zeros_like(values)
+        some[:, self.selected] = values[:, self.selected]
+        return np.concatenate([some, values])
 
 
 def row_scores(
@@ -304,11 +310,10 @@ def row_scores(
 def _level(learner: LinearLearner) -> Floats:
     """Where predictions start from."""
     target = learner.target
-    if not getattr(target, "levelled", False):
+    if not target.levelled:
         return np.zeros(learner.n_rows)
-    scale = getattr(target, "scale", None)
-    if scale is not None:
-        return log_mean(scale.shift, scale.count)
+    if target.scale is not None:
+        return log_mean(target.scale.shift, target.scale.count)
     assert isinstance(target, ClassTarget)
     return target.level_of(target.class_weight.tolist())
 
@@ -345,17 +350,15 @@ class _DenseScale(NamedTuple):
     fill: Floats
     clip: float
 
-    def project(
-        self, shard: CheckedBatch, mu: Floats, var: Floats | None, selected: Places
-    ) -> Projection:
+    def project(self, shard: CheckedBatch, by: RowScores) -> Projection:
         name, *scale = self
         if shard.scale is not None and shard.scale == name:
             no, yes = np.zeros_like(self.gain), np.ones_like(self.gain)
             scale = [no, yes, np.full_like(yes, np.inf), no, np.inf]
         X = shard.X.toarray() if sp.issparse(shard.X) else np.ascontiguousarray(shard.X)
-        a = np.empty((2, len(mu), len(X)))
+        a, mu, var = np.empty((2, len(by.mu), len(X))), by.mu, by.var
         v = np.empty((2, 0 if var is None else len(mu), len(X)))
-        score_rows(*read_only(X), *scale, mu, mu if var is None else var, selected, a, v)
+        score_rows(*read_only(X), *scale, mu, mu if var is None else var, by.selected, a, v)
         return a, None if var is None else v
 
 
@@ -364,12 +367,10 @@ class _MixedScale(NamedTuple):
 
     plan: MixedPlan | None
 
-    def project(
-        self, shard: CheckedBatch, mu: Floats, var: Floats | None, selected: Places
-    ) -> Projection:
+    def project(self, shard: CheckedBatch, by: RowScores) -> Projection:
         rows, _ = sparse_rows(self.plan, shard, weight_of(shard))
-        both = np.concatenate([_only(mu, selected), mu])
-        return rows.project(both, np.zeros_like(both))[0].reshape(2, len(mu), -1), None
+        mu = by.twice(by.mu)
+        return rows.project(mu, np.zeros_like(mu))[0].reshape(2, len(by.mu), -1), None
 
 
 class _CentredScale(NamedTuple):
@@ -378,34 +379,20 @@ class _CentredScale(NamedTuple):
     gain: Floats
     centre: Floats
 
-    def project(
-        self, shard: CheckedBatch, mu: Floats, var: Floats | None, selected: Places
-    ) -> Projection:
-        both, spread = (
-            np.concatenate([_only(mu, selected), mu]),
-            np.zeros((2 * len(mu), mu.shape[1])),
-        )
-        if var is not None:
-            spread = np.concatenate([_only(var, selected), var]) * self.gain**2
-        X = sp.csr_array(shard.X)
+    def project(self, shard: CheckedBatch, by: RowScores) -> Projection:
+        X, mu = sp.csr_array(shard.X), by.twice(by.mu)
+        var = np.zeros_like(mu) if by.var is None else by.twice(by.var) * self.gain**2
         rows, _ = sparse_rows(None, shard.with_rows(X), weight_of(shard))
-        a, v = rows.project(both * self.gain, spread)
-        a -= (both @ self.centre)[:, None]
+        a, v = rows.project(mu * self.gain, var)
+        a -= (mu @ self.centre)[:, None]
         if shard.n_missing:  # a missing entry counts as the centre of its column
             gaps = rows._replace(data=np.isnan(X.data).astype(np.float64))
-            a += gaps.project(both * self.centre, spread)[0]
-        shape = 2, len(mu), -1
-        return a.reshape(shape), None if var is None else v.reshape(shape)
+            a += gaps.project(mu * self.centre, var)[0]
+        shape = 2, len(by.mu), -1
+        return a.reshape(shape), None if by.var is None else v.reshape(shape)
 
 
 _Scale: TypeAlias = _DenseScale | _MixedScale | _CentredScale
-
-
-def _only(values: Floats, columns: Places) -> Floats:
-    """Zeros in all but some columns."""
-    some = np.zeros_like(values)
-    some[:, columns] = values[:, columns]
-    return some
 
 
 # --- from scores to predictions -------------------------------------------------------------
@@ -448,11 +435,11 @@ def unit_of(learner: LinearLearner | BayesLearner) -> Unit:
     ends, target = np.array([0.0, 1.0]), learner.target
     if learner.family.kind == "counts":
         return Unit(ends, ends, is_log=True)
-    scores: NormalScores | None = getattr(target, "scores", None)
+    scores = target.scores if isinstance(target, ScoredTarget) else None
     if scores is not None and isinstance(learner, BayesLearner):
         noise = learner.facts[0, NOISE] / learner.facts[0, NOISE_ROWS]
         return Unit(_GRID, _means_about(_GRID, scores.known, float(noise)))
-    scale: Standard | None = getattr(target, "scale", None)
+    scale = target.scale
     if scale is None:
         return Unit(ends, ends)
     gain = float(scale.gain[0])

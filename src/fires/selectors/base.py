@@ -292,7 +292,8 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         Announced labels may be fractions.
         """
         assert batch.y is not None
-        if batch.classes is None and not self._label_index_.given and has_fractions(batch.y):
+        may_be_numbers = batch.classes is None and batch.y.dtype.kind == "f"
+        if may_be_numbers and not self._label_index_.given and has_fractions(batch.y):
             raise TargetError(
                 "{y} holds numbers that are not whole, but this "
                 f"{type(self).__name__} learns classes" + "." * (not self._for_numbers),

@@ -22,7 +22,7 @@ from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Estimator, Floats, Header, Mask, Places, Seed
 from fires.core.validation import as_numbers
 from fires.kernels.gradient import weigh
-from fires.models.base import BaseModel, Learner, Rates
+from fires.models.base import BaseModel, JointPosterior, Learner, Rates
 from fires.models.families import FAMILIES
 from fires.models.learners import (
     decided,
@@ -310,13 +310,13 @@ class FIRES(OnlineSelector):
             self._monitor_ = copy.copy(self._monitor_)
             self.check_loss_drift(*learner.surprise(batch, target), n_rows)
         learner.step(batch, target, self.rates)
-        self._choose(n_rows, float(n_rows if batch.weight is None else batch.weight.sum()))
+        weight = batch.weight
+        self._choose(posterior, n_rows, float(n_rows if weight is None else weight.sum()))
         if changes and self.forget_after is not None:
             self._forget_stale(batch)
 
-    def _choose(self, n_rows: int, weight: float) -> None:
+    def _choose(self, learner: JointPosterior | None, n_rows: int, weight: float) -> None:
         """After a step on rows of this total weight: take note of alarms, and choose."""
-        learner = self._learner_.joint_posterior
         is_alarm = self._monitor_.update(learner, self._n_seen + n_rows, weight)
         if learner is not None:
             present = ALL_PRESENT
@@ -499,9 +499,10 @@ class FIRES(OnlineSelector):
 
     def end_shards(self, n_rows: int, n_missing: int, weight: float, sums: WeightSums) -> None:
         """After the step of the learner on rows of this total weight: choose, and count them."""
-        if self._learner_.joint_posterior is not None:
+        posterior = self._learner_.joint_posterior
+        if posterior is not None:
             self._weight_sums_ = sums
-        self._choose(n_rows, weight)
+        self._choose(posterior, n_rows, weight)
         self._count(n_rows, n_missing)
 
     # --- the model and its target -----------------------------------------------------------

@@ -284,11 +284,11 @@ class OpenColumns:
             source = None if not self.width else source
         return Arranged(vocabulary._placed(given.matrix, places), vocabulary, source, given)
 
-    def placed(self, X: RowsLike, owner: str) -> tuple[Matrix, Given]:
+    def placed(self, X: RowsLike, owner: str) -> Arranged:
         """Rows in the order of the book. Columns that are not known are left out."""
         given, _ = self._given(X, owner, None, learn=False)
         places = self._places(given.matrix, given.names, self._found)
-        return self._placed(given.matrix, places), given
+        return Arranged(self._placed(given.matrix, places), self, None, given)
 
     def _room(self, n: int) -> int:
         if self.absent == "missing":

@@ -44,7 +44,7 @@ from fires.core.types import (
 )
 from fires.core.version import __version__
 from fires.kernels import scan
-from fires.selectors.open_columns import Given, OpenColumns, warn_absent
+from fires.selectors.open_columns import OpenColumns, warn_absent
 
 if TYPE_CHECKING:
     from fires.columns import Columns
@@ -109,12 +109,24 @@ class InputValidator:
         learn: bool = False,
     ) -> CheckedBatch:
         """Check a batch. The first one fixes the number of columns, and what they hold."""
-        owner, names = type(self).__name__, None
+        owner = type(self).__name__
         if learn and sample_weight is not None:
             X, y, sample_weight = validation.weighted_rows(X, y, sample_weight, owner)
         vocabulary = self._open_vocabulary()
-        if vocabulary is not None:
-            return self._admit_open(vocabulary, X, y, classes, sample_weight, learn)
+        if vocabulary is None:
+            batch = self._admit_rows(X, y, owner, learn)
+        else:
+            batch = self._admit_open(vocabulary, X, y, owner, learn)
+        n_rows, batch.classes = batch.X.shape[0], classes
+        if y is not None:
+            batch.y = validation.as_target(y, n_rows, owner)
+        if sample_weight is not None:
+            batch.weight = validation.as_weights(sample_weight, n_rows)
+        return batch
+
+    def _admit_rows(self, X: RowsLike, y: OptionalArray, owner: str, learn: bool) -> CheckedBatch:
+        """Check rows of fixed columns."""
+        names = None
         if type(X) is not np.ndarray:
             X, names = self._as_numbers(X, y, learn=learn)
         matrix = validation.as_matrix(X, owner)
@@ -127,14 +139,8 @@ class InputValidator:
         if named or matrix.shape[1] != self.n_features_in_:
             matrix = self._in_order(matrix, names)
         n_missing = self._refuse_strange(matrix)
-        n_rows = matrix.shape[0]
-        target = None if y is None else validation.as_target(y, n_rows, owner)
-        weight = None if sample_weight is None else validation.as_weights(sample_weight, n_rows)
         present = columns_present(matrix) if n_missing else None
-        # In order, since keywords take time: this is done for every batch.
-        return CheckedBatch(
-            matrix, target, weight, n_missing, classes, None, None, self._encoder_, present
-        )
+        return CheckedBatch(matrix, n_missing=n_missing, columns=self._encoder_, present=present)
 
     def _teaches(self, X: RowsLike, sample_weight: OptionalArray) -> bool:
         """Whether a row counts: from a batch whose weights are all 0, nothing is learnt."""
@@ -166,44 +172,23 @@ class InputValidator:
         return None
 
     def _admit_open(
-        self,
-        vocabulary: OpenColumns,
-        X: RowsLike,
-        y: OptionalArray,
-        classes: GivenClasses | None,
-        sample_weight: OptionalArray,
-        learn: bool,
+        self, vocabulary: OpenColumns, X: RowsLike, y: OptionalArray, owner: str, learn: bool
     ) -> CheckedBatch:
-        """Check a batch of columns that may come and go. The book itself is not changed."""
-        owner = type(self).__name__
-        if not learn:
-            matrix, given = vocabulary.placed(X, owner)
-            n_absent = matrix.size - given.told.size if isinstance(matrix, np.ndarray) else 0
-            return CheckedBatch(matrix, n_missing=self._refuse_given(given) + n_absent)
-        arranged = vocabulary.arrange(X, owner, y)
-        matrix, n_rows = arranged.matrix, arranged.matrix.shape[0]
-        n_missing = self._refuse_given(arranged.given)
-        target = None if y is None else validation.as_target(y, n_rows, owner)
-        weight = validation.as_weights(sample_weight, n_rows)
-        n_absent, present = 0, None
+        """Check rows of columns that may come and go. The book itself is not changed."""
+        found = vocabulary.arrange(X, owner, y) if learn else vocabulary.placed(X, owner)
+        matrix, given, n_absent, present = found.matrix, found.given, 0, None
+        n_missing = self._refuse_strange(given.matrix, given.told, given.names)
         if isinstance(matrix, np.ndarray):
-            n_absent = matrix.size - arranged.given.told.size
+            n_absent = matrix.size - given.told.size
             present = columns_present(matrix) if n_missing or n_absent else None
         return CheckedBatch(
-            *(matrix, target, weight, n_missing + n_absent, classes),
+            matrix,
+            n_missing=n_missing + n_absent,
             present=present,
             n_absent=n_absent,
-            vocabulary=arranged.vocabulary,
-            source=arranged.source,
+            vocabulary=found.vocabulary,
+            source=found.source,
         )
-
-    def _refuse_given(self, given: Given) -> int:
-        """As :meth:`_refuse_strange`, for rows as they came."""
-        counts = scan(given.told)
-        if any(counts):
-            owner, names = type(self).__name__, np.array(list(given.names), dtype=object)
-            validation.refuse(given.matrix, counts, names, missing=self.missing, owner=owner)
-        return counts[0]
 
     def _as_numbers(
         self, X: RowsLike, y: OptionalArray = None, *, learn: bool = False
@@ -262,11 +247,15 @@ class InputValidator:
         order = validation.match_columns(names, matrix.shape[1], known, self.n_features_in_, owner)
         return matrix if order is None else matrix[:, order]
 
-    def _refuse_strange(self, matrix: Matrix) -> int:
+    def _refuse_strange(
+        self, matrix: Matrix, told: Floats | None = None, names: Sequence[str] | None = None
+    ) -> int:
         """Raise if there are entries that cannot be used; return the number of missing ones."""
-        counts = scan(matrix if isinstance(matrix, np.ndarray) else matrix.data)
+        if told is None:
+            told = matrix if isinstance(matrix, np.ndarray) else matrix.data
+        counts = scan(told)
         if any(counts):
-            known = self._known_names()
+            known = self._known_names() if names is None else np.array(list(names), dtype=object)
             owner = type(self).__name__
             validation.refuse(matrix, counts, known, missing=self.missing, owner=owner)
         return counts[0]

@@ -13,6 +13,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from fires.core.errors import InputError
 from fires.core.settings import check_count
 from fires.integrations.spark.engine import completed, quoted
@@ -178,8 +180,7 @@ def _table_learner(
         pa = library("pyarrow")
         values = [value.as_py() for value in key]
         selector = learning.learnt(values, table, None, n_rows)
-        learnt = hasattr(selector, "n_samples_seen_")
-        if not learnt or len(getattr(selector, "classes_", (0, 1))) == 1:  # nothing to tell apart
+        if not hasattr(selector, "n_samples_seen_") or len(selector.label_index) == 1:
             return wanted.empty_table()
         saved = selector_to_bytes(selector) if learning.with_state else None
         return pa.Table.from_pydict(learning.found(values, selector, saved), schema=wanted)
@@ -199,7 +200,7 @@ def _frame_learner(
         warnings.filterwarnings("ignore", "The behavior of DataFrame concat", FutureWarning)
         pa = library("pyarrow")
         pd = library("pandas")
-        values = [getattr(value, "item", lambda value=value: value)() for value in key]
+        values = [value.item() if isinstance(value, np.generic) else value for value in key]
         tables = [pa.Table.from_pandas(frame, arrow_schema) for frame in frames]
         saved = state.get[0] if state.exists else None
         selector = learning.learnt(values, pa.concat_tables(tables), saved)

@@ -175,7 +175,7 @@ def _some(names: list[str]) -> str:
 
 
 def _part(name: str, kind: DataType) -> Part:
-    type_name = kind.typeName() if hasattr(kind, "typeName") else ""
+    type_name = kind.typeName()
     if type_name in _NUMBERS:
         return Part("number", (name,), 1)
     if type(kind).__name__ == "VectorUDT":
