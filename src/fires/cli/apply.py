@@ -67,7 +67,8 @@ def write_rows(
         output.publish()
     except OSError as error:
         unsaved = error
-    for line in (*rejected_lines(reader.rejected), *(() if quiet else tell())):
+    told = [] if quiet else [*filter(None, [reader.absent()]), *tell()]
+    for line in (*rejected_lines(reader.rejected), *told):
         click.echo(printable(line), err=True)
     _end(source, output, unsaved)
     if output.name != STANDARD and not quiet:
@@ -174,10 +175,7 @@ def predict(
             output,
             width=saved.pipeline.n_features_in_,
             quiet=quiet,
-            tell=lambda: [
-                *filter(None, [reader.absent()]),
-                *([] if score is None else [score.line]),
-            ],
+            tell=lambda: [] if score is None else [score.line],
         )
 
 
@@ -307,7 +305,7 @@ def transform(
             output,
             width=len(names),
             quiet=quiet,
-            tell=lambda: [*filter(None, [reader.absent()]), *reduce.lines()],
+            tell=reduce.lines,
         )
 
 

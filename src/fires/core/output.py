@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fires.core.files import damaged, open_saved
-from fires.core.types import Label
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from fires.core.types import Label
 
 # As polars reads them too.
 _FORMULA = r"^'*[=+\-@\t\r\n]"

@@ -112,7 +112,7 @@ class RunTotals:
     def saved(self) -> State:
         """Everything there is to save."""
         parts = {name: one.saved() for name, one in self.baselines.items()}
-        header: Header = {name: getattr(self, name) for name in _COUNTS} | {
+        header: Header = {name: vars(self)[name] for name in _COUNTS} | {
             "scores": None if self.whole is None else list(self.whole.names),
             "stability": self._stability.sums,
             "means": {name: mean.sums for name, mean in self._scores.items()},
@@ -193,8 +193,8 @@ class Change:
 
     def as_json(self) -> Header:
         """All of it, as JSON values."""
-        sets = ("selected_before", "selected_after")
-        return vars(self) | {name: getattr(self, name).tolist() for name in sets}
+        sets = {"selected_before": self.selected_before.tolist()}
+        return vars(self) | sets | {"selected_after": self.selected_after.tolist()}
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Change:
