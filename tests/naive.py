@@ -13,7 +13,7 @@ from scipy.special import expit, logsumexp, ndtri
 
 from fires.core.belief import Floats
 from fires.kernels import Matrix, second_order
-from fires.kernels.contingency import Codes
+from fires.kernels.contingency import Codes, uncertainties
 from fires.kernels.correlation import partial_correlation
 from fires.kernels.online import (
     GREATEST,
@@ -25,10 +25,9 @@ from fires.kernels.online import (
     Ints,
     coefficients_plain,
 )
-from fires.kernels.permutation import _losses
 from fires.kernels.second_order import AROW, CONFIDENT, SCW_1, Rule
 from fires.kernels.select import Indices
-from fires.rivals.arriving.independence import FisherZ, _sets, fisher_z
+from fires.rivals.arriving.independence import FisherZ, _sets, as_codes, fisher_z
 
 
 def project_plain(
@@ -479,3 +478,25 @@ def widen_plain(X, weight, low, high):
         np.fmin(low, np.fmin.reduce(weighted, axis=0, initial=np.inf)),
         np.fmax(high, np.fmax.reduce(weighted, axis=0, initial=-np.inf)),
     )
+
+
+def _losses(scores: Floats, y: float, numeric: bool) -> Floats:
+    """The loss of every column of scores."""
+    if numeric:
+        losses: Floats = (scores[0] - y) ** 2
+    elif len(scores) == 1:
+        losses = np.logaddexp(0.0, -y * scores[0])
+    else:
+        losses = logsumexp(scores, axis=0) - scores[int(y)]
+    return losses
+
+
+def symmetrical_uncertainty(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
+    r"""How much two columns of categories tell about each other, from 0 to 1.
+
+    .. math:: SU(a, b) = 2 \, \frac{H(a) + H(b) - H(a, b)}{H(a) + H(b)}
+
+    with the entropies H; 0 if both are constant.
+    """
+    codes = as_codes(np.asarray(a), "a"), as_codes(np.asarray(b), "b")
+    return float(uncertainties(codes[0], codes[1][np.newaxis])[0])

@@ -206,7 +206,7 @@ class Reading:
         from fires.streams.text_table import TextOptions
 
         table = open_table(self.files[0], TextOptions(**self._said_of_text()))
-        return getattr(table, "column_names", ())  # svmlight has none
+        return table.column_names
 
 
 def _scheme(name: str) -> Scheme | None:
@@ -277,8 +277,8 @@ def doubt_lines(stream: TableStream | RowReader, *, ended: bool) -> list[str]:
     if click.get_current_context().params.get("keep_doubtful"):
         return []
     lines = []
-    used = {column.name for column in getattr(getattr(stream, "columns", None), "used", ())}
-    for doubt in getattr(stream, "doubts", ()):  # svmlight has none
+    used = {column.name for column in stream.columns.used} if stream.columns else set()
+    for doubt in stream.doubts:
         name, exclude = f'column "{doubt.column}"', f"--exclude {shlex.quote(doubt.column)}"
         if doubt.is_no_feature and doubt.column not in used:
             lines.append(

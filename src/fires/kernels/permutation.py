@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import logsumexp
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
@@ -154,14 +153,3 @@ def _slopes(scores: Floats, y: float, numeric: bool, rate: float, norm: float) -
         for k in range(len(scores)):
             slope = scores[k] / total - (1.0 if k == int(y) else 0.0)
             scores[k] = slope * rate / (1.0 + 0.5 * rate * norm)
-
-
-def _losses(scores: Floats, y: float, numeric: bool) -> Floats:
-    """The loss of every column of scores."""
-    if numeric:
-        losses: Floats = (scores[0] - y) ** 2
-    elif len(scores) == 1:
-        losses = np.logaddexp(0.0, -y * scores[0])
-    else:
-        losses = logsumexp(scores, axis=0) - scores[int(y)]
-    return losses

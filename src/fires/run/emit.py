@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from fires.evaluation.records import Step, number_or_none
 from fires.run.features import column_names, feature_rows
 from fires.run.lines import AppendedFile
 from fires.run.totals import RunTotals
+from fires.streams.registry import Sink
 from fires.streams.registry import open_sink as open_address
 
 if TYPE_CHECKING:
@@ -31,19 +32,6 @@ _BLOCK = 1 << 16
 
 
 Every = Literal["change", "batch"]
-
-
-class Sink(Protocol):
-    """Where records go."""
-
-    def write(self, record: Header) -> None:
-        """Hand over one record."""
-
-    def flush(self) -> None:
-        """Come back when all that was written is safe."""
-
-    def close(self) -> None:
-        """Let go of it."""
 
 
 class Emitter:

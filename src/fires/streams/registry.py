@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
 from fires.core.errors import InputError
-from fires.core.types import Json
+from fires.core.types import Header
 
 KAFKA_CONFIG = "FIRES_KAFKA_CONFIG"
 """The environment variable that names a file with properties of librdkafka."""
@@ -49,7 +49,7 @@ SCHEMES: Mapping[str, Scheme] = {
 class Sink(Protocol):
     """A place that records are written to."""
 
-    def write(self, record: Mapping[str, Json]) -> None:
+    def write(self, record: Header) -> None:
         """Hand over a record; it may be on its way until :meth:`flush` returns."""
 
     def flush(self) -> None:

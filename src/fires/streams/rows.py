@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fires.columns.schema import Kind
+from fires.columns import Columns
+from fires.columns.schema import Doubt, Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
 from fires.streams.cutting import read_ahead
@@ -79,6 +80,9 @@ def open_rows(
 
 class RowReader:
     """The rows of a table, in order. Made by :func:`open_rows`."""
+
+    columns: Columns | None = None  # nothing is learnt of them
+    doubts: tuple[Doubt, ...] = ()
 
     def __init__(
         self,

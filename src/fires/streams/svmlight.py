@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from fires.columns.schema import Doubt
 from fires.core.errors import InputError, StateError
 from fires.core.types import CsrRows, Floats, Header
 from fires.streams.base import Batch, Bookmark, Position, Schema, check_batch_size
@@ -67,6 +68,8 @@ class Counted(TypedDict):
 
 class SvmlightFile:
     """A file whose lines are sparse rows; opening it reads it once to count the columns."""
+
+    column_names: tuple[str, ...] = ()  # it has none
 
     def __init__(self, text: TextSource, block_size: int, counted: Counted | None = None) -> None:
         if text.n_bytes is None:
@@ -153,6 +156,7 @@ class SvmlightStream(RejectingStream):
     """The rows of a svmlight file, in order, as CSR matrices."""
 
     columns = None
+    doubts: tuple[Doubt, ...] = ()
 
     def __init__(
         self, file: SvmlightFile, after: Bookmark | None = None, target: str = "target"

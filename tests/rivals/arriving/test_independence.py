@@ -13,6 +13,7 @@ from tests.naive import (
     correlations_plain,
     partial_correlation_plain,
     separated_plain,
+    symmetrical_uncertainty,
     uncertainties_plain,
 )
 
@@ -26,7 +27,6 @@ from fires.rivals.arriving.independence import (
     fisher_z,
     surprise_of_chi2,
     surprise_of_z,
-    symmetrical_uncertainty,
 )
 
 TABLE = np.loadtxt(Path(__file__).with_name("arriving.csv"), delimiter=",")

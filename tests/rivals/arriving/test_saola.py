@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.naive import symmetrical_uncertainty
 
 from fires import SAOLA, GroupSAOLA
-from fires.rivals.arriving.independence import symmetrical_uncertainty
 
 TABLE = np.loadtxt(Path(__file__).with_name("arriving.csv"), delimiter=",")
 X, Y = TABLE[:, :6], TABLE[:, 6]

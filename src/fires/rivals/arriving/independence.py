@@ -19,7 +19,7 @@ from scipy.special import chdtrc, gammaln, log_ndtr, ndtri
 from fires.core.classes import NO_CLASSES
 from fires.core.declared import Array, Declared, Value
 from fires.core.types import Floats, Labels
-from fires.kernels.contingency import Codes, contingency, uncertainties
+from fires.kernels.contingency import Codes, contingency
 from fires.kernels.correlation import (
     NEARLY_ONE,
     correlations,
@@ -143,17 +143,6 @@ def as_codes(x: npt.NDArray[np.generic], what: str) -> Codes:
     codes = np.full(len(x), -1, dtype=np.int16)
     codes[present] = places
     return codes
-
-
-def symmetrical_uncertainty(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
-    r"""How much two columns of categories tell about each other, from 0 to 1.
-
-    .. math:: SU(a, b) = 2 \, \frac{H(a) + H(b) - H(a, b)}{H(a) + H(b)}
-
-    with the entropies H; 0 if both are constant.
-    """
-    codes = as_codes(np.asarray(a), "a"), as_codes(np.asarray(b), "b")
-    return float(uncertainties(codes[0], codes[1][np.newaxis])[0])
 
 
 def surprise_of_chi2(statistic: float, freedom: float) -> float:
