@@ -269,6 +269,7 @@ def write_events(path, rows):
     database.close()
 
 
+@pytest.mark.slow
 def test_a_query_is_read_on_where_it_was(tmp_path):
     path, out, reference = tmp_path / "app.db", tmp_path / "out", tmp_path / "reference"
     write_events(path, reversed(events(2_000)))

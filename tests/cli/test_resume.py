@@ -223,6 +223,7 @@ def test_standard_input_cannot_be_gone_on_with(tmp_path):
 # Two processes
 
 
+@pytest.mark.slow
 def test_a_second_process_is_refused_and_a_dead_one_holds_nothing(tmp_path):
     path, out = write_rows(tmp_path / "x.csv", 4_000), tmp_path / "out"
     child = start(path, *SLOW, "--out", out)

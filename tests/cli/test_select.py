@@ -831,6 +831,7 @@ def test_a_narrow_terminal_has_room_for_the_selectors(csv_file):
     assert {line.split()[0] for line in lines[head + 1 : head + 4]} == {"fires", "all", "random"}
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_plain_text_and_no_bar(csv_file, run):
     child = process("select", "-", "-t", "label", "-k", 3, stdin=subprocess.PIPE)
     output, errors = child.communicate(csv_file.read_text(encoding="utf-8"), timeout=120)

@@ -172,6 +172,7 @@ def test_the_page_does_not_outlive_a_run_that_is_killed(tmp_path, file):
         wait_until(lambda: not live.is_shown())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="needs Linux")
 def test_a_run_goes_on_without_its_page(tmp_path, file):
     with Live(file, tmp_path / "run", "--follow") as live:

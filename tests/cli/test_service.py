@@ -71,6 +71,7 @@ class Service:
         return found and float(found[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", [systemd, pytest.param(container, marks=pytest.mark.slow)])
 def test_the_second_start_does_as_the_first(recipe, redis_server, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -13,7 +13,11 @@ from tests.report.browser import NARROW, WIDE
 from fires.report.page import page, page_data
 from fires.report.summary import summarise
 
-KINDS = [pytest.param(name, id=name.replace(" ", "-")) for name in runs.ALL]
+LIKE_OTHERS = {"three classes", "one feature", "as published", "ended early", "killed"}
+KINDS = [
+    pytest.param(name, id=name.replace(" ", "-"), marks=[pytest.mark.slow] * (name in LIKE_OTHERS))
+    for name in runs.ALL
+]
 
 # The panels, in the order of the page, and whether a run has data for them.
 PANELS = {

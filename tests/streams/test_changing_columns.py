@@ -65,7 +65,7 @@ def test_the_values_are_those_of_the_files(files):
     assert batches[2].X[0, 2] > 1.7e9
 
 
-@pytest.mark.parametrize("block_size", [1 << 24, 700])
+@pytest.mark.parametrize("block_size", [pytest.param(1 << 24, marks=pytest.mark.slow), 700])
 def test_a_stream_goes_on_wherever_it_was_left(files, block_size):
     _, paths = files
     stream = from_file(paths, "y", columns="open", exclude=["b"], block_size=block_size)

@@ -252,8 +252,15 @@ def read_on(batches, n, stream):
     return found, marks
 
 
-@pytest.mark.parametrize("rotation", ["rename", "copy_and_empty"])
-@pytest.mark.parametrize("header", [None, ""])
+@pytest.mark.parametrize(
+    ("rotation", "header"),
+    [
+        ("rename", None),
+        ("copy_and_empty", ""),
+        pytest.param("rename", "", marks=pytest.mark.slow),
+        pytest.param("copy_and_empty", None, marks=pytest.mark.slow),
+    ],
+)
 def test_reading_goes_on_behind_any_batch_through_rotations(any_log, rotation, header):
     any_log.grow(153)
     stream = any_log.stream()

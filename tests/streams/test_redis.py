@@ -62,7 +62,10 @@ def test_entries_are_rows_in_order(redis_server, form):
     )
 
 
-@pytest.mark.parametrize("form", [iter, as_json], ids=["fields", "JSON"])
+@pytest.mark.parametrize(
+    "form",
+    [pytest.param(iter, id="fields", marks=pytest.mark.slow), pytest.param(as_json, id="JSON")],
+)
 def test_a_bookmark_after_any_batch_gives_the_rest_to_the_bit(redis_server, monkeypatch, form):
     monkeypatch.setattr("fires.streams.redis.FIRST", 130)
     monkeypatch.setattr("fires.streams.messages.MOST", 130)
