@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fires.core.errors import InputError, StateError
+from fires.core.settings import check_count
 from fires.core.types import Header, Places
 
 _LEAST, _PER_FEATURE, _UNKNOWN = 64, 4, 1024
@@ -35,6 +36,20 @@ class Slots:
         self._places: dict[str, int] = {}
         self._last = np.zeros(n_slots, dtype=np.int64)
         self._now = 0
+
+    @classmethod
+    def for_features(cls, n_features_to_select: float | str, n_slots: int | None) -> Slots:
+        """So many slots, or as many as usual; an error if they are too few."""
+        if n_slots is None:
+            return cls(usual_slots(n_features_to_select))
+        check_count("slots", n_slots)
+        wanted = n_features_to_select
+        if not isinstance(wanted, float | str) and wanted > n_slots:
+            raise InputError(
+                f"{wanted} columns are to be selected, and the predictor has {n_slots} slots",
+                hint=f"give slots={wanted} or more",
+            )
+        return cls(n_slots)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -66,6 +81,12 @@ class Slots:
     def places(self, names: Iterable[str]) -> Places:
         """The slot of each column, as far as they have one."""
         return np.array([self._places.get(name, -1) for name in names], dtype=np.intp)
+
+    def shown(self, X: Any, columns: Places, names: Iterable[str]) -> Any:
+        """Rows as the predictor sees them, with those of the columns that have a slot."""
+        places = self.places(names)
+        known = places >= 0
+        return self.filled(X, columns[known], places[known])
 
     def filled(self, X: Any, columns: Places, places: Places) -> Any:
         """Rows as the predictor sees them."""
