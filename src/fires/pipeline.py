@@ -40,7 +40,7 @@ from fires.predictors import Predictor, as_predictor
 from fires.predictors.base import can
 from fires.predictors.built_in import Linear
 from fires.predictors.scikit_learn import SklearnPredictor
-from fires.predictors.slots import Slots
+from fires.predictors.slots import PredictorStep, Slots
 from fires.predictors.state import predictor_from_state, predictor_state
 from fires.selectors.base import OnlineSelector
 from fires.selectors.open_columns import OpenColumns
@@ -118,11 +118,9 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     n_missing_: int = 0
     _scaler_: Scaler | None = None  # None before the first batch
-    _predictor_: Any = None  # the predictor in the form that is worked with
+    _step_ = PredictorStep()  # with the predictor in the form that is worked with
     _made_of_: Any = NotImplemented  # the object that this form was made of
-    _is_ours_ = False  # whether this form learns from checked batches
     _trained_ = False  # whether it can predict
-    _slots_: Slots | None = None  # of open columns, if there is a predictor
     _weight_sums_ = WeightSums()
 
     def __init__(
@@ -210,8 +208,9 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         self.start()
         if self.predictor is not None:
             self._wrap(as_predictor(self._fresh_predictor()))
-        if isinstance(self._predictor_, SklearnPredictor) and isinstance(y, Sized):
-            self._predictor_.foresee(validation.as_target(y, len(y), type(self).__name__))
+        predictor = self._step_.predictor
+        if isinstance(predictor, SklearnPredictor) and isinstance(y, Sized):
+            predictor.foresee(validation.as_target(y, len(y), type(self).__name__))
         size = int(self._setting("batch_size", 100))
         for part, target, weight in self._cut(X, y, sample_weight, size):
             self._learn(part, target, None, weight)
@@ -254,12 +253,11 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def _wrap(self, wrapped: Any) -> None:
         """Work with this form of the predictor from here on."""
-        self._predictor_, self._made_of_ = wrapped, self.predictor
-        self._is_ours_ = isinstance(wrapped, Predictor)
         self._trained_ = hasattr(wrapped, "classes_")  # here, or before it came here
-        self._slots_ = None
+        slots = None
         if wrapped is not None and self._open_vocabulary() is not None:
-            self._slots_ = Slots.for_features(self.selector.n_features_to_select, self.slots)
+            slots = Slots.for_features(self.selector.n_features_to_select, self.slots)
+        self._step_, self._made_of_ = PredictorStep(wrapped, slots), self.predictor
 
     def admit(
         self,
@@ -362,13 +360,10 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             return self
         owner, vocabulary = type(self).__name__, self._open_vocabulary()
         found = validation.as_columns(columns, known.n_features, known.names, owner)
-        shown = found
-        if vocabulary is not None and self._slots_ is not None:
-            shown = self._slots_.places(vocabulary.named(found.tolist()))
-            shown = shown[shown >= 0]
-        for part, places in ((self.selector, found), (self._predictor_, shown)):
-            if can(part, "restart_features"):
-                part.restart_features(places)
+        if can(self.selector, "restart_features"):
+            self.selector.restart_features(found)
+        names = () if vocabulary is None else vocabulary.named(found.tolist())
+        self._step_.restart_features(found, names)
         if self._scaler_ is not None and len(found):
             self._scaler_.restart(found)
         return self
@@ -457,20 +452,19 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def check(self, batch: CheckedBatch) -> None:
         """Raise an error if the predictor would refuse the batch, before the selector learns."""
-        if self._predictor_ is None:
+        if self._step_.predictor is None:
             return
         if batch.y is None:
             raise ValueError(f"{type(self).__name__} requires y, for its predictor to learn from.")
-        if self._slots_ is not None:
-            batch = batch.with_rows(np.broadcast_to(0.0, (batch.n_rows, len(self._slots_))))
-        if self._is_ours_:
-            self._predictor_.check(batch, self._expected())
+        self._step_.check(batch, self.label_index)
 
     def select(self, batch: CheckedBatch) -> tuple[Places, float]:
         """Let the selector learn; what is selected now, and the seconds that it took."""
         started = time.perf_counter()
         selector, is_wrapped = self.selector, self._own_selector is not self.selector
-        if is_wrapped or _takes_batches(selector, OnlineSelector):
+        # An overridden partial_fit is not passed by.
+        is_ours = isinstance(selector, OnlineSelector)
+        if is_wrapped or (is_ours and type(selector).partial_fit is OnlineSelector.partial_fit):
             selector.learn(batch)
         else:
             named = batch.names is None or self._selector_columns().names is not None
@@ -478,10 +472,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
                 selector.name_features(batch.names)  # it will see plain arrays without names
             selector.partial_fit(batch.X, batch.y, batch.classes, batch.weight)
         selected = selector.get_support(indices=True)
-        if self._slots_ is not None:
-            _, reassigned = self._slots_.take(batch.vocabulary.named(selected.tolist()))
-            if len(reassigned) and self._is_ours_:
-                self._predictor_.restart_features(reassigned)
+        if self._step_.slots is not None:
+            self._step_.give_slots(batch.vocabulary.named(selected.tolist()))
         return selected, time.perf_counter() - started
 
     def shown(self, batch: CheckedBatch, selected: Places) -> Matrix:
@@ -492,26 +484,18 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         """Rows with zeros in the features that are not selected; of open columns, the slots."""
         if vocabulary is None:
             rows: Matrix = keep_columns(X, selected)
-        elif self._slots_ is None:
+        elif self._step_.slots is None:
             rows = X
         else:
-            rows = self._slots_.shown(X, selected, vocabulary.named(selected.tolist()))
+            rows = self._step_.slots.shown(X, selected, vocabulary.named(selected.tolist()))
         return rows
 
     def train(self, batch: CheckedBatch, rows: Matrix) -> float:
         """Let the predictor learn from what it is :meth:`shown`; the seconds that it took."""
         started = time.perf_counter()
-        if _takes_batches(self._predictor_, Predictor):
-            self._predictor_.learn(batch.with_rows(rows), self._expected())
-        elif self._predictor_ is not None:
-            known = self.label_index.labels if batch.classes is None else batch.classes
-            self._predictor_.partial_fit(rows, batch.y, known if len(known) else None, batch.weight)
-        self._trained_ = self._predictor_ is not None
+        self._step_.train(batch, rows, self.label_index)
+        self._trained_ = self._step_.predictor is not None
         return time.perf_counter() - started
-
-    def _expected(self) -> Classes:
-        """The labels that a predictor without any should know."""
-        return self.label_index if self._predictor_.label_index is NO_CLASSES else NO_CLASSES
 
     @property
     def _own_selector(self) -> Any:
@@ -522,7 +506,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     @property
     def label_index(self) -> Classes:
         """The labels that the selector knows; if it knows none, those of the predictor."""
-        for part in (self._own_selector, self._predictor_):
+        for part in (self._own_selector, self._step_.predictor):
             if isinstance(part, KnowsClasses) and len(part.label_index):
                 return part.label_index
         return NO_CLASSES
@@ -640,7 +624,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     @property
     def gives_probabilities(self) -> bool:
         """Whether the predictor has ``predict_proba``."""
-        return can(self.start()._predictor_, "predict_proba")
+        return can(self.start()._step_.predictor, "predict_proba")
 
     @property
     def ready_predictor(self) -> Any:
@@ -648,7 +632,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         if self.predictor is None:
             raise _not_fitted("anything to predict with")
         self._scale("anything to predict with")
-        return self._predictor_
+        return self._step_.predictor
 
     @property
     def _ready_selector(self) -> Any:
@@ -689,7 +673,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def saved(self) -> State:
         """Everything that goes into a file."""
-        scaler = self._scale("anything to save")
+        scaler, step = self._scale("anything to save"), self._step_
         kind = type(self._own_selector)
         if not rivals.is_registered(kind):
             raise ValueError(f"{kind.__name__} cannot be saved: it is no selector of fires itself.")
@@ -703,14 +687,14 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             "named_apart": self._named_apart_,
             "columns": self._columns_state(),
             "predictor": None,
-            "slots": None if self._slots_ is None else self._slots_.as_json(),
+            "slots": None if step.slots is None else step.slots.as_json(),
         }
         sums = {"weight_sums": np.array(self._weight_sums_)}
         arrays = under("scaler", scaler.state() | sums)
         header["selector"], learnt = self._own_selector.saved()
         arrays |= under("selector", learnt)
-        if self._predictor_ is not None:
-            header["predictor"], learnt = predictor_state(self._predictor_)
+        if step.predictor is not None:
+            header["predictor"], learnt = predictor_state(step.predictor)
             arrays |= under("predictor", learnt)
         return header, arrays
 
@@ -741,9 +725,9 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         n_slots = None if slots is None else len(slots)
         pipeline = cls(selector, inner, header["preprocess"], n_slots).start()
         pipeline._wrap(predictor)
-        if (pipeline._slots_ is None) != (slots is None):
+        if (pipeline._step_.slots is None) != (slots is None):
             raise StateError("slots are for a predictor of open columns, and for no other")
-        pipeline._slots_ = slots
+        pipeline._step_ = PredictorStep(predictor, slots)
         pipeline.n_features_in_ = selector.n_features_in_
         pipeline._scaler_ = scaler = Scaler(pipeline.preprocess, pipeline._width)
         scaler.restore(part_of("scaler", arrays))
@@ -765,8 +749,3 @@ def _not_fitted(what: str) -> NotFittedError:
     return NotFittedError(
         f"This OnlinePipeline has not learnt {what} yet: call partial_fit with a batch first."
     )
-
-
-def _takes_batches(part: Any, base: Any) -> bool:
-    """Whether a part takes checked batches: it has our own partial_fit, not an overridden one."""
-    return isinstance(part, base) and type(part).partial_fit is base.partial_fit
