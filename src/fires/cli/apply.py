@@ -119,8 +119,8 @@ _SCORES = {
 
 @click.command("predict", epilog=_PREDICT_EXAMPLES)
 @options.new_rows
-@click.option("--id", "id_", metavar="COL", help="A column to name the rows by, not their number.")
-@click.option("--proba", is_flag=True, help="Add the probability of each class.")
+@options.option("--id", "COL", "A column to name the rows by, not their number.", "id_")
+@options.flag("--proba", "Add the probability of each class.")
 @options.out_file("the predictions go")
 @options.overwrite
 @options.quiet

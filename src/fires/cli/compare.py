@@ -171,14 +171,14 @@ _OF_CLASSES, _OF_NUMBERS = ("accuracy", "balanced_accuracy", "f1"), ("r2", "mae"
 
 @click.command("compare", epilog=_EXAMPLES)
 @options.target()
-@click.option(
+@options.option(
     "--selectors",
+    None,
+    f"What to compare, out of {', '.join(SELECTORS)}. The first named is what the "
+    "others are tested against; all (features), random, and majority or mean are always there.",
     "-s",
     type=Selectors(),
     default="fires,ofs,efs,fsds",
-    show_default=True,
-    help=f"What to compare, out of {', '.join(SELECTORS)}. The first named is what the "
-    "others are tested against; all (features), random, and majority or mean are always there.",
 )
 @options.top
 @options.batch_size("test on and to learn from")
@@ -206,11 +206,7 @@ _OF_CLASSES, _OF_NUMBERS = ("accuracy", "balanced_accuracy", "f1"), ("r2", "mae"
 )
 @options.reading
 @options.out("compare.json, compare.md and compare.toml.")
-@click.option(
-    "--report",
-    is_flag=True,
-    help=f"Also write {_PAGE} to --out: a page that opens in any browser.",
-)
+@options.flag("--report", f"Also write {_PAGE} to --out: a page that opens in any browser.")
 @options.overwrite
 @options.config
 @options.as_json

@@ -68,10 +68,9 @@ _OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encodin
 )
 @shared.count("--max-categories", 1000, "Categories of a text column that get a code of their own.")
 @shared.count("--seed", 0, "For models that draw random numbers; the linear ones do not.", least=0)
-@click.option(
+@shared.flag(
     "--as-published",
-    is_flag=True,
-    help="The paper to the letter: a probit without intercept. Nothing is scaled, for the "
+    "The paper to the letter: a probit without intercept. Nothing is scaled, for the "
     "Perceptron neither.",
 )
 @shared.choice(
@@ -84,11 +83,11 @@ _OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encodin
     ("missing", "zero"),
     "With --columns open: what it means that a row does not have a column.",
 )
-@click.option(
+@shared.option(
     "--forget-after",
+    "N",
+    "With --columns open: forget a column that has been absent for so many rows.",
     type=click.IntRange(min=1),
-    metavar="N",
-    help="With --columns open: forget a column that has been absent for so many rows.",
 )
 @shared.choice(
     "--redundancy",
@@ -101,51 +100,47 @@ _OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encodin
     "state.safetensors, run.json, run.toml, steps.jsonl, checkpoints and more."
 )
 @shared.overwrite
-@click.option(
+@shared.option(
     "--resume",
+    "DIR",
+    "Go on with the run in a folder that --out has made, wherever it ended; FILE and options "
+    "are those of the run. With another --engine than before, FILE is what comes next.",
     type=click.Path(path_type=Path),
-    metavar="DIR",
     is_eager=True,
     callback=lambda ctx, option, path: resume_options(ctx, path),
-    help="Go on with the run in a folder that --out has made, wherever it ended; FILE and options "
-    "are those of the run. With another --engine than before, FILE is what comes next.",
 )
-@click.option(
-    "--accept-loss",
-    is_flag=True,
-    help="With --resume: go on though records are lost, with those that are left.",
+@shared.flag(
+    "--accept-loss", "With --resume: go on though records are lost, with those that are left."
 )
-@click.option(
+@shared.option(
     "--checkpoint",
-    metavar="N|TIME",
-    default="10s",
-    show_default=True,
-    help="How often to save the run while it goes on: every so many batches, or 10s, 5m, ... "
+    "N|TIME",
+    "How often to save the run while it goes on: every so many batches, or 10s, 5m, ... "
     "Time is stretched so that saving takes a twentieth of it at most.",
+    default="10s",
 )
-@click.option(
+@shared.flag(
     "--transform",
-    is_flag=True,
-    help="Also write the selected columns of all rows to --out, a Parquet file a checkpoint.",
+    "Also write the selected columns of all rows to --out, a Parquet file a checkpoint.",
 )
-@click.option(
+@shared.option(
     "--max-bad",
+    None,
+    "End the run if more rows than this cannot be used: a number, or a share of all rows.",
     type=MostBad(),
-    help="End the run if more rows than this cannot be used: a number, or a share of all rows.",
 )
-@click.option(
+@shared.option(
     "--max-wait",
+    "SECONDS",
+    "Learn from fewer rows than a batch has if no more come for so long.",
     type=click.FloatRange(min=0.0, min_open=True),
-    metavar="SECONDS",
-    help="Learn from fewer rows than a batch has if no more come for so long.",
 )
 @shared.choice("--engine", ("fires", "spark"), "What reads and learns: this program, or Spark.")
-@click.option(
+@shared.option(
     "--master",
-    metavar="WHERE",
+    "WHERE",
+    "With --engine spark: where Spark runs, such as local[2] or spark://HOST:7077.",
     default="local[*]",
-    show_default=True,
-    help="With --engine spark: where Spark runs, such as local[2] or spark://HOST:7077.",
 )
 @shared.sources
 @shared.service
