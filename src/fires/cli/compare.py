@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from fires.cli import options
 from fires.cli.config import as_toml, run_facts
 from fires.cli.progress import one_bar
 from fires.cli.reading import Notices, Reading
-from fires.cli.text import message, printable, saying_where
+from fires.cli.text import message, printable, saying_where, tried
 from fires.core.errors import InputError, Question, closest
 from fires.rivals import REGISTRY
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from fires.evaluation.compare import Comparison
     from fires.models.base import BaseModel
     from fires.predictors.base import Predictor
-    from fires.run.folder import OutFolder
     from fires.selectors.base import OnlineSelector
     from fires.streams.table_stream import TableStream
 
@@ -305,7 +305,7 @@ def command(
         }
         if report and out is not None:
             files[_PAGE] = _html(facts | found.as_dict(), out)
-        unsaved = None if folder is None else _save(folder, files)
+        unsaved = None if folder is None else tried(partial(folder.publish, files))
     if as_json:
         click.echo(document)
     else:
@@ -351,17 +351,6 @@ def _refuse_pipes(reading: Reading) -> None:
             f"{reading.name} can be read only once, and selectors are compared in several passes: "
             "save it to a file first"
         )
-
-
-def _save(folder: OutFolder, files: dict[str, str]) -> OSError | None:
-    """Write the files; what went wrong, if something did."""
-    try:
-        for name, text in files.items():
-            folder.write(name, text)
-        folder.publish()
-    except OSError as error:
-        return error
-    return None
 
 
 def _html(facts: Header, out: Path) -> str:

@@ -40,25 +40,26 @@ def _together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return add
 
 
-class Top(click.ParamType[int | float | str]):
-    """A number of features, a fraction of them, or "auto"."""
+class NumberOrShare(click.ParamType[int | float | str]):
+    """A number of things, a share of them below 1, or one of some words."""
 
-    name = "K"
+    def __init__(self, name: str, least: int, otherwise: str, *words: str) -> None:
+        self.name, self._least, self._otherwise, self._words = name, least, otherwise, words
 
     def convert(
         self, value: float | str, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | float | str:
         """The number that a text stands for."""
-        if not isinstance(value, str) or value == "auto":
+        if not isinstance(value, str) or value in self._words:
             return value
         try:
-            top = int(value) if value.isdigit() else float(value)
+            number = int(value) if value.isdigit() else float(value)
         except ValueError:
-            top = -1
-        if not (0 < top < 1 if isinstance(top, float) else top >= 1):
-            wanted = "neither a number of features nor a fraction below 1, nor 'auto'"
-            self.fail(f"{value!r} is {wanted}.", param)
-        return top
+            number = -1
+        is_share = isinstance(number, float) and 0 <= number < 1 and (number or not self._least)
+        if not (is_share or (isinstance(number, int) and number >= self._least)):
+            self.fail(f"{value!r} is neither {self._otherwise}.", param)
+        return number
 
 
 class Renamed(click.Option):
@@ -77,7 +78,7 @@ top = option(
     "How many features to select: a number, a fraction such as 0.1, or auto: as many as are "
     "significantly non-zero.",
     "-k",
-    type=Top(),
+    type=NumberOrShare("K", 1, "a number of features nor a fraction below 1, nor 'auto'", "auto"),
     default=10,
 )
 

@@ -17,12 +17,12 @@ from click.core import ParameterSource
 from fires.cli import options as shared
 from fires.cli.config import as_toml, read_config, settings_facts, stream_facts
 from fires.cli.interrupts import FromTheStart, let_signals_through, quick_imports
-from fires.cli.learning import NUMERIC, Learning, MostBad, Options
+from fires.cli.learning import NUMERIC, Learning, Options
 from fires.cli.progress import Values, json_progress, logs, one_bar
 from fires.cli.reading import Notices
 from fires.cli.report import LivePage, as_shape, write_report
 from fires.cli.selection import print_result, say_lost, say_written
-from fires.cli.text import EXPECTED, message, printable, say, saying_where
+from fires.cli.text import EXPECTED, message, say, saying_where, tried
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ _OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encodin
     "--max-bad",
     None,
     "End the run if more rows than this cannot be used: a number, or a share of all rows.",
-    type=MostBad(),
+    type=shared.NumberOrShare("N|SHARE", 0, "a number of rows nor a share below 1"),
 )
 @shared.option(
     "--max-wait",
@@ -346,14 +346,14 @@ def _finish(learning: Learning, notices: Notices, facts: Header, name: str) -> O
     notices.tell(ended=True)
     if reason is None:
         refuse_one_class(selector, f'"{stream.schema.target}" of {name}', learning.folder)
-    _tried(learning.save)  # if it fails, the one before stays
+    tried(learning.save)  # if it fails, the one before stays
     facts |= stream_facts(stream, run.seconds) | run.facts(known, reason)
     facts["target"] = None if stream.target is None else stream.target.column.as_json()
     facts["cautions"] = run.watch.cautions(run.totals.class_shares)
     if selector.redundancy == "drop":
         facts["twins"] = twin_names(selector, known)
     columns = () if stream.columns is None else stream.describe()
-    return _tried(partial(run.finish, names, facts, columns))
+    return tried(partial(run.finish, names, facts, columns))
 
 
 def _print(learning: Learning, facts: Header, options: Options, *, is_saved: bool) -> None:
@@ -498,15 +498,6 @@ def _moved_here(saved: Checkpoint, stream: TableStream) -> Checkpoint:
     return saved._replace(run=saved.run.in_one_process())
 
 
-def _tried(write: Callable[[], None]) -> OSError | None:
-    """What went wrong when something was written, if anything did."""
-    try:
-        write()
-    except OSError as error:
-        return error
-    return None
-
-
 def _end(learning: Learning, out: Path | None, unsaved: OSError | None) -> None:
     """Say what ended the run early, or why it could not be saved, with a code for scripts."""
     source, trouble = learning.source, learning.run.trouble
@@ -519,17 +510,11 @@ def _end(learning: Learning, out: Path | None, unsaved: OSError | None) -> None:
     else:
         kept = "" if out is None else f" and saved in {out}"
     learnt = f"what was learnt from the first {learning.n_rows:,} rows is shown above{kept}"
-    if source.signal is not None:
-        click.echo(printable(f"Interrupted; {learnt}."), err=True)
-        sys.exit(source.exit_code(saved=out is not None and unsaved is None))
-    if source.error is None and unsaved is None and trouble is not None:
+    if source.reason is None and unsaved is None and trouble is not None:
         raise InputError(f"{message(trouble)}; {learnt}") from trouble
-    if source.error is None:
-        raise InputError(learnt) from unsaved
-    if not isinstance(source.error, EXPECTED):
-        click.echo(printable(f"{learnt}; what ended the run is our fault:"), err=True)
-        raise source.error
-    raise InputError(f"{source.reason}; {learnt}") from source.error
+    if source.signal is None and not isinstance(source.error, (*EXPECTED, type(None))):
+        say(f"{learnt}; what ended the run is our fault:")
+    source.tell_end(learnt, unsaved, saved=out is not None and unsaved is None)
 
 
 def _varies(doubt: Doubt, stream: TableStream) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli.reading import rejected_lines
-from fires.cli.text import printable, say
+from fires.cli.text import SCORES, printable, say
 
 if TYPE_CHECKING:
     from fires.core.types import Json, Label
@@ -181,16 +181,8 @@ def verdict_lines(totals: RunTotals) -> Iterator[str]:
         if not any(beaten.values()):
             yield f"the selected features do not beat {simple}"
             continue
-        won, lost = ([_SCORES[s] for s, is_won in beaten.items() if is_won == w] for w in (1, 0))
+        won, lost = ([SCORES[s] for s, is_won in beaten.items() if is_won == w] for w in (1, 0))
         yield (
             f"by {' and '.join(lost)}, the selected features do not beat {simple}; "
             f"by {' and '.join(won)} they do"
         )
-
-
-_SCORES = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "r2": "R2",
-    "mae": "MAE",
-}

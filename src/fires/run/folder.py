@@ -381,8 +381,10 @@ class OutFolder:
             # A file name may hold bytes that are no text.
             replace_file(self._draft / name, text.encode(errors="backslashreplace"))
 
-    def publish(self) -> None:
+    def publish(self, texts: Mapping[str, str] | None = None) -> None:
         """Put all that was written into place, the mark last; nothing stays of an earlier run."""
+        for name, text in (texts or {}).items():
+            self.write(name, text)
         for name in (self._mark, *self._others):
             with naming(self.path / name):
                 files.remove(self.path / name)
