@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options
+from fires.cli.config import typed_options
 from fires.cli.progress import bars
 from fires.cli.text import printable
 
@@ -181,11 +182,9 @@ def _names(text: str, option: str) -> list[str]:
 
 def _command(ctx: click.Context) -> str:
     """The command as it was given, but for where the results went."""
-    from click.core import ParameterSource
-
     words = ctx.command_path.split()
-    for name in (option.name or "" for option in ctx.command.params):
-        if name != "out" and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+    for name in (str(option.name) for option in typed_options(ctx)):
+        if name != "out":
             value = ctx.params[name]
             words.append(f"--{name.replace('_', '-')}")
             words += [] if isinstance(value, bool) else [str(value)]

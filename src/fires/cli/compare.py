@@ -250,7 +250,11 @@ def command(
             "--top auto is for fires select: here, all selectors select as many features."
         )
     reading = Reading(**how)
-    _refuse_pipes(reading)
+    if reading.reads_once:
+        raise ValueError(
+            f"{reading.name} can be read only once, and selectors are compared in several passes: "
+            "save it to a file first"
+        )
     from fires.evaluation.compare import compare
     from fires.run.folder import OutFolder
 
@@ -342,15 +346,6 @@ def _is_numeric(stream: TableStream, score: str, batch_size: int) -> bool:
     with closing(batches):
         first = next(batches, None)
     return first is not None and has_fractions(first.y)
-
-
-def _refuse_pipes(reading: Reading) -> None:
-    """What can be read only once cannot be compared on."""
-    if reading.reads_once:
-        raise ValueError(
-            f"{reading.name} can be read only once, and selectors are compared in several passes: "
-            "save it to a file first"
-        )
 
 
 def _html(facts: Header, out: Path) -> str:
