@@ -80,7 +80,7 @@ def test_a_slot_that_is_handed_over_is_learnt_anew():
         for _ in range(10):
             X = rng.normal(size=(50, 1))
             pipeline.partial_fit(NamedRows(X, [name]), X[:, 0] > 0)
-    names = pipeline._slots_.names
+    names = pipeline._step_.slots.names
     assert names == pipeline.selector.get_feature_names_out().tolist() == ["b"]
 
 
@@ -123,7 +123,7 @@ def test_features_start_anew_by_name():
     pipeline = OnlinePipeline(FIRES(2, columns="open"), Perceptron())
     for X, y in batches(10):
         pipeline.partial_fit(X, y)
-    slot = pipeline._slots_.places(["c1"])[0]
+    slot = pipeline._step_.slots.places(["c1"])[0]
     assert pipeline.predictor.coef_[0, slot] != 0.0
     pipeline.restart_features(["c1"])
     assert pipeline.predictor.coef_[0, slot] == 0.0

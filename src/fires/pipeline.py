@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import time
 from collections.abc import Callable, Sequence, Sized
@@ -19,7 +20,7 @@ from fires.core.belief import WeightSums, effective_weights
 from fires.core.classes import NO_CLASSES, Classes, KnowsClasses
 from fires.core.declared import Declared, Value, restore
 from fires.core.errors import InputError, StateError
-from fires.core.settings import check_choice, check_count
+from fires.core.settings import check_choice
 from fires.core.state import Arrays, State, part_of, under, write_state
 from fires.core.types import (
     Estimator,
@@ -36,13 +37,14 @@ from fires.core.version import __version__
 from fires.kernels.select import keep_columns
 from fires.models.scale import SCALES, Scaler
 from fires.predictors import Predictor, as_predictor
+from fires.predictors.base import can
 from fires.predictors.built_in import Linear
 from fires.predictors.scikit_learn import SklearnPredictor
-from fires.predictors.slots import Slots, usual_slots
+from fires.predictors.slots import PredictorStep, Slots
 from fires.predictors.state import predictor_from_state, predictor_state
 from fires.selectors.base import OnlineSelector
 from fires.selectors.open_columns import OpenColumns
-from fires.selectors.selector import InputValidator
+from fires.selectors.selector import InputValidator, KnownColumns, forget
 
 if TYPE_CHECKING:
     from fires.columns import Columns
@@ -50,7 +52,6 @@ if TYPE_CHECKING:
     from fires.selectors.fires import FIRES
 
 
-_COLUMNS = ("n_features_in_", "_column_names_", "_named_apart_", "_encoder_")
 _FACTS: Declared = {"n_missing": Value(int, low=0)}
 
 
@@ -117,12 +118,9 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     n_missing_: int = 0
     _scaler_: Scaler | None = None  # None before the first batch
-    _predictor_: Any = None  # the predictor in the form that is worked with
+    _step_ = PredictorStep()  # with the predictor in the form that is worked with
     _made_of_: Any = NotImplemented  # the object that this form was made of
-    _is_ours_ = False  # whether this form learns from checked batches
     _trained_ = False  # whether it can predict
-    _slots_: Slots | None = None  # of open columns, if there is a predictor
-    _named_apart_ = False
     _weight_sums_ = WeightSums()
 
     def __init__(
@@ -140,7 +138,12 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     @property
     def missing(self) -> str:  # type: ignore[override]
         """The selector's setting for missing entries."""
-        return getattr(self.selector, "missing", "ignore")
+        missing: str = self._setting("missing", "ignore")
+        return missing
+
+    def _setting(self, name: str, default: Any) -> Any:
+        """A setting of the selector; one of others may not have it."""
+        return getattr(self.selector, name, default)
 
     # --- learning -----------------------------------------------------------------------------
 
@@ -194,26 +197,27 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        selector = self._own_selector
-        before: Any = vars(self), vars(selector)
-        self.__dict__, selector.__dict__ = map(_settings_of, before)
-        try:
-            self.start()
-            if self.predictor is not None:
-                self._wrap(as_predictor(self._fresh_predictor()))
-            if isinstance(self._predictor_, SklearnPredictor) and isinstance(y, Sized):
-                self._predictor_.foresee(validation.as_target(y, len(y), type(self).__name__))
-            size = int(getattr(selector, "batch_size", 100))
-            for part, target, weight in self._cut(X, y, sample_weight, size):
-                self._learn(part, target, None, weight)
-        except BaseException:
-            self.__dict__, selector.__dict__ = before
-            raise
+        everything = self._learn_anew, X, y, sample_weight
+        self.all_or_nothing(InputValidator.all_or_nothing, self._own_selector, *everything)
         return self
+
+    def _learn_anew(self, X: RowsLike, y: OptionalArray, sample_weight: OptionalArray) -> None:
+        selector = self._own_selector
+        forget(self)
+        forget(selector)
+        self.start()
+        if self.predictor is not None:
+            self._wrap(as_predictor(self._fresh_predictor()))
+        predictor = self._step_.predictor
+        if isinstance(predictor, SklearnPredictor) and isinstance(y, Sized):
+            predictor.foresee(validation.as_target(y, len(y), type(self).__name__))
+        size = int(self._setting("batch_size", 100))
+        for part, target, weight in self._cut(X, y, sample_weight, size):
+            self._learn(part, target, None, weight)
 
     def _fresh_predictor(self) -> Any:
         """A predictor with the same settings that has learnt nothing."""
-        if hasattr(self.predictor, "learn_one"):  # a model of River, which scikit-learn would copy
+        if can(self.predictor, "learn_one"):  # a model of River, which scikit-learn would copy
             return self.predictor.clone()
         return clone(self.predictor, safe=False)
 
@@ -231,12 +235,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         learn_scale()
 
     def start(self) -> Self:
-        """Check the settings and wrap the predictor. The first batch calls this.
-
-        Returns
-        -------
-        self
-        """
+        """Check the settings and wrap the predictor. The first batch calls this."""
         scaler = self._scaler_
         if scaler is not None and scaler.scale != self.preprocess:
             raise ValueError(
@@ -247,32 +246,18 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             return self
         check_choice("preprocess", self.preprocess, SCALES, "'standard', 'minmax' or None")
         for method in ("partial_fit", "get_support", "mask"):
-            if not hasattr(self.selector, method):
+            if not can(self.selector, method):
                 raise TypeError(f"{self.selector!r} is no online selector: it has no {method}.")
         self._wrap(None if self.predictor is None else as_predictor(self.predictor))
         return self
 
     def _wrap(self, wrapped: Any) -> None:
         """Work with this form of the predictor from here on."""
-        self._predictor_, self._made_of_ = wrapped, self.predictor
-        self._is_ours_ = isinstance(wrapped, Predictor)
         self._trained_ = hasattr(wrapped, "classes_")  # here, or before it came here
-        self._slots_ = None
+        slots = None
         if wrapped is not None and self._open_vocabulary() is not None:
-            self._slots_ = Slots(self._n_slots())
-
-    def _n_slots(self) -> int:
-        """How many slots there are; an error if they are fewer than the features to select."""
-        wanted = self.selector.n_features_to_select
-        if self.slots is None:
-            return usual_slots(wanted)
-        check_count("slots", self.slots)
-        if not isinstance(wanted, float | str) and wanted > self.slots:
-            raise InputError(
-                f"{wanted} columns are to be selected, and the predictor has {self.slots} slots",
-                hint=f"give slots={wanted} or more",
-            )
-        return self.slots
+            slots = Slots.for_features(self.selector.n_features_to_select, self.slots)
+        self._step_, self._made_of_ = PredictorStep(wrapped, slots), self.predictor
 
     def admit(
         self,
@@ -282,55 +267,45 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         sample_weight: OptionalArray = None,
         columns: Columns | None = None,
     ) -> tuple[CheckedBatch, Callable[[], None]]:
-        """Check a batch, and scale it by the batches before it.
+        """Check a batch, and scale it by the batches before it, without gaps.
 
-        Parameters
-        ----------
-        X, y, classes, sample_weight
-            As in :meth:`partial_fit`.
-        columns : Columns, optional
-            What X was encoded with, if a stream has done that.
-
-        Returns
-        -------
-        batch : CheckedBatch
-            The rows that selector and predictor see, without gaps.
-        learn_scale : callable () -> None
-            Call it to learn the scale from the batch. Until then the scale does not change.
+        ``columns`` is what X was encoded with, if a stream has done that. The second result learns
+        the scale, and what the columns are; until it is called, nothing has changed.
         """
         self.start()
-        if self._open_vocabulary() is not None:
-            raw = self._admit(X, y, classes, sample_weight, learn=True)
-            scaler = self._scaler_ or Scaler(self.preprocess, raw.vocabulary.width)
-            scaler = scaler if raw.source is None else scaler.rearranged(raw.source)
-            found: dict[str, Any] = {"n_features_in_": raw.vocabulary.n_known}
-            names = None
-        elif self._scaler_ is not None:
-            raw = self._admit(X, y, classes, sample_weight, learn=True)
-            scaler, found = self._scaler_, {}
-            names = self._column_names_
+        admitting = self
+        if not self.has_learnt and self._open_vocabulary() is None:
+            admitting = copy.copy(self)  # the first batch shows what the columns are
+            admitting._know_columns()
+        raw = admitting._admit(X, y, classes, sample_weight, learn=True)
+        vocabulary = raw.vocabulary
+        if vocabulary is None:
+            n_features, names = admitting.n_features_in_, admitting._column_names_
+            scaler = self._scaler_ or Scaler(self.preprocess, n_features)
+            if columns is not None:
+                raw.columns = columns
         else:
-            raw, found = self._admit_first(X, y, classes, sample_weight)
-            scaler = Scaler(self.preprocess, found["n_features_in_"])
-            names = found.get("_column_names_")
-        if columns is not None and raw.vocabulary is not None:
-            raw.vocabulary.encoder = columns
-        elif columns is not None:
-            found = found | {"_encoder_": columns}
-            raw.columns = columns
+            n_features, names = vocabulary.n_known, None
+            scaler = self._scaler_ or Scaler(self.preprocess, vocabulary.width)
+            scaler = scaler if raw.source is None else scaler.rearranged(raw.source)
+            if columns is not None:
+                vocabulary.encoder = columns
         weight, sums = effective_weights(raw.weight, raw.n_rows, self._weight_sums_)
         w = ones(raw.n_rows) if weight is None else weight
         scaled, learn = scaler.scaled(raw.X, w, raw.n_missing > 0)
 
         def learn_scale() -> None:
             learn()
-            self.__dict__.update(found, _scaler_=scaler, _weight_sums_=sums)
-            n_missing = raw.n_missing - raw.n_absent
-            self.n_missing_ += n_missing
+            self.n_features_in_, self._column_names_ = n_features, admitting._column_names_
+            self._named_apart_, self._encoder_ = admitting._named_apart_, admitting._encoder_
+            if columns is not None and vocabulary is None:
+                self._encoder_ = columns
+            self._scaler_, self._weight_sums_ = scaler, sums
+            self.n_missing_ += raw.n_missing - raw.n_absent
 
         # Sparse rows are not centred. A selector that wants them centred does so itself.
         scale = self.preprocess if isinstance(scaled, np.ndarray) else None
-        facts = {"present": raw.present, "vocabulary": raw.vocabulary, "source": raw.source}
+        facts = {"present": raw.present, "vocabulary": vocabulary, "source": raw.source}
         batch = CheckedBatch(
             *(scaled, raw.y, raw.weight, 0, classes, scale, names, raw.columns), **facts
         )
@@ -338,11 +313,18 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def _open_vocabulary(self) -> OpenColumns | None:
         """The selector's names of columns that may come and go; None if columns are fixed."""
-        selector = self.selector
-        columns = getattr(selector, "columns", None)
+        selector, columns = self.selector, self._setting("columns", None)
         if not (isinstance(columns, str) and columns == "open"):  # quickly, with every batch
             return None
         return selector._open_vocabulary() if isinstance(selector, OnlineSelector) else None
+
+    def _selector_columns(self) -> KnownColumns:
+        """What the selector knows of its columns; one of others may know nothing."""
+        if isinstance(self.selector, InputValidator):
+            return self.selector.known_columns()
+        attributes = ("n_features_in_", "feature_names_in_", "columns_")
+        width, names, encoder = (getattr(self.selector, name, None) for name in attributes)
+        return KnownColumns(width, names, encoder)
 
     @property
     def open_names(self) -> list[str] | None:
@@ -373,42 +355,27 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         self
         """
         self.start()
-        known = self if self.has_learnt else self.selector
-        if not hasattr(known, "n_features_in_"):
+        known = self.known_columns() if self.has_learnt else self._selector_columns()
+        if known.n_features is None:
             return self
-        facts = known.n_features_in_, getattr(known, "feature_names_in_", None)
-        found = validation.as_columns(columns, *facts, type(self).__name__)
-        parts = (self.selector, found), (self._predictor_, self._slots_of(found))
-        for part, places in parts:
-            if hasattr(part, "restart_features"):
-                part.restart_features(places)
+        owner, vocabulary = type(self).__name__, self._open_vocabulary()
+        found = validation.as_columns(columns, known.n_features, known.names, owner)
+        if can(self.selector, "restart_features"):
+            self.selector.restart_features(found)
+        names = () if vocabulary is None else vocabulary.named(found.tolist())
+        self._step_.restart_features(found, names)
         if self._scaler_ is not None and len(found):
             self._scaler_.restart(found)
         return self
 
-    def _admit_first(self, *batch: Any) -> tuple[CheckedBatch, dict[str, Any]]:
-        """Check a batch, and say what it shows of the columns; nothing of that is kept yet."""
-        known, self.__dict__ = self.__dict__, self.__dict__.copy()
-        try:
-            self._know_columns()
-            raw = self._admit(*batch, learn=True)
-            return raw, {name: self.__dict__[name] for name in _COLUMNS if name in self.__dict__}
-        finally:
-            self.__dict__ = known
-
     def _known_names(self) -> npt.NDArray[np.object_] | None:
         if self._open_vocabulary() is not None:
-            return getattr(self.selector, "feature_names_in_", None)
+            return self._selector_columns().names
         return self._column_names_
 
-    @property
-    def columns_(self) -> Columns:
-        """What text, categories and dates were encoded with."""
+    def _known_encoder(self) -> Columns | None:
         vocabulary = self._open_vocabulary()
-        encoder = self._encoder_ if vocabulary is None else vocabulary.encoder
-        if encoder is None:
-            raise AttributeError("columns_ is there only where columns were encoded.")
-        return encoder
+        return self._encoder_ if vocabulary is None else vocabulary.encoder
 
     def name_features(self, names: Sequence[str] | npt.NDArray[np.object_]) -> Self:
         """Name the columns of a stream of plain arrays, for the selector too.
@@ -423,7 +390,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         self
         """
         names = list(names)
-        known = getattr(self.selector, "feature_names_in_", None)
+        known = self._selector_columns().names
         if known is not None and list(known) != names:
             raise ValueError(
                 f"The selector knows its columns as {list(known)[:5]}, in this order; they cannot "
@@ -433,23 +400,18 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def _know_columns(self) -> None:
         """Know the columns that a selector has learnt from before."""
-        is_open = self._open_vocabulary() is not None
-        names = None if is_open else getattr(self.selector, "feature_names_in_", None)
-        if names is not None and self._column_names_ is None:
-            self._column_names_ = names
-            self._named_apart_ = getattr(self.selector, "_named_apart_", False)
-        if hasattr(self.selector, "n_features_in_"):
-            self.n_features_in_ = self.selector.n_features_in_
-        if hasattr(self.selector, "columns_"):
-            self._encoder_ = self.selector.columns_
+        known, is_open = self._selector_columns(), self._open_vocabulary() is not None
+        if known.names is not None and self._column_names_ is None and not is_open:
+            self._column_names_, self._named_apart_ = known.names, known.named_apart
+        if known.n_features is not None:
+            self.n_features_in_ = known.n_features
+        if known.encoder is not None:
+            self._encoder_ = known.encoder
 
     def sync(self) -> Self:
         """Know what the selector has learnt without this pipeline, as it does on a cluster.
 
-        Returns
-        -------
-        self
-            It can be saved. It scales nothing: the selector does that for itself.
+        It can be saved then. It scales nothing: the selector does that for itself.
         """
         self.start()._know_columns()
         if not self.has_learnt:
@@ -462,15 +424,6 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
         Where rows are on a cluster, nothing but sums travels: a Perceptron cannot learn there, and
         the selector scales. This pipeline is of no use afterwards.
-
-        Returns
-        -------
-        FIRES
-
-        Raises
-        ------
-        InputError
-            If the two scale in different ways, or sparse rows were brought to [0, 1].
         """
         if self.preprocess is not None:
             scaler = self._scale("a scale")
@@ -489,16 +442,6 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
         The other way round than :meth:`to_cluster`. Sparse rows are not scaled: the selector goes
         on to do so, and the predictor sees them as they are.
-
-        Parameters
-        ----------
-        predictor : Predictor
-            One that has learnt nothing.
-
-        Returns
-        -------
-        OnlinePipeline
-            Of the same selector.
         """
         scaler = self.selector.own_scale()
         other = type(self)(self.selector, predictor, None if scaler is None else scaler.scale)
@@ -508,117 +451,51 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         return other
 
     def check(self, batch: CheckedBatch) -> None:
-        """Raise an error if the predictor would refuse the batch, before the selector learns.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            From :meth:`admit`.
-        """
-        if self._predictor_ is None:
+        """Raise an error if the predictor would refuse the batch, before the selector learns."""
+        if self._step_.predictor is None:
             return
         if batch.y is None:
             raise ValueError(f"{type(self).__name__} requires y, for its predictor to learn from.")
-        if self._slots_ is not None:
-            batch = batch.with_rows(np.broadcast_to(0.0, (batch.n_rows, len(self._slots_))))
-        if self._is_ours_:
-            self._predictor_.check(batch, self._expected())
+        self._step_.check(batch, self.label_index)
 
     def select(self, batch: CheckedBatch) -> tuple[Places, float]:
-        """Let the selector learn.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            From :meth:`admit`.
-
-        Returns
-        -------
-        selected : ndarray of int
-            The features that are selected now.
-        seconds : float
-            The time for learning and selecting.
-        """
+        """Let the selector learn; what is selected now, and the seconds that it took."""
         started = time.perf_counter()
-        if _takes_batches(self.selector, OnlineSelector):
-            self.selector.learn(batch)
+        selector, is_wrapped = self.selector, self._own_selector is not self.selector
+        # An overridden partial_fit is not passed by.
+        is_ours = isinstance(selector, OnlineSelector)
+        if is_wrapped or (is_ours and type(selector).partial_fit is OnlineSelector.partial_fit):
+            selector.learn(batch)
         else:
-            named = batch.names is None or hasattr(self.selector, "feature_names_in_")
-            if not named and hasattr(self.selector, "name_features"):
-                self.selector.name_features(batch.names)  # it will see plain arrays without names
-            self.selector.partial_fit(batch.X, batch.y, batch.classes, batch.weight)
-        selected = self.selector.get_support(indices=True)
-        if self._slots_ is not None:
-            _, to_cluster = self._slots_.take(batch.vocabulary.named(selected.tolist()))
-            if len(to_cluster) and self._is_ours_:
-                self._predictor_.restart_features(to_cluster)
+            named = batch.names is None or self._selector_columns().names is not None
+            if not named and can(selector, "name_features"):
+                selector.name_features(batch.names)  # it will see plain arrays without names
+            selector.partial_fit(batch.X, batch.y, batch.classes, batch.weight)
+        selected = selector.get_support(indices=True)
+        if self._step_.slots is not None:
+            self._step_.give_slots(batch.vocabulary.named(selected.tolist()))
         return selected, time.perf_counter() - started
 
     def shown(self, batch: CheckedBatch, selected: Places) -> Matrix:
-        """The rows of a batch as the predictor sees them.
+        """The rows of a batch as the predictor sees them: see :meth:`_masked`."""
+        return self._masked(batch.X, batch.vocabulary, selected)
 
-        Parameters
-        ----------
-        batch : CheckedBatch
-            From :meth:`admit`.
-        selected : ndarray of int
-            The features that are selected.
-
-        Returns
-        -------
-        ndarray or CSR matrix
-            With zeros in the features that are not selected; of open columns, a column for each
-            slot.
-        """
-        if batch.vocabulary is None:
-            rows: Matrix = keep_columns(batch.X, selected)
-            return rows
-        return self._filled(batch.X, batch.vocabulary, selected)
-
-    def _filled(self, X: Matrix, vocabulary: OpenColumns, selected: Places) -> Matrix:
-        """Rows of open columns in the slots of the predictor; as they are if there is none."""
-        if self._slots_ is None:
-            return X
-        places = self._slots_.places(vocabulary.named(selected.tolist()))
-        known = places >= 0
-        rows: Matrix = self._slots_.filled(X, selected[known], places[known])
+    def _masked(self, X: Matrix, vocabulary: OpenColumns | None, selected: Places) -> Matrix:
+        """Rows with zeros in the features that are not selected; of open columns, the slots."""
+        if vocabulary is None:
+            rows: Matrix = keep_columns(X, selected)
+        elif self._step_.slots is None:
+            rows = X
+        else:
+            rows = self._step_.slots.shown(X, selected, vocabulary.named(selected.tolist()))
         return rows
 
-    def _slots_of(self, columns: Places) -> Places:
-        """Where the predictor has these columns: of open ones, the slots of those that have one."""
-        vocabulary, slots = self._open_vocabulary(), self._slots_
-        if vocabulary is None or slots is None:
-            return columns
-        places = slots.places(vocabulary.named(columns.tolist()))
-        return places[places >= 0]
-
     def train(self, batch: CheckedBatch, rows: Matrix) -> float:
-        """Let the predictor learn, if there is one.
-
-        Parameters
-        ----------
-        batch : CheckedBatch
-            From :meth:`admit`.
-        rows : ndarray or CSR matrix
-            Its rows as :meth:`shown` gives them.
-
-        Returns
-        -------
-        float
-            The seconds it took.
-        """
+        """Let the predictor learn from what it is :meth:`shown`; the seconds that it took."""
         started = time.perf_counter()
-        if _takes_batches(self._predictor_, Predictor):
-            self._predictor_.learn(batch.with_rows(rows), self._expected())
-        elif self._predictor_ is not None:
-            known = self.label_index.labels if batch.classes is None else batch.classes
-            self._predictor_.partial_fit(rows, batch.y, known if len(known) else None, batch.weight)
-        self._trained_ = self._predictor_ is not None
+        self._step_.train(batch, rows, self.label_index)
+        self._trained_ = self._step_.predictor is not None
         return time.perf_counter() - started
-
-    def _expected(self) -> Classes:
-        """The labels that a predictor without any should know."""
-        return self.label_index if self._predictor_.label_index is NO_CLASSES else NO_CLASSES
 
     @property
     def _own_selector(self) -> Any:
@@ -629,7 +506,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     @property
     def label_index(self) -> Classes:
         """The labels that the selector knows; if it knows none, those of the predictor."""
-        for part in (self._own_selector, self._predictor_):
+        for part in (self._own_selector, self._step_.predictor):
             if isinstance(part, KnowsClasses) and len(part.label_index):
                 return part.label_index
         return NO_CLASSES
@@ -669,7 +546,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         ndarray (n_samples, n_classes)
         """
         predictor = self.ready_predictor
-        if not hasattr(predictor, "predict_proba"):
+        if not can(predictor, "predict_proba"):
             raise AttributeError(f"{predictor!r} gives no probabilities.")
         probabilities: Floats = predictor.predict_proba(self._shown(X))
         return probabilities
@@ -700,7 +577,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
         Without names, they are called by their numbers: x0, x1, ...
         """
-        columns = getattr(self, "columns_", None)
+        columns = self._known_encoder()
         if columns is None:
             return tuple(map(str, self._ready_selector.get_feature_names_out().tolist()))
         of_features = dict(zip(columns.names, columns.of_features, strict=True))
@@ -716,14 +593,9 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def _shown(self, X: RowsLike) -> Matrix:
         """Rows in the form the predictor sees: scaled, with zeros where not selected."""
-        scaler, vocabulary = self._scale("a scale"), self._open_vocabulary()
-        scaled = scaler.applied(self._admit(X).X)
+        scaled = self._scale("a scale").applied(self._admit(X).X)
         selected = self.selector.get_support(indices=True)
-        return (
-            keep_columns(scaled, selected)
-            if vocabulary is None
-            else self._filled(scaled, vocabulary, selected)
-        )
+        return self._masked(scaled, self._open_vocabulary(), selected)
 
     @property
     def can_predict(self) -> bool:
@@ -744,10 +616,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     def column_moments(self) -> tuple[Floats, Floats] | None:
         """Mean and standard deviation of each column, over some 10,000 of the last rows.
 
-        Returns
-        -------
-        mean, deviation : ndarray (n_features,)
-            None unless ``preprocess`` is "standard" and rows are dense.
+        None unless ``preprocess`` is "standard" and rows are dense.
         """
         moments = None if self._scaler_ is None else self._scaler_.moments()
         return moments and (moments[0][: self.n_features_in_], moments[1][: self.n_features_in_])
@@ -755,7 +624,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     @property
     def gives_probabilities(self) -> bool:
         """Whether the predictor has ``predict_proba``."""
-        return hasattr(self.start()._predictor_, "predict_proba")
+        return can(self.start()._step_.predictor, "predict_proba")
 
     @property
     def ready_predictor(self) -> Any:
@@ -763,7 +632,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         if self.predictor is None:
             raise _not_fitted("anything to predict with")
         self._scale("anything to predict with")
-        return self._predictor_
+        return self._step_.predictor
 
     @property
     def _ready_selector(self) -> Any:
@@ -803,18 +672,12 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         write_state(path, *self.saved())
 
     def saved(self) -> State:
-        """Everything that goes into a file.
-
-        Returns
-        -------
-        header, arrays : dict
-            JSON values, and arrays.
-        """
-        scaler = self._scale("anything to save")
+        """Everything that goes into a file."""
+        scaler, step = self._scale("anything to save"), self._step_
         kind = type(self._own_selector)
         if not rivals.is_registered(kind):
             raise ValueError(f"{kind.__name__} cannot be saved: it is no selector of fires itself.")
-        names = getattr(self, "feature_names_in_", None)
+        names = self._known_names()
         header: Header = {
             "class": "OnlinePipeline",
             "fires": __version__,
@@ -824,14 +687,14 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             "named_apart": self._named_apart_,
             "columns": self._columns_state(),
             "predictor": None,
-            "slots": None if self._slots_ is None else self._slots_.as_json(),
+            "slots": None if step.slots is None else step.slots.as_json(),
         }
         sums = {"weight_sums": np.array(self._weight_sums_)}
         arrays = under("scaler", scaler.state() | sums)
         header["selector"], learnt = self._own_selector.saved()
         arrays |= under("selector", learnt)
-        if self._predictor_ is not None:
-            header["predictor"], learnt = predictor_state(self._predictor_)
+        if step.predictor is not None:
+            header["predictor"], learnt = predictor_state(step.predictor)
             arrays |= under("predictor", learnt)
         return header, arrays
 
@@ -844,21 +707,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         predictor: Any,
         where: str,
     ) -> Self:
-        """Make a pipeline from what :meth:`saved` gave.
-
-        Parameters
-        ----------
-        header, arrays : dict
-            What was read.
-        model, predictor : object or None
-            What the user passed to :func:`fires.load`; the predictor already wrapped.
-        where : str
-            What errors call the file.
-
-        Returns
-        -------
-        OnlinePipeline
-        """
+        """Make a pipeline from what :meth:`saved` gave, and what was passed to ``fires.load``."""
         selector = rivals.from_state(header["selector"], part_of("selector", arrays), model)
         saved = header["predictor"]
         if saved is not None:
@@ -876,9 +725,9 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         n_slots = None if slots is None else len(slots)
         pipeline = cls(selector, inner, header["preprocess"], n_slots).start()
         pipeline._wrap(predictor)
-        if (pipeline._slots_ is None) != (slots is None):
+        if (pipeline._step_.slots is None) != (slots is None):
             raise StateError("slots are for a predictor of open columns, and for no other")
-        pipeline._slots_ = slots
+        pipeline._step_ = PredictorStep(predictor, slots)
         pipeline.n_features_in_ = selector.n_features_in_
         pipeline._scaler_ = scaler = Scaler(pipeline.preprocess, pipeline._width)
         scaler.restore(part_of("scaler", arrays))
@@ -886,7 +735,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         pipeline._weight_sums_ = WeightSums.read(part_of("scaler", arrays))
         pipeline._trained_ = True
         if (names := header["feature_names"]) is not None and pipeline._open_vocabulary() is None:
-            known = getattr(selector, "feature_names_in_", None)
+            known = selector.known_columns().names
             if known is not None and known.tolist() == names:  # and they have been looked at
                 pipeline._column_names_ = known
             else:
@@ -900,14 +749,3 @@ def _not_fitted(what: str) -> NotFittedError:
     return NotFittedError(
         f"This OnlinePipeline has not learnt {what} yet: call partial_fit with a batch first."
     )
-
-
-def _settings_of(attributes: dict[str, Any]) -> dict[str, Any]:
-    """What is left of an estimator that has forgotten everything."""
-    return {name: value for name, value in attributes.items() if not name.endswith("_")}
-
-
-def _takes_batches(part: Any, base: type) -> bool:
-    """Whether a part takes checked batches: it has our own partial_fit, not an overridden one."""
-    own = getattr(type(part), "partial_fit", None) is base.partial_fit  # type: ignore[attr-defined]
-    return own or getattr(type(part), "wraps_selector", False)

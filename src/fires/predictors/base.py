@@ -13,6 +13,11 @@ from fires.core.types import GivenClasses, Matrix, Places
 from fires.core.validation import as_weights
 
 
+def can(model: Any, *methods: str) -> bool:
+    """Whether an object, ours or of others, has all these methods."""
+    return all(callable(getattr(model, name, None)) for name in methods)
+
+
 class Predictor(KnowsClasses, ABC):
     """Learns from rows of full width, with zeros in the features that are not selected.
 

@@ -17,7 +17,7 @@ from fires.core.optional import require
 from fires.core.randomness import generator
 from fires.core.types import Floats, Label, Matrix, Seed
 from fires.core.validation import repeated
-from fires.predictors.base import Predictor
+from fires.predictors.base import Predictor, can
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,7 @@ class RiverPredictor(Predictor):
     def __init__(self, model: Any, *, features: str = "all", mini_batches: bool = False) -> None:
         if features not in ("all", "nonzero"):
             raise ValueError(f"features must be 'all' or 'nonzero', not {features!r}.")
-        if mini_batches and not hasattr(model, "learn_many"):
+        if mini_batches and not can(model, "learn_many"):
             raise ValueError(f"{type(model).__name__} of River has no learn_many.")
         if mini_batches and features != "all":
             raise ValueError("Mini-batches show a model of River all features.")
@@ -121,7 +121,7 @@ class RiverPredictor(Predictor):
         return equal
 
     def _check_fitted(self) -> None:
-        if not hasattr(self, "classes_"):
+        if not len(self._label_index_):
             raise NotFittedError("RiverPredictor has learnt nothing yet: call partial_fit first.")
 
     def _told(self, known: Labels, y: Labels) -> list[Label]:

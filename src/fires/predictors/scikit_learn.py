@@ -15,7 +15,7 @@ from fires.core.estimators import learnt_state, take_up
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Floats, Matrix
 from fires.core.validation import repeated
-from fires.predictors.base import Predictor
+from fires.predictors.base import Predictor, can
 from fires.predictors.river import RiverPredictor
 
 
@@ -103,7 +103,7 @@ class SklearnPredictor(Predictor):
         prediction: Labels = self.estimator.predict(X)
         return prediction
 
-    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))  # type: ignore[untyped-decorator]
+    @available_if(lambda self: can(self.estimator, "predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Matrix) -> Floats:
         """The probability of each of ``classes_``, for each row."""
         probabilities: Floats = self.estimator.predict_proba(X)
@@ -115,14 +115,14 @@ class SklearnPredictor(Predictor):
         An estimator with ``state()`` and ``restore(header, arrays)`` of its own is asked for it.
         """
         header, arrays = self._classes_state()
-        own = has_state(self.estimator)
+        own = can(self.estimator, "state", "restore")
         learnt, found = self.estimator.state() if own else learnt_state(self.estimator)
         return header | {"estimator": learnt}, arrays | under("estimator", found)
 
     def restore(self, header: dict[str, Any], arrays: Arrays) -> Self:
         """Go on from :meth:`state`."""
         learnt, found = header["estimator"], part_of("estimator", arrays)
-        if has_state(self.estimator):
+        if can(self.estimator, "state", "restore"):
             self.estimator.restore(learnt, found)
         else:
             self.estimator = take_up(self.estimator, learnt, found, "predictor", single=True)
@@ -130,16 +130,11 @@ class SklearnPredictor(Predictor):
         return self
 
 
-def has_state(model: Any) -> bool:
-    """Whether an object has ``state`` and ``restore`` of its own."""
-    return all(callable(getattr(model, name, None)) for name in ("state", "restore"))
-
-
 def as_predictor(model: Any) -> Any:
     """Make a predictor of an object; a predictor is returned as it is."""
-    if hasattr(model, "learn_one") and not isinstance(model, type):
+    if can(model, "learn_one") and not isinstance(model, type):
         return RiverPredictor(model)
-    if not (hasattr(model, "partial_fit") and hasattr(model, "predict")) or isinstance(model, type):
+    if not can(model, "partial_fit", "predict") or isinstance(model, type):
         raise TypeError(
             "A predictor is a classifier of River, or an object with partial_fit and predict; "
             f"this is {model!r}."
@@ -147,6 +142,6 @@ def as_predictor(model: Any) -> Any:
     takes = inspect.signature(model.partial_fit).parameters
     # Estimators of scikit-learn take both too, but must know all classes beforehand: they are
     # wrapped below.
-    if {"classes", "sample_weight"} <= set(takes) and not hasattr(model, "get_params"):
+    if {"classes", "sample_weight"} <= set(takes) and not can(model, "get_params"):
         return model
     return SklearnPredictor(model)

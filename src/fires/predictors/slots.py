@@ -1,4 +1,4 @@
-"""Places in a predictor of fixed width for columns that come and go."""
+"""The predictor of a pipeline, and its places for columns that come and go."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from fires.core.batch import CheckedBatch
+from fires.core.classes import NO_CLASSES, Classes
 from fires.core.errors import InputError, StateError
-from fires.core.types import Header, Places
+from fires.core.settings import check_count
+from fires.core.types import Header, Matrix, Places
+from fires.predictors.base import Predictor, can
 
 _LEAST, _PER_FEATURE, _UNKNOWN = 64, 4, 1024
 
@@ -35,6 +39,20 @@ class Slots:
         self._places: dict[str, int] = {}
         self._last = np.zeros(n_slots, dtype=np.int64)
         self._now = 0
+
+    @classmethod
+    def for_features(cls, n_features_to_select: float | str, n_slots: int | None) -> Slots:
+        """So many slots, or as many as usual; an error if they are too few."""
+        if n_slots is None:
+            return cls(usual_slots(n_features_to_select))
+        check_count("slots", n_slots)
+        wanted = n_features_to_select
+        if not isinstance(wanted, float | str) and wanted > n_slots:
+            raise InputError(
+                f"{wanted} columns are to be selected, and the predictor has {n_slots} slots",
+                hint=f"give slots={wanted} or more",
+            )
+        return cls(n_slots)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -66,6 +84,12 @@ class Slots:
     def places(self, names: Iterable[str]) -> Places:
         """The slot of each column, as far as they have one."""
         return np.array([self._places.get(name, -1) for name in names], dtype=np.intp)
+
+    def shown(self, X: Any, columns: Places, names: Iterable[str]) -> Any:
+        """Rows as the predictor sees them, with those of the columns that have a slot."""
+        places = self.places(names)
+        known = places >= 0
+        return self.filled(X, columns[known], places[known])
 
     def filled(self, X: Any, columns: Places, places: Places) -> Any:
         """Rows as the predictor sees them."""
@@ -101,3 +125,52 @@ class Slots:
         if not fits or len(slots._places) != len(taken) or not names:
             raise StateError("the slots are not what they should be")
         return slots
+
+
+class PredictorStep:
+    """The last step of a pipeline: a predictor or None, and slots if its columns are open.
+
+    A pipeline that refuses a batch puts its attributes back, so those of a step never change.
+    """
+
+    def __init__(self, predictor: Any = None, slots: Slots | None = None) -> None:
+        self.predictor, self.slots = predictor, slots
+        self._is_ours = isinstance(predictor, Predictor)
+        # An overridden partial_fit is not passed by.
+        own = self._is_ours and type(predictor).partial_fit is Predictor.partial_fit
+        self._takes_batches = own
+
+    def check(self, batch: CheckedBatch, known: Classes) -> None:
+        """Raise an error if the predictor would refuse the batch."""
+        if self.slots is not None:
+            batch = batch.with_rows(np.broadcast_to(0.0, (batch.n_rows, len(self.slots))))
+        if self._is_ours:
+            self.predictor.check(batch, self._expected(known))
+
+    def train(self, batch: CheckedBatch, rows: Matrix, known: Classes) -> None:
+        """Let the predictor learn from the rows that it is shown, with these labels known."""
+        if self._takes_batches:
+            self.predictor.learn(batch.with_rows(rows), self._expected(known))
+        elif self.predictor is not None:
+            classes = known.labels if batch.classes is None else batch.classes
+            some = classes if len(classes) else None
+            self.predictor.partial_fit(rows, batch.y, some, batch.weight)
+
+    def _expected(self, known: Classes) -> Classes:
+        """The labels that a predictor without any should know."""
+        return known if self.predictor.label_index is NO_CLASSES else NO_CLASSES
+
+    def give_slots(self, names: Sequence[str]) -> None:
+        """Give the selected columns slots; what was learnt in those of others is forgotten."""
+        if self.slots is not None:
+            _, reassigned = self.slots.take(names)
+            if len(reassigned) and self._is_ours:
+                self.predictor.restart_features(reassigned)
+
+    def restart_features(self, columns: Places, names: Iterable[str]) -> None:
+        """Forget what was learnt about some features, as far as the predictor can."""
+        if self.slots is not None:
+            places = self.slots.places(names)
+            columns = places[places >= 0]
+        if can(self.predictor, "restart_features"):
+            self.predictor.restart_features(columns)

@@ -8,16 +8,14 @@ which takes them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fires.core.errors import NotPassedAgain
 from fires.core.state import Arrays, State
+from fires.predictors.base import Predictor, can
 from fires.predictors.built_in import LinearRegressor, Majority, Mean, Perceptron
 from fires.predictors.river import RiverPredictor
-from fires.predictors.scikit_learn import SklearnPredictor, has_state
-
-if TYPE_CHECKING:
-    from fires.predictors.base import Predictor
+from fires.predictors.scikit_learn import SklearnPredictor
 
 _PERCEPTRON = "fires.predictors.Perceptron"  # scikit-learn has one too
 _OURS: dict[str, type] = {
@@ -40,7 +38,7 @@ def predictor_state(predictor: Any) -> State:
         )
     wrapped = isinstance(predictor, SklearnPredictor)
     learner = predictor.estimator if wrapped else predictor
-    if not has_state(learner) and not (wrapped and hasattr(learner, "get_params")):
+    if not can(learner, "state", "restore") and not (wrapped and can(learner, "get_params")):
         raise ValueError(
             f"{name} cannot be saved: it is no estimator of scikit-learn and has no state() and "
             "restore(header, arrays); write these, or save the selector alone, "

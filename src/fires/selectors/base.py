@@ -36,7 +36,7 @@ from fires.core.types import (
 from fires.kernels import top_k
 from fires.kernels.select import keep_columns
 from fires.selectors.open_columns import masked_frame, warn_absent
-from fires.selectors.selector import Selector
+from fires.selectors.selector import Selector, forget
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -224,8 +224,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         self, X: RowsLike, y: OptionalArray, sample_weight: OptionalArray
     ) -> Iterator[CheckedBatch]:
         """Forget everything; all rows in batches, each as :meth:`partial_fit` would admit it."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
+        forget(self)
         check_count("batch_size", self.batch_size)
         size = int(self.batch_size)
         by_rows_before = self._open_vocabulary() is not None or validation.is_raw(X)

@@ -12,6 +12,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    NamedTuple,
     Self,
     TypeVar,
     dataclass_transform,
@@ -63,6 +64,22 @@ def settings(kind: type[Kind]) -> type[Kind]:
     return dataclass(eq=False, repr=False, kw_only=True)(kind)
 
 
+class KnownColumns(NamedTuple):
+    """What an estimator knows of the columns it learns from."""
+
+    n_features: int | None  # None before the first batch
+    names: npt.NDArray[np.object_] | None
+    encoder: Columns | None
+    named_apart: bool = False  # whether rows come without these names
+
+
+def forget(estimator: object) -> None:
+    """Delete what was learnt: all attributes whose names end with an underscore."""
+    learnt = vars(estimator)
+    for name in [name for name in learnt if name.endswith("_")]:
+        del learnt[name]
+
+
 class InputValidator:
     """Checks what a caller passes against the columns learnt from.
 
@@ -86,9 +103,15 @@ class InputValidator:
     @property
     def columns_(self) -> Columns:
         """What text, categories and dates were encoded with."""
-        if self._encoder_ is None:
+        encoder = self._known_encoder()
+        if encoder is None:
             raise AttributeError("columns_ is there only where columns were encoded.")
-        return self._encoder_
+        return encoder
+
+    def known_columns(self) -> KnownColumns:
+        """What is known of the columns so far."""
+        n_features, names = vars(self).get("n_features_in_"), self._known_names()
+        return KnownColumns(n_features, names, self._known_encoder(), self._named_apart_)
 
     def all_or_nothing(self, learn: Callable[..., None], *batch: Any) -> None:
         """Learn; on any error, put the attributes back to what they were before."""
@@ -164,6 +187,10 @@ class InputValidator:
     def _known_names(self) -> npt.NDArray[np.object_] | None:
         """The names of the columns; None if they have none."""
         return self._column_names_
+
+    def _known_encoder(self) -> Columns | None:
+        """What text, categories and dates are encoded with; None if nothing is."""
+        return self._encoder_
 
     # --- columns that come and go -------------------------------------------------------------
 
