@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fires.cli.interrupts import Interruptible
 from fires.cli.progress import Values
 from fires.cli.reading import Reading
-from fires.cli.selection import if_known
+from fires.cli.text import if_known
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:

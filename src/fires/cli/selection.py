@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli.reading import rejected_lines
-from fires.cli.text import SCORES, printable, say
+from fires.cli.text import SCORES, if_known, printable, say
 
 if TYPE_CHECKING:
     from fires.cli.learning import Options
@@ -121,11 +121,6 @@ def _meaning(classes: list[Label] | None) -> str:
     if len(names) == 2:
         return f'positive values favour class "{names[1]}", negative ones "{names[0]}"'
     return "positive values favour the class, negative ones count against it"
-
-
-def if_known(text: str, value: float | None) -> list[str]:
-    """The text with the value in it, or nothing where it is not defined."""
-    return [] if value is None or value != value else [text.format(value)]
 
 
 _UNEVEN = 0.6  # the share of the most common class from which on shares are told

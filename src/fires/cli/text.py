@@ -28,6 +28,11 @@ def score_text(name: str, value: float) -> str:
     return f"{value:.4g}" if name == "mae" else f"{value:.3f}"
 
 
+def if_known(text: str, value: float | None) -> list[str]:
+    """The text with the value in it, or nothing where it is not defined."""
+    return [] if value is None or value != value else [text.format(value)]
+
+
 class Counted(Protocol):
     """What knows how many rows have been dealt with."""
 
