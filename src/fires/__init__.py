@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from fires.core.moved import imported as _imported
 from fires.core.moved import install as _install
 from fires.core.version import __version__ as __version__
 from fires.rivals import REGISTRY as _SELECTORS
@@ -46,7 +47,7 @@ __all__ = sorted([*_MODULES, "__version__"])
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        value = getattr(importlib.import_module(_MODULES[name]), name)
+        value = _imported(_MODULES[name], name)
     elif name in _PARTS:
         value = importlib.import_module(f"fires.{name}")
     else:

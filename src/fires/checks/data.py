@@ -13,6 +13,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.types import Floats, Labels, RowIndex, RowsLike
+from fires.core.validation import unmixed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +100,7 @@ def as_plain(X: Any) -> npt.NDArray[np.generic]:
     """X in whatever form as a dense array."""
     if sp.issparse(X):
         return np.asarray(X.toarray())
-    return np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
+    return np.asarray(unmixed(X))
 
 
 def content(X: Any) -> tuple[type | bytes, ...]:

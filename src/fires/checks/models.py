@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from fires.checks.running import NamedCheck, expect, list_checks, no_global_randomness, run_checks
 from fires.core.belief import Belief, Floats
 from fires.core.types import Matrix, Numbers
+from fires.models.base import HasMarginal
 
 if TYPE_CHECKING:
     from fires.models.base import BaseModel
@@ -61,7 +62,7 @@ def model_checks(
     model: BaseModel, *, n_classes: int = 2, n_features: int = 4, skip: Collection[str] = ()
 ) -> list[NamedCheck]:
     """The checks of :func:`check_model`, one by one."""
-    parts = [GradientContract, *([MarginalContract] if hasattr(model, "log_marginal") else [])]
+    parts = [GradientContract, *([MarginalContract] if isinstance(model, HasMarginal) else [])]
     return list_checks([part(model, n_classes, n_features) for part in parts], skip)
 
 

@@ -19,6 +19,7 @@ from fires.cli.progress import one_bar
 from fires.cli.reading import Notices, Reading
 from fires.cli.text import message, printable, saying_where, tried
 from fires.core.errors import InputError, Question, closest
+from fires.core.moved import imported
 from fires.rivals import REGISTRY
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def maker(name: str, top: int | float, *, numeric: bool = False) -> Callable[[in
     """What makes a fresh selector."""
     import fires
 
-    kind = getattr(fires, SELECTORS[name])
+    kind = imported("fires", SELECTORS[name])
     known = kind._get_param_names()
 
     def make(seed: int) -> OnlineSelector:
@@ -89,7 +90,7 @@ def maker(name: str, top: int | float, *, numeric: bool = False) -> Callable[[in
         if numeric:
             given |= {"target": "numbers"} | ({"model": "gaussian"} if kind is fires.FIRES else {})
         if name in MODELS:
-            given["model"] = getattr(fires.models, MODELS[name])()
+            given["model"] = imported("fires.models", MODELS[name])()
         if name == "window-lightgbm":
             given["estimator"] = "lightgbm"
         fitting = {setting: value for setting, value in given.items() if setting in known}

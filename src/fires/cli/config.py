@@ -52,7 +52,7 @@ def read_config(ctx: click.Context, path: Path | None) -> None:
 
 def _as_typed(option: click.Parameter, value: Json) -> bool | str | list[str]:
     """A value as it would be typed, so that the option checks it as if it were."""
-    if getattr(option, "is_flag", False):
+    if isinstance(option, click.Option) and option.is_flag:
         if not isinstance(value, bool):
             raise TypeError(f"true or false is wanted, and not {value!r}")
         return value

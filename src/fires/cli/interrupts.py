@@ -69,8 +69,8 @@ Item = TypeVar("Item")
 
 EXIT_CODE = "fires.exit_code"
 """Under which the code of a command that was interrupted is in ``meta`` of its context."""
-_HANGUP = getattr(signal, "SIGHUP", None)
-_SAVE = getattr(signal, "SIGUSR1", None)
+_HANGUP = signal.Signals.__members__.get("SIGHUP")
+_SAVE = signal.Signals.__members__.get("SIGUSR1")
 
 
 @contextmanager

@@ -447,10 +447,10 @@ class Columns:
             written["columns"] = [column.as_json() for column in self.all]
             facts = [self.facts.get(column.name, (None, None)) for column in self.all]
             written["facts"] = [list(of) for of in zip(*facts, strict=True)] if self.facts else None
-        said = {k: list(v) if isinstance(v, (list, tuple)) else v for k, v in vars(hints).items()}
+        known = {k: list(v) if isinstance(v, (list, tuple)) else v for k, v in vars(hints).items()}
         return {
             "columns": written["columns"],
-            "hints": said,
+            "hints": known,
             "n_rows": tallies.n_rows,
             "missing": tallies.missing.tolist(),
             "unreadable": tallies.unreadable.tolist(),

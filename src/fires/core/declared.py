@@ -199,6 +199,11 @@ def _absent(name: str, allowed: bool) -> None:
         raise StateError(f"{name} is missing")
 
 
+def _known(owner: Any, name: str, otherwise: float | None = None) -> Any:
+    """What an object has learnt of this name, if it has."""
+    return getattr(owner, name, otherwise)
+
+
 def collect(owner: Any, declared: Declared, attribute: str = "{}") -> State:
     """Collect what an object has learnt, as declared.
 
@@ -215,7 +220,7 @@ def collect(owner: Any, declared: Declared, attribute: str = "{}") -> State:
     header: Header = {}
     arrays: Arrays = {}
     for name, part in declared.items():
-        part.write(name, getattr(owner, attribute.format(name), None), header, arrays)
+        part.write(name, _known(owner, attribute.format(name)), header, arrays)
     return header, arrays
 
 
@@ -258,12 +263,12 @@ def restart(
     for name, part in declared.items():
         name = attribute.format(name)
         axis = part.feature_axis if isinstance(part, Array) else None
-        value = getattr(owner, name, None)
+        value = _known(owner, name)
         if axis is None or value is None or not value.shape[axis]:  # "0|J" may have none yet
             continue
         places = (slice(None),) * axis + (columns,)
         value = np.repeat(value, n_features // value.shape[axis], axis)  # a copy in any case
-        start = np.broadcast_to(getattr(fresh, name, 0.0), value.shape)
+        start = np.broadcast_to(_known(fresh, name, 0.0), value.shape)
         value[places] = start[places]
         setattr(owner, name, value)
 
@@ -288,7 +293,7 @@ def rearrange(owner: Owner, declared: Declared, source: Places, fresh: Any, *mor
         to = from_ = slice(n)  # columns have only come; with a million, that is much sooner done
     for name, part in parts.items():
         axis = part.feature_axis if isinstance(part, Array) else None
-        before = getattr(owner, name, None)
+        before = _known(owner, name)
         if axis is None or before is None or not before.shape[axis]:  # "0|J" may have none yet
             continue
         if before.shape[axis] == 1:  # perhaps one number for all features

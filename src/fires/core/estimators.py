@@ -70,10 +70,10 @@ def take_up(
     again.set_params(**{name: _read(v, f"random.{name}", arrays) for name, v in states})
     for name, written in header["learnt"].items():
         if "same" in written:
-            value = getattr(again, written["same"])
+            value = vars(again)[written["same"]]
         else:
             value = _read(written, f"learnt.{name}", arrays)
-        own = getattr(estimator, name, None)
+        own = vars(estimator).get(name)
         if isinstance(own, np.ndarray) and own.shape != np.shape(value):
             raise ValueError(
                 f"This state was learnt with {name} of shape {np.shape(value)}; that of {given} "

@@ -1,4 +1,4 @@
-"""Documented import paths that have moved: the old ones keep working, by one table."""
+"""Imports by name: public names, loaded when first used, and documented paths that have moved."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 MOVED: dict[str, str] = {
     "fires.models.balance": "fires.models.target",
@@ -15,6 +16,11 @@ MOVED: dict[str, str] = {
     "fires.evaluation.run_names": "fires.core.named",
 }
 """Old module: the module that has its names now."""
+
+
+def imported(module: str, name: str) -> Any:
+    """What a module calls by this name; the module is loaded here."""
+    return getattr(importlib.import_module(module), name)
 
 
 class _Moved(MetaPathFinder, Loader):

@@ -5,8 +5,9 @@ Every public name is loaded when it is first used: who reads the folder of a run
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from fires.core.moved import imported
 
 if TYPE_CHECKING:
     from fires.evaluation.loop import prequential as prequential
@@ -25,7 +26,7 @@ __all__ = sorted(_MODULES)
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'fires.evaluation' has no attribute {name!r}")
-    return getattr(importlib.import_module(_MODULES[name]), name)
+    return imported(_MODULES[name], name)
 
 
 def __dir__() -> list[str]:

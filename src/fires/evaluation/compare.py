@@ -290,7 +290,8 @@ def _that_take_part(
     binary = [name for name, one in examples.items() if n_classes != 2 and _is_binary(one)]
     makers = {name: make for name, make in selectors.items() if name not in binary}
     makers.setdefault("all", lambda seed: AllFeatures())
-    sizes = (getattr(one, "n_features_to_select", None) for one in examples.values())
+    settings = (one.get_params(deep=False) for one in examples.values())
+    sizes = (given.get("n_features_to_select") for given in settings)
     if k := next(filter(None, sizes), None):
         makers.setdefault("random", lambda seed: RandomFeatures(k, random_state=seed))
     why = f"for two classes only, and there are {n_classes}"

@@ -74,7 +74,7 @@ class Comparison:
 
     def as_dict(self) -> Header:
         """Everything that was found."""
-        facts = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        facts = dict(vars(self))
         facts["classes"] = {str(label): count for label, count in self.classes.items()}
         facts["cautions"] = list(self.cautions)
         facts["outcomes"] = [

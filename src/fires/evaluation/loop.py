@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from numbers import Integral
 from typing import Any
@@ -118,7 +118,9 @@ def prequential(
         raise ValueError("A pipeline has its own predictor: pass none beside it.")
     pipeline.start()
     schema = getattr(stream, "schema", None)
-    known = getattr(schema, "classes", None) if classes is None else tuple(classes)
+    known = None if classes is None else tuple(classes)
+    if schema is not None and known is None:
+        known = schema.classes
     if pipeline.open_names is None:
         names = None
     elif label_delay:
@@ -219,7 +221,7 @@ class _Evaluation:
     ) -> None:
         self.pipeline, self.has_learnt = pipeline, False
         self.baselines, self.names = baselines, names
-        alarms = getattr(pipeline.selector, "alarms_", ())
+        alarms = self._alarms
         self._n_alarms, self._last_alarm = len(alarms), alarms[-1].batch if alarms else -1
         self.stability, self.selected = np.nan, np.empty(0, dtype=np.intp)
         if pipeline.has_learnt:
@@ -244,9 +246,14 @@ class _Evaluation:
         """The selected features, by their places in the run."""
         return self.selected if self.names is None else np.sort(self.names.of_run(self.selected))
 
+    @property
+    def _alarms(self) -> Sequence[Alarm]:
+        """All that the selector has noticed; a rival, or one that has learnt nothing, has none."""
+        return getattr(self.pipeline.selector, "alarms_", ())
+
     def new_alarms(self) -> tuple[Alarm, ...]:
         """What the selector has noticed since it was asked last, with places in the run."""
-        alarms, names = getattr(self.pipeline.selector, "alarms_", ()), self.names
+        alarms, names = self._alarms, self.names
         if names is None:
             new = alarms[self._n_alarms :]
             self._n_alarms = len(alarms)

@@ -233,8 +233,8 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
 
     def _holds_numbers(self, rows: Sequence[Sequence[Any]]) -> bool:
         """Whether the selector gets rows as numbers, which its first batch decides."""
-        if hasattr(self.selector, "n_samples_seen_"):
-            return getattr(self.selector, "columns_", None) is None
+        if self.selector.is_fitted:
+            return self.selector.encoder is None
         numbers = (Real, Decimal, np.bool_)
         return all(isinstance(v, numbers) or validation.is_missing(v) for v in chain(*rows))
 
@@ -304,14 +304,14 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
     def _keys_kept(self, keys: Iterable[Hashable]) -> list[Hashable]:
         """The keys that are selected; of those given, all while nothing is known."""
         if self._kept is None:
-            if not hasattr(self.selector, "n_samples_seen_"):
+            if not self.selector.is_fitted:
                 return list(keys)
             if self._is_open:
                 selected = self.selector.get_feature_names_out().tolist()
                 numbers = [int(name) for name in selected if name.isdecimal()]
                 self._kept = [*selected, *numbers]
                 return self._kept
-            support, columns = self.selector.get_support(), getattr(self.selector, "columns_", None)
+            support, columns = self.selector.get_support(), self.selector.encoder
             if columns is not None:  # a key with categories may be several features
                 support = np.isin(np.arange(len(columns.used)), columns.groups[support])
             self._kept = [key for key, slot in self._slots.items() if support[slot]]
@@ -320,11 +320,11 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
 
 def _names_of(selector: OnlineSelector) -> list[str]:
     """What the keys of a selector are called, if it knows them yet."""
-    if getattr(selector, "columns_", None) is not None:
-        return [column.name for column in selector.columns_.used]
-    names = getattr(selector, "feature_names_in_", None)
+    if selector.encoder is not None:
+        return [column.name for column in selector.encoder.used]
+    names = selector.known_names
     if names is None:
-        return [f"x{j}" for j in range(getattr(selector, "n_features_in_", 0))]
+        return [f"x{j}" for j in range(selector.n_features_in_ if selector.knows_columns else 0)]
     return list(names)
 
 

@@ -13,7 +13,9 @@ from fires.core.state import Arrays
 from fires.core.types import Floats, Ints, Labels, Mask, Matrix, Places, RowIndex
 
 if TYPE_CHECKING:
+    from fires.models.mixed import Mixed
     from fires.models.scale import Scaler
+    from fires.models.sparse_scale import SparseScale
 
 Rng = np.random.Generator
 Values = npt.NDArray[np.generic]
@@ -50,6 +52,17 @@ class BaseModel(Protocol):
         ...
 
 
+@runtime_checkable
+class HasMarginal(Protocol):
+    """A model that can also say how likely it finds rows; see :meth:`BaseModel.gradient`."""
+
+    def log_marginal(
+        self, belief: Belief, X: Matrix, y: Values, weight: Weights, rng: Rng
+    ) -> float:
+        """The log marginal likelihood, as a sum over rows."""
+        ...
+
+
 class Rates(NamedTuple):
     """Learning rates of the means and of the standard deviations."""
 
@@ -72,6 +85,11 @@ class Learner(Protocol):
     scaler: Scaler
     takes_shards: ClassVar[bool] = False
     """Whether it learns from sums over a batch that lies in shards."""
+
+    @property
+    def sparse_scales(self) -> tuple[SparseScale | Mixed, ...]:
+        """The scales of sparse rows, of which some may not be in use."""
+        return (self.scaler.sparse,)
 
     @property
     def joint_posterior(self) -> JointPosterior | None:
@@ -127,6 +145,9 @@ class LeadingRows(NamedTuple):
 class JointPosterior(Learner, Protocol):
     """A learner that knows how sure it is of each coefficient, and of the leading ones together."""
 
+    n_features: int
+    scale: str | None
+    mixed: Mixed  # the scale of sparse rows
     prior: float  # the variance of a coefficient before any row
     n_present: int  # columns that are there
     evidence_rows: Floats  # rows since the start or an alarm, for each row of parameters
@@ -149,6 +170,13 @@ class JointPosterior(Learner, Protocol):
     @property
     def sparse(self) -> object:
         """Not None if it learns from sparse rows."""
+
+    @property
+    def noise(self) -> Floats:
+        """The variance of the noise, for each row of parameters."""
+
+    def coefficients(self) -> tuple[Floats, Floats]:
+        """Means and variances of all coefficients, that of the intercept last."""
 
     def scores(self, columns: RowIndex = ..., near: Floats | None = None) -> Floats:
         """How much features matter; greater for better."""

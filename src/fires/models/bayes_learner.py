@@ -41,6 +41,7 @@ from fires.models.covariance import MOST, PRIOR, CovarianceBlock
 from fires.models.families import FAMILIES
 from fires.models.mixed import Mixed
 from fires.models.scale import Scaler, Standard
+from fires.models.sparse_scale import SparseScale
 from fires.models.target import ClassTarget, bayes_target_of
 
 KEPT_ROWS = 50.0
@@ -154,6 +155,11 @@ class BayesLearner(Learner):
         self.keeps_rows, self._rows = False, _NO_ROWS
         # For sparse rows: the rows so far, and at which of them a column was last.
         self.sparse: tuple[Floats, Floats] | None = None
+
+    @property
+    def sparse_scales(self) -> tuple[SparseScale | Mixed, ...]:
+        """See :class:`fires.models.base.Learner`."""
+        return self.scaler.sparse, self.mixed
 
     @property
     def joint_posterior(self) -> BayesLearner:
@@ -359,6 +365,12 @@ class BayesLearner(Learner):
 
     # --- a batch in several shards ----------------------------------------------------------
 
+    @property
+    def noise(self) -> Floats:
+        """The variance of the noise, for each row of parameters."""
+        noise: Floats = self.facts[:, NOISE] / self.facts[:, NOISE_ROWS]
+        return noise
+
     def coefficients(self) -> tuple[Floats, Floats]:
         """Means and variances of all coefficients, forgetting included."""
         return (
@@ -510,8 +522,9 @@ class BayesLearner(Learner):
             other.leading.pull[row] = sign * self.leading.pull[old]
             other.leading.brought[0, row] = self.leading.brought[0, old]
             other.leading.brought[1, row] = sign * self.leading.brought[1, old]
-            for name in ("total", "usual", "rows"):
-                getattr(other.alarm, name)[row] = getattr(self.alarm, name)[old]
+            other.alarm.total[row] = self.alarm.total[old]
+            other.alarm.usual[row] = self.alarm.usual[old]
+            other.alarm.rows[row] = self.alarm.rows[old]
         assert isinstance(self.target, ClassTarget)
         other.target = self.target.with_rows(sources)
         return other

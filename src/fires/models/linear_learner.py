@@ -488,10 +488,9 @@ class LinearLearner(Learner):
         """A copy for other columns; new ones are at the start of all."""
         other = copy.copy(self)
         other.n_features, other._buffers, other._believed = len(source), {}, None
-        for name, first in zip(("mu", "sigma"), self.init, strict=True):
-            values = getattr(self, name)[:, source]
+        other.mu, other.sigma = self.mu[:, source], self.sigma[:, source]
+        for values, first in zip((other.mu, other.sigma), self.init, strict=True):
             values[:, source < 0] = first
-            setattr(other, name, values)
         other.least_sigma = float(other.sigma.min())
         other.scaler = self.scaler.rearranged(source)
         if self.in_sparse_terms and self.scaler.sparse.ready:

@@ -14,7 +14,7 @@ from fires.core.belief import Belief
 from fires.core.errors import Diverged, StateError
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Labels, Matrix, Places
-from fires.models.base import BaseModel, Learner, Rates, Rng, Values
+from fires.models.base import BaseModel, HasMarginal, Learner, Rates, Rng, Values
 from fires.models.scale import Scaler
 from fires.models.target import surprise_of_classes
 
@@ -77,8 +77,8 @@ class ModelLearner(Learner):
 
         It needs the model's ``log_marginal``, and calls it for every row and class.
         """
-        n_classes, log_marginal = self.size[1], getattr(self.model, "log_marginal", None)
-        if not n_classes or log_marginal is None:
+        n_classes, model = self.size[1], self.model
+        if not n_classes or not isinstance(model, HasMarginal):
             lacks = "no method log_marginal" if n_classes else "a numeric target"
             raise ValueError(
                 f"{type(self.model).__name__} has {lacks}: how likely it finds a batch, compared "
@@ -89,7 +89,8 @@ class ModelLearner(Learner):
         log_p = np.empty((n_classes, batch.n_rows))
         for k, row in np.ndindex(log_p.shape):
             one, code = scaled[row : row + 1], np.full(1, k)
-            log_p[k, row] = log_marginal(self.belief, one, code, None, copy.deepcopy(self.rng))
+            rng = copy.deepcopy(self.rng)
+            log_p[k, row] = model.log_marginal(self.belief, one, code, None, rng)
         return surprise_of_classes(np.exp(log_p), y, w)
 
     def forget(self, keep: float) -> None:

@@ -174,7 +174,7 @@ class MonteCarlo(ABC):
         """Standard normal numbers for every draw of every parameter that the batch uses."""
         torch = self.torch()
         scratch = {} if scratch is None else scratch
-        place = {"dtype": getattr(torch, self.dtype), "device": self.device}
+        place = {"dtype": self._torch_dtype, "device": self.device}
         noise = {}
         for name, mu in parameters.mu.items():
             shape = (self.n_draws, *mu.shape)
@@ -276,7 +276,7 @@ class MonteCarlo(ABC):
     ) -> DeviceBatch:
         """A batch as tensors, ready to meet the parameters."""
         torch = self.torch()
-        kind = getattr(torch, self.dtype)
+        kind = self._torch_dtype
 
         def tensor(values: npt.ArrayLike, dtype: dtype) -> Tensor:
             array = np.asarray(values)
@@ -329,13 +329,19 @@ class MonteCarlo(ABC):
         torch: ModuleType = require("torch", type(self).__name__)
         return torch
 
+    @property
+    def _torch_dtype(self) -> Any:
+        """The type of the numbers that the model computes with."""
+        return getattr(self.torch(), self.dtype)
+
     def check(self) -> None:
         """Raise an error if a setting makes no sense."""
         torch = self.torch()
         check_count("n_draws", self.n_draws)
         check_number("rate", self.rate, wanted="a positive number")
-        for name, known in _CHOICES.items():
-            check_choice(name, getattr(self, name), known)
+        chosen = self.aggregate, self.task, self.device, self.dtype
+        for value, (name, known) in zip(chosen, _CHOICES.items(), strict=True):
+            check_choice(name, value, known)
         check_choice("balance", self.balance, (True, False))
         if self.device == "cuda" and not torch.cuda.is_available():
             raise ValueError("device='cuda', but torch sees no GPU on this machine.")

@@ -196,9 +196,8 @@ class MonteCarloLearner(ModelLearner):
         if INPUTS in self.parameters.mu:
             with self.model.default_mode():
                 fresh = self.model.start(*self.size, self.generator.clone_state())
-                for half in ("mu", "sigma"):
-                    now, then = (getattr(p, half)[INPUTS] for p in (self.parameters, fresh))
-                    now[columns] = then[columns]
+                self.parameters.mu[INPUTS][columns] = fresh.mu[INPUTS][columns]
+                self.parameters.sigma[INPUTS][columns] = fresh.sigma[INPUTS][columns]
         self._known, self._moved_since = None, []
 
     def with_classes(self, before: Labels, after: Labels) -> Self:
@@ -248,9 +247,8 @@ class MonteCarloLearner(ModelLearner):
     def state(self) -> Arrays:
         """See :class:`fires.models.base.Learner`."""
         arrays = {"generator": self.generator.get_state().numpy()}
-        for half in _HALVES:
-            tensors = getattr(self.parameters, half).items()
-            arrays |= under(half, {name: value.cpu().numpy() for name, value in tensors})
+        for half, tensors in vars(self.parameters).items():
+            arrays |= under(half, {name: value.cpu().numpy() for name, value in tensors.items()})
         if self.balance is not None:
             arrays |= under("balance", self.balance.state())
         return arrays | under("target", self.target.state()) | self.scaler.state()
@@ -259,7 +257,7 @@ class MonteCarloLearner(ModelLearner):
         """See :class:`fires.models.base.Learner`."""
         halves = []
         for half, least in _HALVES.items():
-            fresh, saved = getattr(self.parameters, half), part_of(half, arrays)
+            fresh, saved = vars(self.parameters)[half], part_of(half, arrays)
             check_saved(saved, fresh, self.model.name, least)
             halves.append({name: self._tensor(saved[name], like) for name, like in fresh.items()})
         _check_fixed(part_of("fixed", arrays), self.parameters.fixed)

@@ -209,8 +209,8 @@ class Standard(DenseScale):
 
     def undo(self, gain: Floats) -> None:
         """See :meth:`fires.models.sparse_scale.SparseScale.undo`."""
-        for name in ("shift", "max_abs", "waiting", "settled"):
-            setattr(self, name, getattr(self, name) / gain)
+        self.shift, self.max_abs = self.shift / gain, self.max_abs / gain
+        self.waiting, self.settled = self.waiting / gain, self.settled / gain
         self.spread = self.spread / gain**2
         self.refresh()
 

@@ -5,8 +5,9 @@ Every public name is loaded when it is first used: a page needs no matplotlib.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from fires.core.moved import imported
 
 if TYPE_CHECKING:
     from fires.report.displays import ImportanceDisplay as ImportanceDisplay
@@ -25,7 +26,7 @@ __all__ = sorted(_MODULES)
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'fires.report' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"fires.report.{_MODULES[name]}"), name)
+    return imported(f"fires.report.{_MODULES[name]}", name)
 
 
 def __dir__() -> list[str]:

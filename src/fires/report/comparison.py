@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def comparison_summary(facts: dict[str, Any], name: str | None = None) -> Header
     outcomes = found.outcomes
     settings = facts.get("settings") or {}
     files = [str(file) for file in settings.get("file") or ()]
-    columns = {key: rounded([getattr(one, key) for one in outcomes]) for key in _NUMBERS}
+    columns = {key: rounded(list(map(attrgetter(key), outcomes))) for key in _NUMBERS}
     columns["microseconds_per_row"] = rounded(
         [1e3 * one.milliseconds / found.batch_size for one in outcomes]
     )

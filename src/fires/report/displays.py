@@ -23,7 +23,7 @@ from fires.core.settings import check_count, check_number
 from fires.core.types import Floats, Places
 from fires.report import figures
 from fires.report.figures import FAINT, GREY, look
-from fires.run.features import ByColumn, column_names, has_intervals
+from fires.run.features import ByColumn, column_names, groups_of, has_intervals
 from fires.run.saved import SavedRun
 
 if TYPE_CHECKING:
@@ -154,13 +154,13 @@ class ImportanceDisplay(_Display):
         support = selector.get_support()  # raises NotFittedError
         names = _names(selector, feature_names)
         seen: FIRES | ByColumn = selector
-        if getattr(selector, "groups_", None) is not None:
+        if groups_of(selector) is not None:
             seen, names = ByColumn(selector), column_names(selector, names)
             support = seen.get_support()
         classes: Sequence[Hashable] = getattr(selector, "classes_", ())
         importances = getattr(seen, "importances_", None)
         low, high = seen.interval(confidence) if has_intervals(selector) else (None, None)
-        order = _first(getattr(seen, "ranking_", rank(seen.weights_)), support, n_features)
+        order = _first(rank(seen.weights_), support, n_features)
         return cls(
             [names[place] for place in order.tolist()],
             (seen.weights_ if importances is None else importances)[order],
@@ -370,7 +370,7 @@ def _floats(values: npt.ArrayLike) -> Floats:
 def _names(selector: FIRES, given: Sequence[str] | None) -> tuple[str, ...]:
     """What the features of a selector are called."""
     n_features = selector.n_features_in_
-    known = getattr(selector, "feature_names_in_", None) if given is None else given
+    known = selector.known_names if given is None else given
     if known is None:
         return tuple(f"x{place}" for place in range(n_features))
     if len(known) != n_features:

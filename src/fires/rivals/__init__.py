@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import StateError
+from fires.core.moved import imported
 
 # For type checkers only, which find them here and in fires.
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def __getattr__(name: str) -> Any:
     if name not in REGISTRY:
         raise AttributeError(f"module 'fires.rivals' has no attribute {name!r}")
     _register()
-    return getattr(importlib.import_module(f"fires.{REGISTRY[name]}"), name)
+    return imported(f"fires.{REGISTRY[name]}", name)
 
 
 @cache
@@ -103,9 +103,7 @@ def from_state(header: dict[str, Any], arrays: Arrays, model: Any = None) -> Any
     kind = header.get("class")
     if not isinstance(kind, str) or kind not in REGISTRY:
         raise StateError(f"{kind!r} is no selector")
-    return getattr(importlib.import_module(f"fires.{REGISTRY[kind]}"), kind)().restore(
-        header, arrays, model
-    )
+    return imported(f"fires.{REGISTRY[kind]}", kind)().restore(header, arrays, model)
 
 
 def __dir__() -> list[str]:

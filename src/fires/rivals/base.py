@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,13 @@ from fires.core.classes import are_numbers
 from fires.core.declared import Declared, Value
 from fires.core.settings import check_choice
 from fires.core.state import Arrays
-from fires.core.types import Codes, Floats, Header, Labels
+from fires.core.types import Codes, Floats, Header, Labels, Matrix
 from fires.core.validation import as_numbers
 from fires.selectors.base import OnlineSelector
 from fires.selectors.selector import settings as settings
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 
 class Rival(OnlineSelector):
@@ -92,10 +95,34 @@ class TargetSelector(BatchSelector):
         return sizes | {"T": 1 if self._numeric_ else sizes["K"]}
 
 
+@runtime_checkable
+class Tagged(Protocol):
+    """An estimator of scikit-learn's kind, which says what it takes."""
+
+    def __sklearn_tags__(self) -> Tags: ...
+
+
+@runtime_checkable
+class Configurable(Protocol):
+    """An estimator of scikit-learn's kind, which can be cloned."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Its settings."""
+        ...
+
+
+@runtime_checkable
+class Fittable(Configurable, Protocol):
+    """An estimator that learns from a window of rows at once."""
+
+    def fit(self, X: Matrix, y: Labels) -> Any:
+        """Learn from all rows."""
+        ...
+
+
 def estimator_target(estimator: Any, target: str) -> str:
     """What a target is: a classifier or regressor of scikit-learn decides it by itself."""
-    tagged = hasattr(estimator, "__sklearn_tags__")
-    kind = get_tags(estimator).estimator_type if tagged else None
+    kind = get_tags(estimator).estimator_type if isinstance(estimator, Tagged) else None
     return {"classifier": "classes", "regressor": "numbers"}.get(kind or "", target)
 
 

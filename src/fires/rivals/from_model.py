@@ -20,7 +20,7 @@ from fires.core.types import Floats, Header, Labels, Matrix, Seed
 from fires.core.validation import as_numbers
 from fires.predictors import SklearnPredictor
 from fires.rivals.arrays import entries, filled, with_entries
-from fires.rivals.base import BatchSelector, Rival, settings
+from fires.rivals.base import BatchSelector, Configurable, Rival, Tagged, settings
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -38,14 +38,14 @@ class TakesEstimator(Rival):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        if hasattr(self.estimator, "__sklearn_tags__"):
+        if isinstance(self.estimator, Tagged):
             inner = get_tags(self.estimator)
             tags.input_tags.sparse = inner.input_tags.sparse
             tags.input_tags.positive_only = inner.input_tags.positive_only
         return tags
 
     def _plain(self, value: Any) -> Any:
-        if hasattr(value, "get_params"):
+        if isinstance(value, Configurable):
             return {"estimator": type(value).__qualname__}
         return plain(value)
 
@@ -163,7 +163,7 @@ class FromModel(TakesEstimator, BatchSelector):
 
     def _check_parameters(self) -> None:
         estimator = self.estimator
-        complete = hasattr(estimator, "partial_fit") and hasattr(estimator, "get_params")
+        complete = isinstance(estimator, Configurable) and hasattr(estimator, "partial_fit")
         if not complete or isinstance(estimator, type):
             raise ValueError(
                 "estimator must be a scikit-learn estimator that has partial_fit, such as "

@@ -17,7 +17,7 @@ from fires.core.errors import InputError
 from fires.core.named import RunNames
 from fires.core.types import Header, Places
 from fires.evaluation.records import Step, number_or_none
-from fires.run.features import column_names, feature_rows
+from fires.run.features import column_names, feature_rows, groups_of
 from fires.run.lines import AppendedFile
 from fires.run.totals import RunTotals
 from fires.streams.registry import Sink
@@ -114,7 +114,7 @@ class Emitter:
 
     def _columns(self, selector: FIRES, features: Places) -> list[str]:
         """The names of the columns that these features come from."""
-        groups = getattr(selector, "groups_", None)
+        groups = groups_of(selector)
         if groups is None:
             return [self.names[place] for place in features.tolist()]
         columns = column_names(selector, self.names)

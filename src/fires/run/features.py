@@ -46,8 +46,10 @@ class ByColumn:
         self.weights_: Floats = selector.weights_[self.first]
         self.ranking_ = rank(self.weights_)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._selector, name)
+    @property
+    def classes_(self) -> Labels:
+        """The classes that the selector tells apart."""
+        return self._selector.classes_
 
     def get_support(self) -> Mask:
         """Which groups are selected."""
@@ -72,8 +74,12 @@ class ByColumn:
 
 def classes_of(selector: FIRES) -> list[Any] | None:
     """The classes that a selector tells apart; None if its target holds numbers."""
-    classes: Labels | None = getattr(selector, "classes_", None)
-    return None if classes is None else classes.tolist()
+    return selector.classes_.tolist() if len(selector.label_index) else None
+
+
+def groups_of(selector: FIRES) -> Places | None:
+    """The group of each feature; None if there are no groups, as in every rival."""
+    return getattr(selector, "groups_", None)
 
 
 def has_intervals(selector: FIRES) -> bool:
@@ -84,7 +90,7 @@ def has_intervals(selector: FIRES) -> bool:
 
 def column_names(selector: FIRES, names: Sequence[str]) -> tuple[str, ...]:
     """What the groups of a selector are called."""
-    columns = getattr(selector, "columns_", None)
+    columns = selector.encoder
     if columns is not None and selector.groups is None:
         return tuple(column.name for column in columns.used)
     groups = selector.groups_
@@ -128,7 +134,7 @@ def _feature_table(
         share = _padded(share, len(names))[names.places(known)]
         names, absent = known, np.isin(known, selector.absent_)
     seen: FIRES | ByColumn = selector
-    if getattr(selector, "groups_", None) is not None:  # what the user knows are columns
+    if groups_of(selector) is not None:  # what the user knows are columns
         seen = by_column = ByColumn(selector)
         columns = None if columns is None else np.unique(by_column.groups[columns])
         names, share = column_names(selector, names), share[by_column.first]

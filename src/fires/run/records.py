@@ -208,7 +208,7 @@ class RunRecords:
             names = ("mean", "deviation")
             arrays |= {name: of[features] for name, of in zip(names, moments, strict=True)}
         facts = {"records": VERSION, "index": step.index, "rows": step.position.rows}
-        facts["classes"] = len(getattr(selector, "classes_", ()))
+        facts["classes"] = len(selector.label_index)
         self._late[step.index] = facts, arrays
         self._write_snapshots()
 

@@ -102,13 +102,18 @@ class SavedRun:
     @property
     def columns(self) -> Columns:
         """What the columns of its tables hold."""
-        columns: Columns | None = getattr(self.pipeline, "columns_", None)
+        columns = self._encoder
         if columns is None:
             raise InputError(
                 f"{self.path} was learnt from svmlight, whose columns have no names",
                 hint="fires.load gives its pipeline to a program",
             )
         return columns
+
+    @property
+    def _encoder(self) -> Columns | None:
+        """What the pipeline has encoded columns with, if it has."""
+        return getattr(self.pipeline, "columns_", None)
 
     @property
     def is_open(self) -> bool:
@@ -151,7 +156,7 @@ class SavedRun:
         dict of int to str
             Their numbers, and what they are called.
         """
-        columns = getattr(self.pipeline, "columns_", None)
+        columns = self._encoder
         names = self.pipeline.feature_names_in_.tolist()
         if self.is_open:  # records tell of all that were ever met
             names = read_names(self.path)

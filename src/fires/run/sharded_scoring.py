@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,10 +33,10 @@ from fires.core.types import Floats, Labels, Places
 from fires.core.validation import as_numbers
 from fires.evaluation.scoring import usual_baselines
 from fires.kernels import read_only
-from fires.kernels.assimilate import NOISE, NOISE_ROWS
 from fires.kernels.linear import score_rows
 from fires.kernels.moments import CLIP
 from fires.metrics.prediction import NumberMoments, Scores
+from fires.models.base import JointPosterior
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear_learner import LinearLearner
 from fires.models.scale import MinMax, Standard
@@ -287,14 +287,16 @@ def row_scores(
 ) -> RowScores:
     """How shards score their rows by what a learner has learnt so far."""
     no_rows = np.zeros((0, learner.n_features))
-    learner = learner.ready_for(sp.csr_array(no_rows) if sparse else no_rows)
-    nothing = np.zeros(learner.n_rows)
-    if isinstance(learner, BayesLearner):
-        theta, _ = learner.coefficients()
-        scale: _Scale = _MixedScale(_mixed(learner))
-        if learner.sparse is None:
-            scale = _dense_scale(learner)
+    ready = learner.ready_for(sp.csr_array(no_rows) if sparse else no_rows)
+    nothing = np.zeros(ready.n_rows)
+    posterior = ready.joint_posterior
+    if posterior is not None:
+        theta, _ = posterior.coefficients()
+        scale: _Scale = _MixedScale(_mixed(posterior))
+        if posterior.sparse is None:
+            scale = _dense_scale(posterior)
         return RowScores(theta[:, :-1].copy(), theta[:, -1], selected, scale, None, nothing, 0.0)
+    learner = cast("LinearLearner", ready)  # the other one that takes shards
     own = learner.intercept.mu if learner.fit_intercept else nothing
     level = _level(learner)
     var = learner.sigma**2 if level.any() else None
@@ -318,7 +320,7 @@ def _level(learner: LinearLearner) -> Floats:
     return target.level_of(target.class_weight.tolist())
 
 
-def _mixed(learner: BayesLearner) -> MixedPlan | None:
+def _mixed(learner: JointPosterior) -> MixedPlan | None:
     if learner.scale is None:
         return None
     mixed = learner.mixed
@@ -326,7 +328,7 @@ def _mixed(learner: BayesLearner) -> MixedPlan | None:
     return MixedPlan(mixed, full, is_shown=False)
 
 
-def _dense_scale(learner: LinearLearner | BayesLearner) -> _DenseScale:
+def _dense_scale(learner: LinearLearner | JointPosterior) -> _DenseScale:
     half, n = learner.scaler.dense, learner.n_features
     nothing, never = np.zeros(n), np.full(n, np.inf)
     if isinstance(half, Standard):
@@ -436,9 +438,9 @@ def unit_of(learner: LinearLearner | BayesLearner) -> Unit:
     if learner.family.kind == "counts":
         return Unit(ends, ends, is_log=True)
     scores = target.scores if isinstance(target, ScoredTarget) else None
-    if scores is not None and isinstance(learner, BayesLearner):
-        noise = learner.facts[0, NOISE] / learner.facts[0, NOISE_ROWS]
-        return Unit(_GRID, _means_about(_GRID, scores.known, float(noise)))
+    posterior = learner.joint_posterior
+    if scores is not None and posterior is not None:
+        return Unit(_GRID, _means_about(_GRID, scores.known, float(posterior.noise[0])))
     scale = target.scale
     if scale is None:
         return Unit(ends, ends)

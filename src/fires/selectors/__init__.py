@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from fires.core.moved import imported
 
 if TYPE_CHECKING:
     from fires.selectors.base import OnlineSelector
@@ -11,5 +12,5 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> type[OnlineSelector]:
     # All methods could once be imported from here. They are rivals now, which are above us.
-    kind: type[OnlineSelector] = getattr(importlib.import_module("fires.rivals"), name)
+    kind: type[OnlineSelector] = imported("fires.rivals", name)
     return kind

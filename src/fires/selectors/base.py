@@ -187,7 +187,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         >>> AROW(1).partial_fit(X, y).restart_features([0]).importances_.round(2)
         array([0. , 0.4])
         """
-        if self._is_fitted:
+        if self.is_fitted:
             names, owner = self._known_names(), type(self).__name__
             found = validation.as_columns(columns, self.n_features_in_, names, owner)
             if len(found):
@@ -205,7 +205,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         """A batch that was checked elsewhere, whose columns are known from here on."""
         if self._supervised and batch.y is None:
             validation.as_target(None, 0, type(self).__name__)
-        if "n_features_in_" not in vars(self):
+        if not self.knows_columns:
             self.n_features_in_ = batch.X.shape[1]
         if batch.names is not None and self._known_names() is None:
             self._column_names_, self._named_apart_ = batch.names, True
@@ -275,7 +275,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         if self._checked_ is None or any(map(is_not, settings, self._checked_)):
             check_choice("missing", self.missing, ("ignore", "error"), "'ignore' or 'error'")
             self._check_parameters()
-            if "n_features_in_" in vars(self):  # fit may look at the target before the columns
+            if self.knows_columns:  # fit may look at the target before the columns
                 self._resolve_k()
                 self._checked_ = settings
 
@@ -335,7 +335,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
 
     def _computed(self, name: Hashable, compute: Callable[[], _Array]) -> _Array:
         """The result of ``compute`` as a read-only array, computed once per batch."""
-        if not self._is_fitted:
+        if not self.is_fitted:
             self._check_fitted()
         key = name, self._weighting()
         value: _Array | None = self._seen_.get(key)

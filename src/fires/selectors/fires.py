@@ -485,7 +485,7 @@ class FIRES(OnlineSelector):
         Steps change arrays in place. So what learns is a copy, which counts only once nothing can
         fail any more: call this within :meth:`all_or_nothing`.
         """
-        if "n_features_in_" not in vars(self):
+        if not self.knows_columns:
             self.n_features_in_ = n_features
         self._check_settings()
         if self._begun_:
@@ -581,8 +581,8 @@ class FIRES(OnlineSelector):
             return
         gain = scaler.sparse.gain(np.arange(self.n_features_in_))
         gain[gain == 0.0] = 1.0  # such a column was never seen
-        for scale in (learner.scaler.sparse, getattr(learner, "mixed", None)):
-            if scale is not None and scale.ready:
+        for scale in learner.sparse_scales:
+            if scale.ready:
                 scale.undo(gain)
 
     def own_scale(self) -> Scaler | None:
@@ -796,8 +796,8 @@ class FIRES(OnlineSelector):
     # --- settings ---------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        for name in ("learning_rate", "weight_penalty"):
-            check_number(name, getattr(self, name), wanted="a positive number")
+        check_number("learning_rate", self.learning_rate, wanted="a positive number")
+        check_number("weight_penalty", self.weight_penalty, wanted="a positive number")
         wanted = "a number that is not negative"
         check_number("uncertainty_penalty", self.uncertainty_penalty, ends="[)", wanted=wanted)
         if self.learning_rate_sigma is not None:
@@ -855,7 +855,7 @@ class FIRES(OnlineSelector):
         if self.columns == "fixed" and is_set:
             name = "absent" if self.absent != "missing" else "forget_after"
             raise ValueError(f"{name} is for columns='open'.")
-        if self._is_fitted and (self.columns == "open") != (self._open_ is not None):
+        if self.is_fitted and (self.columns == "open") != (self._open_ is not None):
             raise ValueError("columns cannot change between 'fixed' and 'open' after a batch.")
         if self._open_ is not None and self._open_.absent != self.absent:
             absent = self._open_.absent
@@ -863,9 +863,9 @@ class FIRES(OnlineSelector):
 
     def _check_starts(self) -> None:
         is_open = self.columns == "open"
-        for name in ("mu_init", "sigma_init"):
+        for name, given in (("mu_init", self.mu_init), ("sigma_init", self.sigma_init)):
             try:
-                start = np.asarray(getattr(self, name), dtype=np.float64)
+                start = np.asarray(given, dtype=np.float64)
             except (TypeError, ValueError):
                 start = np.array(np.nan)
             shapes = [()] if is_open else [(), (self.n_features_in_,)]

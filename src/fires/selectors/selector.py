@@ -101,6 +101,21 @@ class InputValidator:
         return names
 
     @property
+    def known_names(self) -> npt.NDArray[np.object_] | None:
+        """The names of the columns, in the order learnt from; None if they have none."""
+        return self._known_names()
+
+    @property
+    def knows_columns(self) -> bool:
+        """Whether the number of columns is known."""
+        return "n_features_in_" in vars(self)
+
+    @property
+    def encoder(self) -> Columns | None:
+        """What text, categories and dates were encoded with; None if there were none."""
+        return self._encoder_
+
+    @property
     def columns_(self) -> Columns:
         """What text, categories and dates were encoded with."""
         encoder = self._known_encoder()
@@ -115,7 +130,7 @@ class InputValidator:
 
     def all_or_nothing(self, learn: Callable[..., None], *batch: Any) -> None:
         """Learn; on any error, put the attributes back to what they were before."""
-        before = self.__dict__.copy()
+        before = vars(self).copy()
         try:
             learn(*batch)
         except BaseException:
@@ -153,7 +168,7 @@ class InputValidator:
         if type(X) is not np.ndarray:
             X, names = self._as_numbers(X, y, learn=learn)
         matrix = validation.as_matrix(X, owner)
-        if "n_features_in_" not in vars(self):
+        if not self.knows_columns:
             known = self._known_names()
             known = names if known is None else known
             self.n_features_in_ = matrix.shape[1] if known is None else len(known)
@@ -223,7 +238,7 @@ class InputValidator:
         """The rows and the names of their columns, with numbers for text, categories and dates."""
         known = self._encoder_
         if known is None:
-            may_encode = learn and "n_features_in_" not in vars(self) and validation.is_raw(X)
+            may_encode = learn and not self.knows_columns and validation.is_raw(X)
         else:
             may_encode = validation.is_table(X)
         if not may_encode:
@@ -298,7 +313,7 @@ class InputValidator:
         array(['age', 'size'], dtype=object)
         """
         named: npt.NDArray[np.object_] = np.asarray(list(names), dtype=object)
-        if "n_features_in_" in vars(self) and len(named) != self.n_features_in_:
+        if self.knows_columns and len(named) != self.n_features_in_:
             raise ValueError(f"There are {self.n_features_in_} features and {len(named)} names.")
         validation.check_names(named)
         self._column_names_, self._named_apart_ = named, True
@@ -410,12 +425,13 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
         return matrix
 
     def _check_fitted(self) -> None:
-        if not self._is_fitted:
+        if not self.is_fitted:
             call = self._fitted_by[1]
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet: {call}.")
 
     @property
-    def _is_fitted(self) -> bool:
+    def is_fitted(self) -> bool:
+        """Whether something was learnt."""
         return self._fitted_by[0] in vars(self)
 
     # --- state ------------------------------------------------------------------------------

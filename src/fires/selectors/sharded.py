@@ -189,12 +189,12 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __getattr__(self, name: str) -> Any:
         # All that the selector has learnt, and can do, is this object's too.
-        if name.startswith("_") or "selector" not in self.__dict__:
+        if name.startswith("_") or "selector" not in vars(self):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.selector, name)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self.selector, "n_samples_seen_")
+        return self.selector.is_fitted
 
     def __sklearn_tags__(self) -> Tags:
         return get_tags(self.selector)
@@ -240,13 +240,11 @@ def _take(
     if selector.columns == "open":
         raise InputError("columns='open' cannot learn from shards", hint="use columns='fixed'.")
     batch = _Batch(selector, classes, sparse)
-    if names is not None and not (
-        hasattr(selector, "n_features_in_") or hasattr(selector, "feature_names_in_")
-    ):
+    if names is not None and not selector.knows_columns and selector.known_names is None:
         selector.n_features_in_ = n_features
         selector.name_features(names)
     selector.begin_shards(n_features)
-    known = getattr(selector, "feature_names_in_", None) if names is not None else None
+    known = selector.known_names if names is not None else None
     own = np.asarray(names, dtype=object) if known is not None else None
     order = validation.match_columns(own, n_features, known, selector.n_features_in_, "FIRES")
     if order is not None:

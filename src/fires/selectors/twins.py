@@ -122,13 +122,14 @@ class Twins:
         if self.part[np.ix_(old, ~old)].any():  # who stood for others has left
             self.look_again()
         before, places, size = np.ix_(old, old), np.ix_(new, new), len(columns)
+        known = vars(self)
         for name, start in _PER_CANDIDATE.items():
             values = np.full(size, start)
-            values[new] = getattr(self, name)[old]
+            values[new] = known[name][old]
             setattr(self, name, values)
         for name in ("products", "part"):
             square = np.zeros((size, size))
-            square[places] = getattr(self, name)[before]
+            square[places] = known[name][before]
             setattr(self, name, square)
         self.columns = columns.copy()
         self.some = bool((self.own < 1.0).any())

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.base import clone
 
-from fires import selectors
 from fires.checks import data
 from fires.checks.running import NamedCheck, list_checks, run_checks
 from fires.checks.selectors import rows, state
+from fires.rivals import is_registered
 
 if TYPE_CHECKING:
     from fires.selectors.base import OnlineSelector
@@ -53,7 +53,7 @@ def selector_checks(
     """
     target = find_target(selector) if target == "auto" else target
     settings = selector.get_params(deep=False)
-    is_known = type(selector) is getattr(selectors, type(selector).__name__, None)
+    is_known = is_registered(type(selector))
     parts = {
         rows.RowContract: True,
         rows.NoTargetContract: target == "none",
@@ -65,7 +65,7 @@ def selector_checks(
         state.FileContract: is_known,
         state.RandomContract: is_known and "random_state" in settings,
     }
-    repeats = getattr(selector, "_weights_repeat_rows", False)
+    repeats = selector._weights_repeat_rows
     skip = {
         *skip,
         "a_constant_weight_changes_nothing" if repeats else "a_row_of_weight_w_is_w_rows",

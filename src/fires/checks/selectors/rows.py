@@ -110,7 +110,7 @@ class RowContract(SelectorContract):
     def fit_is_partial_fit_on_slices(self) -> None:
         """``fit`` learns what ``partial_fit`` learns from slices of ``batch_size``, to the bit."""
         X, y = next(self._batches(1, n_rows=130))
-        size = getattr(self._selector, "batch_size", 100)
+        size = self._selector.batch_size
         tables = {name: data.with_text(library, X) for name, library in data.LIBRARIES.items()}
         for name, table in ({"array": X, "sparse rows": BOTH_FORMS[1](X)} | tables).items():
             sliced = self._new()

@@ -52,7 +52,8 @@ class StateContract(SelectorContract):
             with no_global_randomness(seed):
                 learnt.append(self._learn())
         expect_same_state(learnt[0], learnt[1], "two seeds of the global random numbers")
-        unseeded = {"random_state": None} if hasattr(self._selector, "random_state") else {}
+        known = self._selector.get_params(deep=False)
+        unseeded = {"random_state": None} if "random_state" in known else {}
         with no_global_randomness():
             self._learn(selector=self._new(**unseeded))
 

@@ -18,10 +18,10 @@ import shutil
 import socket
 import subprocess
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import InputError
+from fires.core.moved import imported
 from fires.core.optional import require
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    return imported(f"{__name__}.{_WHERE[name]}", name)
 
 
 _LEAST_JAVA = 17

@@ -148,7 +148,7 @@ class _ByKey:
             known: FIRES = selector_from_bytes(saved, None if isinstance(model, str) else model)
             return known
         selector = copy.deepcopy(self.selector)
-        if not hasattr(selector, "n_features_in_"):
+        if not selector.knows_columns:
             selector.name_features(self.layout.names)
         return selector
 
@@ -180,7 +180,7 @@ def _table_learner(
         pa = library("pyarrow")
         values = [value.as_py() for value in key]
         selector = learning.learnt(values, table, None, n_rows)
-        if not hasattr(selector, "n_samples_seen_") or len(selector.label_index) == 1:
+        if not selector.is_fitted or len(selector.label_index) == 1:
             return wanted.empty_table()
         saved = selector_to_bytes(selector) if learning.with_state else None
         return pa.Table.from_pydict(learning.found(values, selector, saved), schema=wanted)
@@ -204,7 +204,7 @@ def _frame_learner(
         tables = [pa.Table.from_pandas(frame, arrow_schema) for frame in frames]
         saved = state.get[0] if state.exists else None
         selector = learning.learnt(values, pa.concat_tables(tables), saved)
-        if hasattr(selector, "n_samples_seen_"):
+        if selector.is_fitted:
             saved = selector_to_bytes(selector)
             state.update((saved,))
             yield pd.DataFrame(learning.found(values, selector, saved), columns=names)

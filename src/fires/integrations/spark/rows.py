@@ -102,8 +102,8 @@ class Layout:
 
         A column of vectors has as many entries as the selector has learnt features besides.
         """
-        names = getattr(selector, "feature_names_in_", None)
-        if not self.is_known and hasattr(selector, "n_features_in_"):
+        names = selector.known_names
+        if not self.is_known and selector.knows_columns:
             return self.filled(selector.n_features_in_)
         if names is None or any(part.kind != "number" for part in self.parts):
             return self

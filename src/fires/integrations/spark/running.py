@@ -145,7 +145,7 @@ class SparkRun:
     def take(self, batch: MicroBatch) -> Step | None:
         """Learn from the rows of a micro-batch."""
         began, layout = time.perf_counter(), self.layout
-        fitted = hasattr(self.selector, "n_samples_seen_")
+        fitted = self.selector.is_fitted
         n_alarms = len(self.selector.alarms_) if fitted else 0
         totals = None if self.run is None else self.run.totals
         test = ShardedTest(self.selector, totals, sparse=layout.is_sparse)
@@ -162,7 +162,7 @@ class SparkRun:
             return None
         self.n_rounds = batch.n_rounds
         self.n_left_out += batch.n_left_out
-        if not hasattr(self.selector, "model_"):  # all rows had weight 0
+        if not self.selector.is_fitted:  # all rows had weight 0
             return None
         seconds = time.perf_counter() - began
         return self._record(batch.n_rows, seconds, n_alarms, test)
@@ -239,7 +239,7 @@ class SparkRun:
 
 def _names(selector: FIRES) -> list[str]:
     """What the features of a selector are called."""
-    named = getattr(selector, "feature_names_in_", None)
+    named = selector.known_names
     if named is None:
         return [f"x{place}" for place in range(selector.n_features_in_)]
     return [str(name) for name in named]

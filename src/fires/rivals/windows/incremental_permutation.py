@@ -28,7 +28,13 @@ from fires.models.target import NumberTarget, signed
 from fires.predictors import Predictor, SklearnPredictor, as_predictor
 from fires.predictors.state import predictor_from_state, predictor_state
 from fires.rivals.arrays import as_dense, check_forgetting, decay
-from fires.rivals.base import TargetSelector, estimator_target, settings
+from fires.rivals.base import (
+    Configurable,
+    Tagged,
+    TargetSelector,
+    estimator_target,
+    settings,
+)
 from fires.rivals.windows.kept_rows import KeptRows, Parts, kept, stacked, without
 
 if TYPE_CHECKING:
@@ -343,8 +349,9 @@ class IncrementalPermutation(TargetSelector):
     def _fresh_model(self, rng: np.random.Generator) -> Any:
         """A predictor that has learnt nothing and does not use NumPy's global random state."""
         predictor = as_predictor(self.model)
-        if isinstance(predictor, SklearnPredictor) and hasattr(predictor.estimator, "get_params"):
-            return SklearnPredictor(seeded_clone(predictor.estimator, rng))
+        inner = _inner(predictor)
+        if isinstance(predictor, SklearnPredictor) and isinstance(inner, Configurable):
+            return SklearnPredictor(seeded_clone(inner, rng))
         return predictor.fresh() if hasattr(predictor, "fresh") else copy.deepcopy(predictor)
 
     def _explain(self, model: Any, X: Matrix, stored: Matrix, y: Labels) -> tuple[Floats, Floats]:
@@ -405,7 +412,7 @@ class IncrementalPermutation(TargetSelector):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        if hasattr(self.model, "__sklearn_tags__"):
+        if isinstance(self.model, Tagged):
             tags.input_tags.sparse = get_tags(self.model).input_tags.sparse
         return tags
 

@@ -36,7 +36,8 @@ class KeptRows:
             return
         rows = stacked(value)
         if not isinstance(rows, np.ndarray):
-            arrays |= under(name, {part: getattr(rows, part).copy() for part in _CSR})
+            parts = rows.data, rows.indices, rows.indptr
+            arrays |= under(name, {k: part.copy() for k, part in zip(_CSR, parts, strict=True)})
         else:
             arrays[name] = rows.copy()
 

@@ -19,7 +19,13 @@ from fires.core.settings import check_count
 from fires.core.state import Arrays
 from fires.core.types import CsrRows, Floats, Header, Labels, Matrix, Places, Seed
 from fires.core.validation import repeated
-from fires.rivals.base import TargetSelector, estimator_target, settings, weights_or_ones
+from fires.rivals.base import (
+    Fittable,
+    TargetSelector,
+    estimator_target,
+    settings,
+    weights_or_ones,
+)
 from fires.rivals.from_model import TakesEstimator, weights_of
 from fires.rivals.windows.kept_rows import KeptRows, Parts, kept, last, stacked, without
 
@@ -158,7 +164,7 @@ class WindowRefit(TakesEstimator, TargetSelector):
     def _check_weights(self, weight: Floats) -> None:
         """Raise now, and not at the next fit, if the estimator cannot take these weights."""
         estimator = self.estimator
-        if hasattr(estimator, "fit") and not has_fit_parameter(estimator, "sample_weight"):
+        if isinstance(estimator, Fittable) and not has_fit_parameter(estimator, "sample_weight"):
             repeated(weight, None, weight, type(estimator).__name__)
 
     def _fit_if_possible(self) -> None:
@@ -210,8 +216,8 @@ class WindowRefit(TakesEstimator, TargetSelector):
         if isinstance(estimator, str) and estimator == "lightgbm":
             require("lightgbm", "WindowRefit(estimator='lightgbm')")
             return
-        complete = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
-        if estimator is not None and (not complete or isinstance(estimator, type)):
+        complete = isinstance(estimator, Fittable) and not isinstance(estimator, type)
+        if estimator is not None and not complete:
             raise ValueError(
                 "estimator must be None, 'lightgbm', or a scikit-learn estimator such as "
                 f"RandomForestClassifier(); got {estimator!r}."
