@@ -30,11 +30,11 @@ Examples:
 
 @click.command("report", epilog=_REPORT_EXAMPLES)
 @options.runs
-@click.option(
+@options.option(
     "--out",
+    "FILE",
+    "The file to write.  [default: report.html in the first RUN]",
     type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The file to write.  [default: report.html in the first RUN]",
 )
 @options.overwrite
 @options.shape
@@ -97,19 +97,19 @@ _LONGEST = 60.0
 
 @click.command("serve", epilog=_SERVE_EXAMPLES)
 @options.runs
-@click.option(
+@options.option(
     "--port",
+    None,
+    "The port to listen on; 0 for any that is free.",
     type=click.IntRange(0, 65535),
     default=_PORT,
-    show_default=True,
-    help="The port to listen on; 0 for any that is free.",
 )
-@click.option(
+@options.option(
     "--host",
-    default="127.0.0.1",
-    show_default=True,
-    help="The address to listen on. Others than this machine need a token to look: the address "
+    None,
+    "The address to listen on. Others than this machine need a token to look: the address "
     "that is printed has it. FIRES_TOKEN sets it.",
+    default="127.0.0.1",
 )
 @options.shape
 @click.option("--attached", is_flag=True, hidden=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -24,12 +24,12 @@ from fires.core.files import (
 )
 from fires.core.named import RunNames
 from fires.core.output import csv_text
-from fires.core.state import Arrays, State
+from fires.core.state import Arrays
 from fires.core.types import Header, Json, Places
 from fires.evaluation.records import Step
 from fires.pipeline import OnlinePipeline
 from fires.run.checkpoints import FOLDER as CHECKPOINTS
-from fires.run.checkpoints import Checkpoints, Made
+from fires.run.checkpoints import Checkpoints
 from fires.run.features import classes_of, features_csv
 from fires.run.locking import FolderLock, was_held
 from fires.run.records import QUARANTINE, SNAPSHOTS, STEPS, TRANSFORMED, VERSION, RunRecords
@@ -114,7 +114,7 @@ class RunFolder:
         with naming(path):
             self._lock = FolderLock(path)
             _move(path / _MOVING, path)  # if a process was killed while it moved a run
-        self._checkpoints = Checkpoints(path)
+        self.checkpoints = Checkpoints(path)
         self._began, self._keep = False, resume
         # run.json and run.toml of a run that goes on, until more is saved
         self._former: dict[str, bytes] = {}
@@ -165,12 +165,6 @@ class RunFolder:
         self._facts = facts
         self._write_soon(_RUN, self._document("running", facts))
 
-    def newest_checkpoint(
-        self, use: Callable[[State, Path], Made]
-    ) -> tuple[Made | None, list[str]]:
-        """What is made of the newest checkpoint that can be used."""
-        return self._checkpoints.newest(use)
-
     def start(self, names: Sequence[str], *, transform: str | None = None) -> None:
         """Begin with the first row."""
         self._names = names
@@ -191,21 +185,14 @@ class RunFolder:
         self._names, self._n_named = names, len(names)
         if isinstance(names, RunNames):
             selected = np.sort(names.of_run(selected))
-        self.records = RunRecords(
-            self.path,
-            names,
-            saved,
-            totals,
-            selected,
-            transform=transform,
-            accept_loss=self._accept_loss,
-        )
+        how: dict[str, Any] = {"transform": transform, "accept_loss": self._accept_loss}
+        self.records = RunRecords(self.path, names, saved, totals, selected, **how)
         self._lost = [*saved.get("lost", ()), *self.records.lost]
         if self._lost:
             self._write_soon(_RUN, self._document("running", self._facts))
         if self.records.lost:  # from here on, no more is lost
             facts = self.records.saved() | {"lost": self._lost}
-            self._checkpoints.amend(totals.n_batches, facts)
+            self.checkpoints.amend(totals.n_batches, facts)
 
     def add(self, step: Step, pipeline: OnlinePipeline) -> None:
         """Write down one record, and what features are called that came with its batch."""
@@ -224,7 +211,7 @@ class RunFolder:
         known: Header = {"class": "Run", "records": VERSION, "lost": self._lost}
         known |= self.records.saved()
         with naming(self.path / CHECKPOINTS):
-            self._checkpoints.write(n_batches, {**header, **known}, arrays)
+            self.checkpoints.write(n_batches, {**header, **known}, arrays)
         self._is_saved()
 
     # --- ending -----------------------------------------------------------------------------
@@ -394,8 +381,10 @@ class OutFolder:
             # A file name may hold bytes that are no text.
             replace_file(self._draft / name, text.encode(errors="backslashreplace"))
 
-    def publish(self) -> None:
+    def publish(self, texts: Mapping[str, str] | None = None) -> None:
         """Put all that was written into place, the mark last; nothing stays of an earlier run."""
+        for name, text in (texts or {}).items():
+            self.write(name, text)
         for name in (self._mark, *self._others):
             with naming(self.path / name):
                 files.remove(self.path / name)
