@@ -305,7 +305,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def _open_vocabulary(self) -> OpenColumns | None:
         """The selector's names of columns that may come and go; None if columns are fixed."""
-        selector, columns = self.selector, self._setting("columns", None)
+        selector = self.selector
+        columns = getattr(selector, "columns", None)
         if not (isinstance(columns, str) and columns == "open"):  # quickly, with every batch
             return None
         return selector._open_vocabulary() if isinstance(selector, OnlineSelector) else None
@@ -429,15 +430,15 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             return
         if batch.y is None:
             raise ValueError(f"{type(self).__name__} requires y, for its predictor to learn from.")
-        self._step_.check(batch, self.label_index)
+        self._step_.check(batch, self._expected())
 
     def select(self, batch: CheckedBatch) -> tuple[Places, float]:
         """Let the selector learn; what is selected now, and the seconds that it took."""
         started = time.perf_counter()
-        selector, is_wrapped = self.selector, self._own_selector is not self.selector
+        selector, is_ours = self.selector, isinstance(self.selector, OnlineSelector)
         # An overridden partial_fit is not passed by.
-        is_ours = isinstance(selector, OnlineSelector)
-        if is_wrapped or (is_ours and type(selector).partial_fit is OnlineSelector.partial_fit):
+        is_ours = is_ours and type(selector).partial_fit is OnlineSelector.partial_fit
+        if is_ours or self._own_selector is not selector:
             selector.learn(batch)
         else:
             named = batch.names is None or self._selector_columns().names is not None
@@ -455,22 +456,24 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def _masked(self, X: Matrix, vocabulary: OpenColumns | None, selected: Places) -> Matrix:
         """Rows with zeros in the features that are not selected; of open columns, the slots."""
+        if vocabulary is None:
+            rows: Matrix = keep_columns(X, selected)
+            return rows
         slots = self._step_.slots
-        if vocabulary is not None:
-            return (
-                X
-                if slots is None
-                else slots.shown(X, selected, vocabulary.named(selected.tolist()))
-            )
-        rows: Matrix = keep_columns(X, selected)
-        return rows
+        return X if slots is None else slots.shown(X, selected, vocabulary.named(selected.tolist()))
 
     def train(self, batch: CheckedBatch, rows: Matrix) -> float:
         """Let the predictor learn from what it is :meth:`shown`; the seconds that it took."""
         started = time.perf_counter()
-        self._step_.train(batch, rows, self.label_index)
-        self._trained_ = self._step_.predictor is not None
+        step = self._step_
+        if step.predictor is not None:
+            step.train(batch, rows, self._expected() if step.takes_batches else self.label_index)
+        self._trained_ = step.predictor is not None
         return time.perf_counter() - started
+
+    def _expected(self) -> Classes:
+        """The labels that a predictor without any should know."""
+        return NO_CLASSES if self._step_.knows_labels else self.label_index
 
     @property
     def _own_selector(self) -> Any:
