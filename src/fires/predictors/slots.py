@@ -85,11 +85,12 @@ class Slots:
         """The slot of each column, as far as they have one."""
         return np.array([self._places.get(name, -1) for name in names], dtype=np.intp)
 
-    def shown(self, X: Any, columns: Places, names: Iterable[str]) -> Any:
+    def shown(self, X: Any, columns: Places, names: Iterable[str]) -> Matrix:
         """Rows as the predictor sees them, with those of the columns that have a slot."""
         places = self.places(names)
         known = places >= 0
-        return self.filled(X, columns[known], places[known])
+        rows: Matrix = self.filled(X, columns[known], places[known])
+        return rows
 
     def filled(self, X: Any, columns: Places, places: Places) -> Any:
         """Rows as the predictor sees them."""
@@ -139,6 +140,11 @@ class PredictorStep:
         # An overridden partial_fit is not passed by.
         own = self._is_ours and type(predictor).partial_fit is Predictor.partial_fit
         self._takes_batches = own
+
+    @property
+    def inner(self) -> Any:
+        """The object that the user passed."""
+        return self.predictor.inner if self._is_ours else self.predictor
 
     def check(self, batch: CheckedBatch, known: Classes) -> None:
         """Raise an error if the predictor would refuse the batch."""
