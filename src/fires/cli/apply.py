@@ -276,14 +276,7 @@ def transform(
         kept = [name for name in reader.names if name not in names]
         numbers = [column for column in saved.selected if column.is_plain and output.is_typed]
         reduce = Reduce([*kept, *names], numbers, saved.columns.hints)
-        write_rows(
-            reader,
-            reduce,
-            output,
-            width=len(names),
-            quiet=quiet,
-            tell=reduce.lines,
-        )
+        write_rows(reader, reduce, output, width=len(names), quiet=quiet, tell=reduce.lines)
 
 
 class Reduce:

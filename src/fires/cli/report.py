@@ -8,9 +8,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Self
 
 import click
 
@@ -153,7 +152,7 @@ def _silence() -> Iterator[None]:
         logging.disable(before)
 
 
-class LivePage:
+class LivePage(AbstractContextManager["LivePage"]):
     """``fires serve`` beside a run, in a process of its own: nothing that happens to it matters.
 
     Use it in a ``with`` statement: at its end, those who look are shown how the run has ended.
@@ -165,9 +164,6 @@ class LivePage:
         if wanted:  # before anything is read or written
             require("starlette", "--live", extra="serve")
             require("uvicorn", "--live", extra="serve")
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         if self._process is None:

@@ -6,9 +6,9 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -58,7 +58,7 @@ REPLACED, _MOVING = ".replaced", ".moving"
 """Where an earlier run is until this one has saved something; and while it is moved there."""
 
 
-class RunFolder:
+class RunFolder(AbstractContextManager["RunFolder"]):
     """Writes down a run while it goes on, so that it can be taken up again wherever it ended.
 
     Before the first row:
@@ -122,9 +122,6 @@ class RunFolder:
         self._names: Sequence[str] = ()
         self._n_named = 0
         self.records: Any = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         if self.records is not None:
@@ -343,7 +340,7 @@ def _move(folder: Path, to: Path | None, which: str = "*") -> None:
     remove_empty(*ours, folder)
 
 
-class OutFolder:
+class OutFolder(AbstractContextManager["OutFolder"]):
     """Collects the files of a run, and puts them into place when all of them are written.
 
     Until then they are in a folder ``.fires-*`` within; only a killed process leaves it behind.
@@ -367,9 +364,6 @@ class OutFolder:
         make_folder(path)
         with naming(path):
             self._draft = files.draft_folder(".fires-", path)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         files.remove_tree(self._draft)
