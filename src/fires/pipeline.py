@@ -36,12 +36,11 @@ from fires.core.types import (
 from fires.core.version import __version__
 from fires.kernels.select import keep_columns
 from fires.models.scale import SCALES, Scaler
-from fires.predictors import Predictor, as_predictor
+from fires.predictors import as_predictor
 from fires.predictors.base import can
-from fires.predictors.built_in import Linear
 from fires.predictors.scikit_learn import SklearnPredictor
 from fires.predictors.slots import PredictorStep, Slots
-from fires.predictors.state import predictor_from_state, predictor_state
+from fires.predictors.state import step_from_state, step_state
 from fires.selectors.base import OnlineSelector
 from fires.selectors.open_columns import OpenColumns
 from fires.selectors.selector import InputValidator, KnownColumns, forget
@@ -202,9 +201,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _learn_anew(self, X: RowsLike, y: OptionalArray, sample_weight: OptionalArray) -> None:
-        selector = self._own_selector
         forget(self)
-        forget(selector)
+        forget(self._own_selector)
         self.start()
         if self.predictor is not None:
             self._wrap(as_predictor(self._fresh_predictor()))
@@ -221,14 +219,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             return self.predictor.clone()
         return clone(self.predictor, safe=False)
 
-    def _learn(
-        self,
-        X: RowsLike,
-        y: OptionalArray,
-        classes: OptionalClasses,
-        sample_weight: OptionalArray,
-    ) -> None:
-        batch, learn_scale = self.admit(X, y, classes, sample_weight)
+    def _learn(self, *given: Any) -> None:
+        batch, learn_scale = self.admit(*given)
         self.check(batch)
         selected, _ = self.select(batch)
         self.train(batch, self.shown(batch, selected))
@@ -313,7 +305,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def _open_vocabulary(self) -> OpenColumns | None:
         """The selector's names of columns that may come and go; None if columns are fixed."""
-        selector, columns = self.selector, self._setting("columns", None)
+        selector = self.selector
+        columns = getattr(selector, "columns", None)
         if not (isinstance(columns, str) and columns == "open"):  # quickly, with every batch
             return None
         return selector._open_vocabulary() if isinstance(selector, OnlineSelector) else None
@@ -344,15 +337,6 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         Scale, selector and predictor forget them, each as far as it can tell them apart: see
         :meth:`fires.FIRES.restart_features`. The built-in predictors set their coefficients to 0;
         estimators of others stay as they are. Before the first batch there is nothing to forget.
-
-        Parameters
-        ----------
-        columns : sequence of int or str
-            Which features: indices, or names where columns have names.
-
-        Returns
-        -------
-        self
         """
         self.start()
         known = self.known_columns() if self.has_learnt else self._selector_columns()
@@ -378,17 +362,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         return self._encoder_ if vocabulary is None else vocabulary.encoder
 
     def name_features(self, names: Sequence[str] | npt.NDArray[np.object_]) -> Self:
-        """Name the columns of a stream of plain arrays, for the selector too.
-
-        Parameters
-        ----------
-        names : sequence of str
-            One name for each column, each of them once.
-
-        Returns
-        -------
-        self
-        """
+        """Name the columns of a stream of plain arrays, for the selector too."""
         names = list(names)
         known = self._selector_columns().names
         if known is not None and list(known) != names:
@@ -456,15 +430,15 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             return
         if batch.y is None:
             raise ValueError(f"{type(self).__name__} requires y, for its predictor to learn from.")
-        self._step_.check(batch, self.label_index)
+        self._step_.check(batch, self._expected())
 
     def select(self, batch: CheckedBatch) -> tuple[Places, float]:
         """Let the selector learn; what is selected now, and the seconds that it took."""
         started = time.perf_counter()
-        selector, is_wrapped = self.selector, self._own_selector is not self.selector
+        selector, is_ours = self.selector, isinstance(self.selector, OnlineSelector)
         # An overridden partial_fit is not passed by.
-        is_ours = isinstance(selector, OnlineSelector)
-        if is_wrapped or (is_ours and type(selector).partial_fit is OnlineSelector.partial_fit):
+        is_ours = is_ours and type(selector).partial_fit is OnlineSelector.partial_fit
+        if is_ours or self._own_selector is not selector:
             selector.learn(batch)
         else:
             named = batch.names is None or self._selector_columns().names is not None
@@ -484,18 +458,22 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         """Rows with zeros in the features that are not selected; of open columns, the slots."""
         if vocabulary is None:
             rows: Matrix = keep_columns(X, selected)
-        elif self._step_.slots is None:
-            rows = X
-        else:
-            rows = self._step_.slots.shown(X, selected, vocabulary.named(selected.tolist()))
-        return rows
+            return rows
+        slots = self._step_.slots
+        return X if slots is None else slots.shown(X, selected, vocabulary.named(selected.tolist()))
 
     def train(self, batch: CheckedBatch, rows: Matrix) -> float:
         """Let the predictor learn from what it is :meth:`shown`; the seconds that it took."""
         started = time.perf_counter()
-        self._step_.train(batch, rows, self.label_index)
-        self._trained_ = self._step_.predictor is not None
+        step = self._step_
+        if step.predictor is not None:
+            step.train(batch, rows, self._expected() if step.takes_batches else self.label_index)
+        self._trained_ = step.predictor is not None
         return time.perf_counter() - started
+
+    def _expected(self) -> Classes:
+        """The labels that a predictor without any should know."""
+        return NO_CLASSES if self._step_.knows_labels else self.label_index
 
     @property
     def _own_selector(self) -> Any:
@@ -534,17 +512,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         return prediction
 
     def predict_proba(self, X: RowsLike) -> Floats:
-        """The probability of each class, if the predictor knows it.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
-            Named columns may come in any order.
-
-        Returns
-        -------
-        ndarray (n_samples, n_classes)
-        """
+        """The probability of each class, for each row as in :meth:`predict`."""
         predictor = self.ready_predictor
         if not can(predictor, "predict_proba"):
             raise AttributeError(f"{predictor!r} gives no probabilities.")
@@ -552,23 +520,12 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         return probabilities
 
     def transform(self, X: RowsLike) -> Matrix:
-        """X reduced to the selected columns.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
-            Named columns may come in any order.
-
-        Returns
-        -------
-        array or CSR matrix (n_samples, n_selected)
-            As :meth:`fires.FIRES.transform` gives it: numbers for text, and not scaled.
-        """
-        selector = self._ready_selector
+        """X reduced to the selected columns: numbers for text, and not scaled."""
+        self._scale("what to select")
         if self._open_vocabulary() is not None:
-            rows: Matrix = selector.transform(X)
+            rows: Matrix = self.selector.transform(X)
         else:
-            rows = self._admit(X).X[:, selector.get_support(indices=True)]
+            rows = self._admit(X).X[:, self.selector.get_support(indices=True)]
         return rows
 
     @property
@@ -577,11 +534,12 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
         Without names, they are called by their numbers: x0, x1, ...
         """
+        self._scale("what to select")
+        names = self.selector.get_feature_names_out().tolist()
         columns = self._known_encoder()
         if columns is None:
-            return tuple(map(str, self._ready_selector.get_feature_names_out().tolist()))
+            return tuple(map(str, names))
         of_features = dict(zip(columns.names, columns.of_features, strict=True))
-        names = self._ready_selector.get_feature_names_out().tolist()
         chosen = {of_features.get(name, name) for name in names}
         return tuple(column.name for column in columns.used if column.name in chosen)
 
@@ -629,16 +587,9 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     @property
     def ready_predictor(self) -> Any:
         """The predictor, wrapped if need be; an error before the first batch."""
-        if self.predictor is None:
+        if self.predictor is None or not self.has_learnt:
             raise _not_fitted("anything to predict with")
-        self._scale("anything to predict with")
         return self._step_.predictor
-
-    @property
-    def _ready_selector(self) -> Any:
-        """The selector; an error before the first batch."""
-        self._scale("what to select")
-        return self.selector
 
     # --- state --------------------------------------------------------------------------------
 
@@ -673,7 +624,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def saved(self) -> State:
         """Everything that goes into a file."""
-        scaler, step = self._scale("anything to save"), self._step_
+        scaler = self._scale("anything to save")
         kind = type(self._own_selector)
         if not rivals.is_registered(kind):
             raise ValueError(f"{kind.__name__} cannot be saved: it is no selector of fires itself.")
@@ -686,17 +637,13 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             "feature_names": None if names is None else names.tolist(),
             "named_apart": self._named_apart_,
             "columns": self._columns_state(),
-            "predictor": None,
-            "slots": None if step.slots is None else step.slots.as_json(),
         }
         sums = {"weight_sums": np.array(self._weight_sums_)}
         arrays = under("scaler", scaler.state() | sums)
-        header["selector"], learnt = self._own_selector.saved()
-        arrays |= under("selector", learnt)
-        if step.predictor is not None:
-            header["predictor"], learnt = predictor_state(step.predictor)
-            arrays |= under("predictor", learnt)
-        return header, arrays
+        selector, learnt = self._own_selector.saved()
+        step, of_predictor = step_state(self._step_)
+        arrays |= under("selector", learnt) | under("predictor", of_predictor)
+        return header | step | {"selector": selector}, arrays
 
     @classmethod
     def from_state(
@@ -709,25 +656,13 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Make a pipeline from what :meth:`saved` gave, and what was passed to ``fires.load``."""
         selector = rivals.from_state(header["selector"], part_of("selector", arrays), model)
-        saved = header["predictor"]
-        if saved is not None:
-            predictor = predictor_from_state(saved, part_of("predictor", arrays), predictor, where)
-        elif predictor is not None:
-            raise ValueError(f"The pipeline in {where} was saved without a predictor: pass none.")
-        slots, wanted = None, selector.n_features_in_
-        if header.get("slots") is not None:
-            slots = Slots.from_json(header["slots"])
-            wanted = len(slots)
-        width = predictor.width if isinstance(predictor, Linear) else None
-        if width not in (None, wanted):
-            raise StateError(f"a predictor of {width} features for {wanted} features")
-        inner = predictor.inner if isinstance(predictor, Predictor) else predictor
-        n_slots = None if slots is None else len(slots)
-        pipeline = cls(selector, inner, header["preprocess"], n_slots).start()
-        pipeline._wrap(predictor)
-        if (pipeline._step_.slots is None) != (slots is None):
+        learnt = part_of("predictor", arrays)
+        step = step_from_state(header, learnt, predictor, selector.n_features_in_, where)
+        n_slots = None if step.slots is None else len(step.slots)
+        pipeline = cls(selector, step.inner, header["preprocess"], n_slots).start()
+        if (pipeline._step_.slots is None) != (step.slots is None):
             raise StateError("slots are for a predictor of open columns, and for no other")
-        pipeline._step_ = PredictorStep(predictor, slots)
+        pipeline._step_ = step
         pipeline.n_features_in_ = selector.n_features_in_
         pipeline._scaler_ = scaler = Scaler(pipeline.preprocess, pipeline._width)
         scaler.restore(part_of("scaler", arrays))

@@ -16,7 +16,7 @@ from fires.cli.interrupts import EndsEarly, let_signals_through, quick_imports
 from fires.cli.progress import one_bar
 from fires.cli.reading import Notices, Reading, rejected_lines
 from fires.cli.row_output import STANDARD, open_output
-from fires.cli.text import EXPECTED, message, printable
+from fires.cli.text import SCORES, message, printable, score_text, tried
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,15 +62,15 @@ def write_rows(
     if isinstance(source.error, BrokenPipeError):  # whoever read the output has seen enough
         raise source.error
     notices.tell()
-    unsaved = None
-    try:
-        output.publish()
-    except OSError as error:
-        unsaved = error
+    unsaved = tried(output.publish)
     told = [] if quiet else [*filter(None, [reader.absent()]), *tell()]
     for line in (*rejected_lines(reader.rejected), *told):
         click.echo(printable(line), err=True)
-    _end(source, output, unsaved)
+    if source.reason is not None or unsaved is not None:
+        done = f"{output.n_rows:,} rows are written to {output.name}"
+        if unsaved is not None:
+            done = f"nothing is saved: {message(unsaved)}"
+        source.tell_end(done, unsaved)
     if output.name != STANDARD and not quiet:
         click.echo(printable(f"{output.n_rows:,} rows written to {output.name}"))
 
@@ -85,23 +85,6 @@ def _seen(n_bytes: int, output: RowOutput, began: float) -> dict[str, object]:
     }
 
 
-def _end(source: EndsEarly[Rows], output: RowOutput, unsaved: OSError | None) -> None:
-    """Say what ended it early, or why nothing could be saved, with a code for scripts."""
-    if source.reason is None and unsaved is None:
-        return
-    done = f"{output.n_rows:,} rows are written to {output.name}"
-    if unsaved is not None:
-        done = f"nothing is saved: {message(unsaved)}"
-    if source.signal is not None:
-        click.echo(printable(f"Interrupted; {done}."), err=True)
-        sys.exit(128 + source.signal)
-    if source.error is None:
-        raise InputError(done) from unsaved
-    if not isinstance(source.error, EXPECTED):
-        raise source.error
-    raise InputError(f"{source.reason}; {done}") from source.error
-
-
 _PREDICT_EXAMPLES = """\b
 Examples:
   fires predict run/ new.csv > predictions.csv
@@ -109,18 +92,12 @@ Examples:
   zcat new.csv.gz | fires predict run/ -
 """
 _PREDICTION = "prediction"
-_SCORES = {
-    "accuracy": "accuracy {:.3f}",
-    "balanced_accuracy": "balanced accuracy {:.3f}",
-    "r2": "R2 {:.3f}",
-    "mae": "MAE {:.4g}",
-}
 
 
 @click.command("predict", epilog=_PREDICT_EXAMPLES)
 @options.new_rows
-@click.option("--id", "id_", metavar="COL", help="A column to name the rows by, not their number.")
-@click.option("--proba", is_flag=True, help="Add the probability of each class.")
+@options.option("--id", "COL", "A column to name the rows by, not their number.", "id_")
+@options.flag("--proba", "Add the probability of each class.")
 @options.out_file("the predictions go")
 @options.overwrite
 @options.quiet
@@ -255,9 +232,9 @@ class Score:
             return f"no score: {self._why}"
         total = self._scores.total
         shown = [
-            text.format(total[name])
-            for name, text in _SCORES.items()
-            if name in total and total[name] == total[name]
+            f"{SCORES[name]} {score_text(name, value)}"
+            for name, value in total.items()
+            if value == value
         ]
         return f"{', '.join(shown)} on {self._n_rows:,} rows with a target"
 
@@ -299,14 +276,7 @@ def transform(
         kept = [name for name in reader.names if name not in names]
         numbers = [column for column in saved.selected if column.is_plain and output.is_typed]
         reduce = Reduce([*kept, *names], numbers, saved.columns.hints)
-        write_rows(
-            reader,
-            reduce,
-            output,
-            width=len(names),
-            quiet=quiet,
-            tell=reduce.lines,
-        )
+        write_rows(reader, reduce, output, width=len(names), quiet=quiet, tell=reduce.lines)
 
 
 class Reduce:

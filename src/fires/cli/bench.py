@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options
+from fires.cli.config import typed_options
 from fires.cli.progress import bars
 from fires.cli.text import printable
 
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 
 _out = partial(options.out, file_okay=False)
 PROTOCOLS = ("as-published", "test-then-train", "honest")
-_jobs = click.option(
+_jobs = options.option(
     "--jobs",
+    "N",
+    "Processes, with one thread each; by default as many as there are cores.",
     "-j",
     type=click.IntRange(min=1),
-    metavar="N",
-    help="Processes, with one thread each; by default as many as there are cores.",
 )
 
 
@@ -94,24 +95,24 @@ def command() -> None:
 
 
 @command.command("kdd2020")
-@click.option("--quick", is_flag=True, help="One setting, at most 3,000 rows: some minutes.")
+@options.flag("--quick", "One setting, at most 3,000 rows: some minutes.")
 @_jobs
 @_out("results, tables and figures.  [default: fires-kdd2020, with --quick fires-kdd2020-quick]")
-@click.option(
+@options.option(
     "--datasets",
-    metavar="A,B",
-    help="Only these of the data sets that `fires data list` shows.  [default: all but RBF]",
+    "A,B",
+    "Only these of the data sets that `fires data list` shows.  [default: all but RBF]",
 )
-@click.option("--all-datasets", is_flag=True, help="RBF too, which takes longest.")
-@click.option("--methods", metavar="X,Y", help=f"Only these of {_METHODS}.  [default: all]")
+@options.flag("--all-datasets", "RBF too, which takes longest.")
+@options.option("--methods", "X,Y", f"Only these of {_METHODS}.  [default: all]")
 @options.choice(
     "--protocol",
     [*PROTOCOLS, "both"],
     "The paper's order and scaling, or tested before learnt from, or one after the other.",
     default="both",
 )
-@click.option("--no-figures", is_flag=True, help="Tables only.")
-@click.option("--no-run", is_flag=True, help="Write tables and figures anew, from what was run.")
+@options.flag("--no-figures", "Tables only.")
+@options.flag("--no-run", "Write tables and figures anew, from what was run.")
 @click.pass_context
 def _kdd2020(
     ctx: click.Context,
@@ -181,11 +182,9 @@ def _names(text: str, option: str) -> list[str]:
 
 def _command(ctx: click.Context) -> str:
     """The command as it was given, but for where the results went."""
-    from click.core import ParameterSource
-
     words = ctx.command_path.split()
-    for name in (option.name or "" for option in ctx.command.params):
-        if name != "out" and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+    for name in (str(option.name) for option in typed_options(ctx)):
+        if name != "out":
             value = ctx.params[name]
             words.append(f"--{name.replace('_', '-')}")
             words += [] if isinstance(value, bool) else [str(value)]
@@ -280,25 +279,23 @@ def _means(table: TextTable) -> dict[str, list[str]]:
 
 @command.command("tune")
 @click.argument("dataset", metavar="DATASET")
-@click.option(
-    "--target", "-t", metavar="COL", help="The column to predict; DATASET is a file then."
-)
-@click.option("--quick", is_flag=True, help="At most 3,000 rows.")
+@options.option("--target", "COL", "The column to predict; DATASET is a file then.", "-t")
+@options.flag("--quick", "At most 3,000 rows.")
 @_jobs
 @_out("results.  [default: fires-tune-DATASET]")
 @options.batch_size()
-@click.option(
+@options.option(
     "--fraction",
+    "F",
+    "The share of features to select.",
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
     default=0.1,
-    show_default=True,
-    metavar="F",
-    help="The share of features to select.",
 )
-@click.option(
+@options.option(
     "--protocol",
+    None,
+    "As in kdd2020.  [default: as-published; for a file honest, which is the only one]",
     type=click.Choice(PROTOCOLS),
-    help="As in kdd2020.  [default: as-published; for a file honest, which is the only one]",
 )
 def _tune(
     dataset: str,

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from fires.cli import options
 from fires.cli.config import as_toml, run_facts
 from fires.cli.progress import one_bar
 from fires.cli.reading import Notices, Reading
-from fires.cli.text import message, printable, saying_where
+from fires.cli.text import message, printable, saying_where, tried
 from fires.core.errors import InputError, Question, closest
 from fires.core.moved import imported
 from fires.rivals import REGISTRY
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from fires.evaluation.compare import Comparison
     from fires.models.base import BaseModel
     from fires.predictors.base import Predictor
-    from fires.run.folder import OutFolder
     from fires.selectors.base import OnlineSelector
     from fires.streams.table_stream import TableStream
 
@@ -172,14 +172,14 @@ _OF_CLASSES, _OF_NUMBERS = ("accuracy", "balanced_accuracy", "f1"), ("r2", "mae"
 
 @click.command("compare", epilog=_EXAMPLES)
 @options.target()
-@click.option(
+@options.option(
     "--selectors",
+    None,
+    f"What to compare, out of {', '.join(SELECTORS)}. The first named is what the "
+    "others are tested against; all (features), random, and majority or mean are always there.",
     "-s",
     type=Selectors(),
     default="fires,ofs,efs,fsds",
-    show_default=True,
-    help=f"What to compare, out of {', '.join(SELECTORS)}. The first named is what the "
-    "others are tested against; all (features), random, and majority or mean are always there.",
 )
 @options.top
 @options.batch_size("test on and to learn from")
@@ -207,11 +207,7 @@ _OF_CLASSES, _OF_NUMBERS = ("accuracy", "balanced_accuracy", "f1"), ("r2", "mae"
 )
 @options.reading
 @options.out("compare.json, compare.md and compare.toml.")
-@click.option(
-    "--report",
-    is_flag=True,
-    help=f"Also write {_PAGE} to --out: a page that opens in any browser.",
-)
+@options.flag("--report", f"Also write {_PAGE} to --out: a page that opens in any browser.")
 @options.overwrite
 @options.config
 @options.as_json
@@ -255,7 +251,11 @@ def command(
             "--top auto is for fires select: here, all selectors select as many features."
         )
     reading = Reading(**how)
-    _refuse_pipes(reading)
+    if reading.reads_once:
+        raise ValueError(
+            f"{reading.name} can be read only once, and selectors are compared in several passes: "
+            "save it to a file first"
+        )
     from fires.evaluation.compare import compare
     from fires.run.folder import OutFolder
 
@@ -310,7 +310,7 @@ def command(
         }
         if report and out is not None:
             files[_PAGE] = _html(facts | found.as_dict(), out)
-        unsaved = None if folder is None else _save(folder, files)
+        unsaved = None if folder is None else tried(partial(folder.publish, files))
     if as_json:
         click.echo(document)
     else:
@@ -347,26 +347,6 @@ def _is_numeric(stream: TableStream, score: str, batch_size: int) -> bool:
     with closing(batches):
         first = next(batches, None)
     return first is not None and has_fractions(first.y)
-
-
-def _refuse_pipes(reading: Reading) -> None:
-    """What can be read only once cannot be compared on."""
-    if reading.reads_once:
-        raise ValueError(
-            f"{reading.name} can be read only once, and selectors are compared in several passes: "
-            "save it to a file first"
-        )
-
-
-def _save(folder: OutFolder, files: dict[str, str]) -> OSError | None:
-    """Write the files; what went wrong, if something did."""
-    try:
-        for name, text in files.items():
-            folder.write(name, text)
-        folder.publish()
-    except OSError as error:
-        return error
-    return None
 
 
 def _html(facts: Header, out: Path) -> str:

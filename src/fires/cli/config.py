@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from fires.core.errors import InputError, closest
 from fires.core.version import __version__
@@ -84,6 +85,12 @@ def _options(ctx: click.Context) -> list[click.Parameter]:
     """What a file can hold: the arguments, and the options by their order in the help."""
     options = [option for option in ctx.command.params if option.expose_value]
     return sorted(options, key=lambda option: isinstance(option, click.Option))
+
+
+def typed_options(ctx: click.Context) -> list[click.Parameter]:
+    """What the command line says, by its order in the help."""
+    typed = ParameterSource.COMMANDLINE
+    return [one for one in ctx.command.params if ctx.get_parameter_source(str(one.name)) is typed]
 
 
 def _key(option: click.Parameter) -> str:

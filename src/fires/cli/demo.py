@@ -28,9 +28,7 @@ _SOURCE = "fires demo"
 
 
 @click.command("demo")
-@options.out(
-    "the run, with its report; made if it is not there.", default="fires-demo", show_default=True
-)
+@options.out("the run, with its report; made if it is not there.", default="fires-demo")
 @options.count("--seed", 0, "Which stream: each number makes another one.", least=0)
 def command(out: Path, seed: int) -> None:
     """Follow a change in a stream whose truth is known.

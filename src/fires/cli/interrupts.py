@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, ModuleType
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
 import click
 
-from fires.cli.text import Counted, message
+from fires.cli.text import EXPECTED, Counted, message, say
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -158,6 +158,17 @@ class EndsEarly(Generic[Item]):
         if self.signal is None or (saved and self.signal != signal.SIGINT):
             return 0
         return 128 + self.signal
+
+    def tell_end(self, done: str, unsaved: OSError | None, *, saved: bool = False) -> NoReturn:
+        """Say what ended the rows early, or why nothing could be saved, with a code for scripts."""
+        if self.signal is not None:
+            say(f"Interrupted; {done}.")
+            sys.exit(self.exit_code(saved=saved))
+        if self.error is None:
+            raise InputError(done) from unsaved
+        if not isinstance(self.error, EXPECTED):
+            raise self.error
+        raise InputError(f"{self.reason}; {done}") from self.error
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:
@@ -304,13 +315,7 @@ def _write_nowhere_if_terminal_is_gone() -> None:
                 os.close(nowhere)
 
 
-class _Rows(Protocol):
-    @property
-    def n_rows(self) -> int:
-        """How many."""
-
-
-Rows = TypeVar("Rows", bound=_Rows)
+Rows = TypeVar("Rows", bound=Counted)
 
 
 def paced(

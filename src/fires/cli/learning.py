@@ -12,12 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from fires.cli.interrupts import Interruptible
 from fires.cli.progress import Values
 from fires.cli.reading import Reading
-from fires.cli.selection import if_known
+from fires.cli.text import if_known
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,26 +35,6 @@ if TYPE_CHECKING:
 NUMERIC = ("gaussian", "poisson")
 _LEAST_ROWS = 1000
 _LOG = logging.getLogger("fires")
-
-
-class MostBad(click.ParamType[int | float]):
-    """How many rows may be unusable: a number, or a share of all rows."""
-
-    name = "N|SHARE"
-
-    def convert(
-        self, value: float | str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | float:
-        """The number that a text stands for."""
-        if not isinstance(value, str):
-            return value
-        try:
-            most = int(value) if value.isdigit() else float(value)
-        except ValueError:
-            most = -1
-        if not (0 <= most < 1 if isinstance(most, float) else most >= 0):
-            self.fail(f"{value!r} is neither a number of rows nor a share below 1.", param)
-        return most
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from http.server import ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import InputError
 from fires.core.optional import require
@@ -38,7 +38,7 @@ _TIMEOUT = 10.0  # seconds that a connection may last
 _PAUSE = 0.01  # seconds between two connections: a flood of them must not slow down the run
 
 
-class MetricsPort:
+class MetricsPort(AbstractContextManager["MetricsPort"]):
     """Answers on a port how a run is doing, in the text format of Prometheus.
 
     Besides the numbers it is told, it has ``fires_rows_per_second``, from the rows since it was
@@ -77,9 +77,6 @@ class MetricsPort:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

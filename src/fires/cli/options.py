@@ -11,29 +11,55 @@ from typing import Any, TypeVar
 import click
 
 from fires.cli.config import read_config
+from fires.cli.progress import LEVELS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class Top(click.ParamType[int | float | str]):
-    """A number of features, a fraction of them, or "auto"."""
+def option(
+    name: str, metavar: str | None, what: str, *names: str, **settings: Any
+) -> Callable[[Command], Command]:
+    """An option with a value, and a default that the help shows."""
+    settings |= {"show_default": True} if "default" in settings else {}
+    return click.option(name, *names, metavar=metavar, help=what, **settings)
 
-    name = "K"
+
+def flag(name: str, what: str, *names: str, **settings: Any) -> Callable[[Command], Command]:
+    """An option without a value."""
+    return click.option(name, *names, is_flag=True, help=what, **settings)
+
+
+def _together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Several options, or arguments, in this order."""
+
+    def add(command: Command) -> Command:
+        for one in reversed(options):
+            command = one(command)
+        return command
+
+    return add
+
+
+class NumberOrShare(click.ParamType[int | float | str]):
+    """A number of things, a share of them below 1, or one of some words."""
+
+    def __init__(self, name: str, least: int, otherwise: str, *words: str) -> None:
+        self.name, self._least, self._otherwise, self._words = name, least, otherwise, words
 
     def convert(
         self, value: float | str, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | float | str:
         """The number that a text stands for."""
-        if not isinstance(value, str) or value == "auto":
+        if not isinstance(value, str) or value in self._words:
             return value
         try:
-            top = int(value) if value.isdigit() else float(value)
+            number = int(value) if value.isdigit() else float(value)
         except ValueError:
-            top = -1
-        if not (0 < top < 1 if isinstance(top, float) else top >= 1):
-            wanted = "neither a number of features nor a fraction below 1, nor 'auto'"
-            self.fail(f"{value!r} is {wanted}.", param)
-        return top
+            number = -1
+        is_share = isinstance(number, float) and 0 <= number < 1 and (number or not self._least)
+        if not (is_share or (isinstance(number, int) and number >= self._least)):
+            self.fail(f"{value!r} is neither {self._otherwise}.", param)
+        return number
 
 
 class Renamed(click.Option):
@@ -46,14 +72,14 @@ class Renamed(click.Option):
         return click.Option.get_help_record(shown, ctx)
 
 
-top = click.option(
+top = option(
     "--top",
-    "-k",
-    type=Top(),
-    default=10,
-    show_default=True,
-    help="How many features to select: a number, a fraction such as 0.1, or auto: as many as are "
+    None,
+    "How many features to select: a number, a fraction such as 0.1, or auto: as many as are "
     "significantly non-zero.",
+    "-k",
+    type=NumberOrShare("K", 1, "a number of features nor a fraction below 1, nor 'auto'", "auto"),
+    default=10,
 )
 
 
@@ -70,11 +96,11 @@ class Shape(click.ParamType[str]):
         return f"{found[1]}x{found[2]}"
 
 
-shape = click.option(
+shape = option(
     "--shape",
+    "HxW",
+    "The features are the pixels of a picture, row by row: its height and width.",
     type=Shape(),
-    metavar="HxW",
-    help="The features are the pixels of a picture, row by row: its height and width.",
 )
 runs = click.argument(
     "runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path)
@@ -85,116 +111,92 @@ _SEPARATORS = {"\\t": "\t", "tab": "\t", "space": " "}  # what shells swallow
 
 def columns(name: str, what: str) -> Callable[[Command], Command]:
     """An option that names columns; it can be given several times."""
-    help_ = f"{what}; several with commas or one by one."
-    return click.option(name, metavar="COL", multiple=True, help=help_)
+    return option(name, "COL", f"{what}; several with commas or one by one.", multiple=True)
 
 
 _FILE = click.argument("file", metavar="FILE...", nargs=-1, required=True)
 _TEXT = [
-    click.option(
+    option(
         "--sep",
-        metavar="CHAR",
+        "CHAR",
+        'What separates the fields: ";", tab, space, ...  [default: found]',
         callback=lambda ctx, option, value: _SEPARATORS.get(value, value),
-        help='What separates the fields: ";", tab, space, ...  [default: found]',
     ),
-    click.option("--encoding", metavar="NAME", help="The encoding of text, such as latin-1."),
-    click.option(
-        "--no-header",
-        is_flag=True,
-        help="The first line is a row; the columns are called column_1, column_2, ...",
-    ),
-    click.option("--comment", metavar="CHAR", help="Lines that begin with it are left out."),
+    option("--encoding", "NAME", "The encoding of text, such as latin-1."),
+    flag("--no-header", "The first line is a row; the columns are called column_1, column_2, ..."),
+    option("--comment", "CHAR", "Lines that begin with it are left out."),
 ]
 _CELLS = [
     columns("--exclude", "Columns to leave out"),
-    click.option(
+    flag(
         "--keep-suspicious",
+        "Use ids, clocks and copies of other columns too, without warnings.",
         "--keep-doubtful",  # what it was called before
         "keep_doubtful",
         cls=Renamed,
-        is_flag=True,
-        help="Use ids, clocks and copies of other columns too, without warnings.",
     ),
     columns("--categorical", "Columns that hold categories, even if they look like numbers"),
     columns("--numeric", "Columns that hold numbers; what is none counts as missing"),
-    click.option(
+    option(
         "--na-values",
-        metavar="WORD",
-        multiple=True,
-        help="Words that stand for a missing value, besides the usual ones; several with commas "
+        "WORD",
+        "Words that stand for a missing value, besides the usual ones; several with commas "
         "or one by one.",
+        multiple=True,
     ),
-    click.option("--decimal", type=click.Choice([".", ","]), help="What begins the decimals."),
-    click.option("--thousands", metavar="CHAR", help="What stands between thousands."),
-    click.option(
+    option("--decimal", None, "What begins the decimals.", type=click.Choice([".", ","])),
+    option("--thousands", "CHAR", "What stands between thousands."),
+    option(
         "--dates",
+        None,
+        "How to read 01/02/2024 where the rows do not settle it.",
         type=click.Choice(["day-first", "month-first"]),
-        help="How to read 01/02/2024 where the rows do not settle it.",
     ),
 ]
 
-
-def reading(command: Command) -> Command:
-    """FILE and how to read it: what :class:`fires.cli.reading.Reading` takes."""
-    for option in reversed([_FILE, *_CELLS, *_TEXT]):
-        command = option(command)
-    return command
-
-
-def new_rows(command: Command) -> Command:
-    """RUN, and FILE with new rows for it: the run knows what the columns hold."""
-    folder = click.Path(path_type=Path)
-    for option in reversed([click.argument("run", type=folder), _FILE, *_TEXT]):
-        command = option(command)
-    return command
+reading = _together(_FILE, *_CELLS, *_TEXT)
+"""FILE and how to read it: what :class:`fires.cli.reading.Reading` takes."""
+new_rows = _together(click.argument("run", type=click.Path(path_type=Path)), _FILE, *_TEXT)
+"""RUN, and FILE with new rows for it: the run knows what the columns hold."""
 
 
 def out_file(what: str) -> Callable[[Command], Command]:
     """The file that a command writes to, and what goes into it."""
-    return click.option(
+    return option(
         "--out",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help=f"Where {what}: a name that ends with .csv, .parquet or .arrow.  "
+        "FILE",
+        f"Where {what}: a name that ends with .csv, .parquet or .arrow.  "
         "[default: standard output, as CSV]",
+        type=click.Path(path_type=Path),
     )
 
 
-config = click.option(
+config = option(
     "--config",
+    "TOML",
+    "Take FILE and options from a file as --out writes it; those given here win.",
     type=click.Path(path_type=Path),
-    metavar="TOML",
     is_eager=True,
     expose_value=False,
     callback=lambda ctx, option, path: read_config(ctx, path),
-    help="Take FILE and options from a file as --out writes it; those given here win.",
 )
 
 
 def target(what: str = "") -> Callable[[Command], Command]:
     """The column to predict, and what it has to hold."""
-    return click.option("--target", "-t", metavar="COL", help=f"The column to predict{what}.")
+    return option("--target", "COL", f"The column to predict{what}.", "-t")
 
 
 def count(name: str, default: int, what: str, least: int = 1) -> Callable[[Command], Command]:
     """An option that is a whole number, with a default that the help shows."""
-    numbers = click.IntRange(min=least)
-    return click.option(
-        name, type=numbers, default=default, show_default=True, metavar="N", help=what
-    )
+    return option(name, "N", what, type=click.IntRange(min=least), default=default)
 
 
 def choice(
     name: str, values: Sequence[str], what: str, default: str | None = None
 ) -> Callable[[Command], Command]:
     """An option that is one of several words; by default the first."""
-    return click.option(
-        name,
-        type=click.Choice(values),
-        default=default or values[0],
-        show_default=True,
-        help=what,
-    )
+    return option(name, None, what, type=click.Choice(values), default=default or values[0])
 
 
 def batch_size(what: str = "learn from") -> Callable[[Command], Command]:
@@ -205,104 +207,66 @@ def batch_size(what: str = "learn from") -> Callable[[Command], Command]:
 def out(what: str, *, file_okay: bool = True, **settings: Any) -> Callable[[Command], Command]:
     """The folder that a command writes to, and what goes into it."""
     folder = click.Path(path_type=Path, file_okay=file_okay)
-    return click.option("--out", type=folder, metavar="DIR", help=f"Folder for {what}", **settings)
+    return option("--out", "DIR", f"Folder for {what}", type=folder, **settings)
 
 
-overwrite = click.option(
-    "--overwrite", is_flag=True, help="Replace what --out names, if an earlier run has written it."
-)
-quiet = click.option(
-    "--quiet", "-q", is_flag=True, help="Nothing but the result and errors: no bar, no notices."
-)
-as_json = click.option(
-    "--json", "as_json", is_flag=True, help="Print the result as JSON, not as a table."
-)
-debug = click.option(
+overwrite = flag("--overwrite", "Replace what --out names, if an earlier run has written it.")
+quiet = flag("--quiet", "Nothing but the result and errors: no bar, no notices.", "-q")
+as_json = flag("--json", "Print the result as JSON, not as a table.", "as_json")
+debug = flag(
     "--debug",
-    is_flag=True,
+    "Show where in the program an error arose.",
     expose_value=False,
     callback=lambda ctx, option, value: ctx.meta.update({"fires.debug": value}),
-    help="Show where in the program an error arose.",
 )
 
-_SERVICE = [
-    click.option(
+service = _together(
+    option(
         "--rate",
+        "ROWS",
+        "Learn from no more rows a second than this.",
         type=click.FloatRange(min=0.0, min_open=True),
-        metavar="ROWS",
-        help="Learn from no more rows a second than this.",
     ),
-    click.option(
+    option(
         "--emit",
-        metavar="WHERE",
-        help="Tell which features are selected whenever that changes, as JSON lines: to a file, - "
+        "WHERE",
+        "Tell which features are selected whenever that changes, as JSON lines: to a file, - "
         "for standard output, redis://... or kafka://...",
     ),
     choice("--emit-every", ("change", "batch"), "When --emit tells it."),
-    click.option(
+    option(
         "--metrics",
-        metavar="[HOST:]PORT",
-        help="Answer Prometheus on this port, by default to this machine alone.",
+        "[HOST:]PORT",
+        "Answer Prometheus on this port, by default to this machine alone.",
     ),
-    click.option(
+    option(
         "--log-level",
-        type=click.Choice(["debug", "info", "warning", "error"]),
-        help="Write events of this level and above to standard error, with the time.",
+        None,
+        "Write events of this level and above to standard error, with the time.",
+        type=click.Choice(LEVELS),
     ),
-]
+)
 
 
-_SOURCES = [
-    click.option(
-        "--follow",
-        is_flag=True,
-        help="FILE grows: go on when it does, also in the file that takes its place.",
-    ),
-    click.option(
+sources = _together(
+    flag("--follow", "FILE grows: go on when it does, also in the file that takes its place."),
+    option(
         "--position",
-        metavar="COL",
-        help="The column of a query that its rows are ordered by, all different, so that a later "
+        "COL",
+        "The column of a query that its rows are ordered by, all different, so that a later "
         "--resume can go on.",
     ),
-    click.option(
+    flag(
         "--until-end",
-        is_flag=True,
-        help="End where a topic or a stream of Redis ends now; otherwise more is waited for.",
+        "End where a topic or a stream of Redis ends now; otherwise more is waited for.",
     ),
-]
+)
 
 
-_SHOWING = [
-    click.option(
-        "--report",
-        is_flag=True,
-        help="At the end, also write report.html to --out: a page that opens in any browser.",
+showing = _together(
+    flag(
+        "--report", "At the end, also write report.html to --out: a page that opens in any browser."
     ),
-    click.option(
-        "--live",
-        is_flag=True,
-        help="Show the same page while the run goes on; its address is on standard error.",
-    ),
+    flag("--live", "Show the same page while the run goes on; its address is on standard error."),
     shape,
-]
-
-
-def showing(command: Command) -> Command:
-    """How to show a run in a browser."""
-    for option in reversed(_SHOWING):
-        command = option(command)
-    return command
-
-
-def sources(command: Command) -> Command:
-    """How to read what has no end, or no order of its own."""
-    for option in reversed(_SOURCES):
-        command = option(command)
-    return command
-
-
-def service(command: Command) -> Command:
-    """What a run that lasts for long is told to do besides."""
-    for option in reversed(_SERVICE):
-        command = option(command)
-    return command
+)

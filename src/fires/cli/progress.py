@@ -138,7 +138,7 @@ _SECRET = re.compile(r"(\w://[^\s/@:]*):[^\s/@]+@")
 def logs(level: str, *, as_json: bool = False) -> Iterator[None]:
     """Write the events of the logger ``fires`` to standard error, a line each."""
     logger, handler = logging.getLogger("fires"), _StandardError()
-    handler.setFormatter(_AsJson() if as_json else _Plain())
+    handler.as_json = as_json
     handler.setLevel(level.upper())
     before = logger.level, logger.propagate
     logger.addHandler(handler)
@@ -174,30 +174,16 @@ class _Compiling(logging.Handler):
 class _StandardError(logging.Handler):
     """Asks for standard error each time: while a bar is drawn there, lines go above it."""
 
+    as_json = False
+
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one event."""
-        _say(self.format(record))
-
-
-class _Plain(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        """Time, level and message, in one line."""
-        return f"{_time(record.created)} {record.levelname} {_message(record)}"
-
-
-class _AsJson(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        """A JSON object."""
-        facts = {"event": "log", "time": _time(record.created), "level": record.levelname.lower()}
-        return json.dumps(facts | {"message": _message(record)})
-
-
-def _message(record: logging.LogRecord) -> str:
-    """The message in one line, with the error if there is one, and without passwords."""
-    text = record.getMessage()
-    if record.exc_info and record.exc_info[1] is not None:
-        text = f"{text}: {record.exc_info[1]}"
-    return printable(_SECRET.sub(r"\1:***@", " ".join(text.splitlines())))
+        """Write one event in one line, with the error if there is one, and without passwords."""
+        text, when, level = record.getMessage(), _time(record.created), record.levelname
+        if record.exc_info and record.exc_info[1] is not None:
+            text = f"{text}: {record.exc_info[1]}"
+        text = printable(_SECRET.sub(r"\1:***@", " ".join(text.splitlines())))
+        event = {"event": "log", "time": when, "level": level.lower(), "message": text}
+        _say(json.dumps(event) if self.as_json else f"{when} {level} {text}")
 
 
 def _time(seconds: float) -> str:

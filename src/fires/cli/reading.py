@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fires.streams.rows import RowReader
     from fires.streams.table import Rejected
     from fires.streams.table_stream import TableStream
+    from fires.streams.text_table import TextOptions
 
 
 _PATIENCE = 3.0
@@ -141,13 +142,12 @@ class Reading:
         """Find out what the columns hold, from the first rows alone."""
         from fires.columns import Hints
         from fires.streams.files import look_at
-        from fires.streams.text_table import TextOptions
 
         names = self._names_with_commas()
         exclude = named_columns(self.exclude, names)
         hints = Hints(**self._said_of_columns(names))
         with self._named_in_questions():
-            text = TextOptions(**self._said_of_text())
+            text = self._text_options()
             return look_at(self.files, target, exclude=exclude, hints=hints, options=text)
 
     def rows(
@@ -160,10 +160,9 @@ class Reading:
     ) -> RowReader:
         """Make a reader of rows from which nothing is to be learnt."""
         from fires.streams.rows import open_rows
-        from fires.streams.text_table import TextOptions
 
         keep = named_columns(keep, self._names_with_commas(*keep))
-        text = TextOptions(**self._said_of_text())
+        text = self._text_options()
         return open_rows(self.files, kinds, keep, if_present, text, may_lack=may_lack)
 
     @contextmanager
@@ -182,6 +181,11 @@ class Reading:
             "header": not self.no_header,
             "comment": self.comment,
         }
+
+    def _text_options(self) -> TextOptions:
+        from fires.streams.text_table import TextOptions
+
+        return TextOptions(**self._said_of_text())
 
     def _said_of_columns(self, names: Sequence[str]) -> dict[str, Any]:
         """What was said of the columns."""
@@ -203,10 +207,8 @@ class Reading:
         if self.reads_once or _scheme(self.files[0]) or not any("," in value for value in given):
             return ()
         from fires.streams.files import open_table
-        from fires.streams.text_table import TextOptions
 
-        table = open_table(self.files[0], TextOptions(**self._said_of_text()))
-        return table.column_names
+        return open_table(self.files[0], self._text_options()).column_names
 
 
 def _scheme(name: str) -> Scheme | None:

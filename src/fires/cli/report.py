@@ -8,9 +8,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Self
 
 import click
 
@@ -30,11 +29,11 @@ Examples:
 
 @click.command("report", epilog=_REPORT_EXAMPLES)
 @options.runs
-@click.option(
+@options.option(
     "--out",
+    "FILE",
+    "The file to write.  [default: report.html in the first RUN]",
     type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The file to write.  [default: report.html in the first RUN]",
 )
 @options.overwrite
 @options.shape
@@ -97,19 +96,19 @@ _LONGEST = 60.0
 
 @click.command("serve", epilog=_SERVE_EXAMPLES)
 @options.runs
-@click.option(
+@options.option(
     "--port",
+    None,
+    "The port to listen on; 0 for any that is free.",
     type=click.IntRange(0, 65535),
     default=_PORT,
-    show_default=True,
-    help="The port to listen on; 0 for any that is free.",
 )
-@click.option(
+@options.option(
     "--host",
-    default="127.0.0.1",
-    show_default=True,
-    help="The address to listen on. Others than this machine need a token to look: the address "
+    None,
+    "The address to listen on. Others than this machine need a token to look: the address "
     "that is printed has it. FIRES_TOKEN sets it.",
+    default="127.0.0.1",
 )
 @options.shape
 @click.option("--attached", is_flag=True, hidden=True)
@@ -153,7 +152,7 @@ def _silence() -> Iterator[None]:
         logging.disable(before)
 
 
-class LivePage:
+class LivePage(AbstractContextManager["LivePage"]):
     """``fires serve`` beside a run, in a process of its own: nothing that happens to it matters.
 
     Use it in a ``with`` statement: at its end, those who look are shown how the run has ended.
@@ -165,9 +164,6 @@ class LivePage:
         if wanted:  # before anything is read or written
             require("starlette", "--live", extra="serve")
             require("uvicorn", "--live", extra="serve")
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         if self._process is None:

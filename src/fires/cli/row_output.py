@@ -6,7 +6,7 @@ import contextlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO
 
 from fires.core import files
 from fires.core.errors import InputError
@@ -46,7 +46,7 @@ def refuse_there(path: Path, *, overwrite: bool) -> None:
         )
 
 
-class RowOutput:
+class RowOutput(contextlib.AbstractContextManager["RowOutput"]):
     """Rows as CSV on standard output, as soon as they are known."""
 
     name = STANDARD
@@ -56,9 +56,6 @@ class RowOutput:
         self.n_rows = 0
         self._file: BinaryIO = sys.stdout.buffer
         self._has_header = False
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         """Leave nothing behind but what was published."""

@@ -12,22 +12,20 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import click
-from click.core import ParameterSource
 
 from fires.cli import options as shared
-from fires.cli.config import as_toml, read_config, settings_facts, stream_facts
+from fires.cli.config import as_toml, read_config, settings_facts, stream_facts, typed_options
 from fires.cli.interrupts import FromTheStart, let_signals_through, quick_imports
-from fires.cli.learning import NUMERIC, Learning, MostBad, Options
+from fires.cli.learning import NUMERIC, Learning, Options
 from fires.cli.progress import Values, json_progress, logs, one_bar
 from fires.cli.reading import Notices
 from fires.cli.report import LivePage, as_shape, write_report
-from fires.cli.selection import print_result, say_lost, say_written
-from fires.cli.text import EXPECTED, message, printable, say, saying_where
+from fires.cli.selection import print_result, say_lost
+from fires.cli.text import EXPECTED, message, say, saying_where, tried
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
     from fires.cli.metrics_port import MetricsPort
-    from fires.columns import Doubt
     from fires.core.types import Header
     from fires.run.emit import Emitter
     from fires.run.folder import RunFolder
@@ -68,10 +66,9 @@ _OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encodin
 )
 @shared.count("--max-categories", 1000, "Categories of a text column that get a code of their own.")
 @shared.count("--seed", 0, "For models that draw random numbers; the linear ones do not.", least=0)
-@click.option(
+@shared.flag(
     "--as-published",
-    is_flag=True,
-    help="The paper to the letter: a probit without intercept. Nothing is scaled, for the "
+    "The paper to the letter: a probit without intercept. Nothing is scaled, for the "
     "Perceptron neither.",
 )
 @shared.choice(
@@ -84,11 +81,11 @@ _OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encodin
     ("missing", "zero"),
     "With --columns open: what it means that a row does not have a column.",
 )
-@click.option(
+@shared.option(
     "--forget-after",
+    "N",
+    "With --columns open: forget a column that has been absent for so many rows.",
     type=click.IntRange(min=1),
-    metavar="N",
-    help="With --columns open: forget a column that has been absent for so many rows.",
 )
 @shared.choice(
     "--redundancy",
@@ -101,51 +98,47 @@ _OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encodin
     "state.safetensors, run.json, run.toml, steps.jsonl, checkpoints and more."
 )
 @shared.overwrite
-@click.option(
+@shared.option(
     "--resume",
+    "DIR",
+    "Go on with the run in a folder that --out has made, wherever it ended; FILE and options "
+    "are those of the run. With another --engine than before, FILE is what comes next.",
     type=click.Path(path_type=Path),
-    metavar="DIR",
     is_eager=True,
     callback=lambda ctx, option, path: resume_options(ctx, path),
-    help="Go on with the run in a folder that --out has made, wherever it ended; FILE and options "
-    "are those of the run. With another --engine than before, FILE is what comes next.",
 )
-@click.option(
-    "--accept-loss",
-    is_flag=True,
-    help="With --resume: go on though records are lost, with those that are left.",
+@shared.flag(
+    "--accept-loss", "With --resume: go on though records are lost, with those that are left."
 )
-@click.option(
+@shared.option(
     "--checkpoint",
-    metavar="N|TIME",
-    default="10s",
-    show_default=True,
-    help="How often to save the run while it goes on: every so many batches, or 10s, 5m, ... "
+    "N|TIME",
+    "How often to save the run while it goes on: every so many batches, or 10s, 5m, ... "
     "Time is stretched so that saving takes a twentieth of it at most.",
+    default="10s",
 )
-@click.option(
+@shared.flag(
     "--transform",
-    is_flag=True,
-    help="Also write the selected columns of all rows to --out, a Parquet file a checkpoint.",
+    "Also write the selected columns of all rows to --out, a Parquet file a checkpoint.",
 )
-@click.option(
+@shared.option(
     "--max-bad",
-    type=MostBad(),
-    help="End the run if more rows than this cannot be used: a number, or a share of all rows.",
+    None,
+    "End the run if more rows than this cannot be used: a number, or a share of all rows.",
+    type=shared.NumberOrShare("N|SHARE", 0, "a number of rows nor a share below 1"),
 )
-@click.option(
+@shared.option(
     "--max-wait",
+    "SECONDS",
+    "Learn from fewer rows than a batch has if no more come for so long.",
     type=click.FloatRange(min=0.0, min_open=True),
-    metavar="SECONDS",
-    help="Learn from fewer rows than a batch has if no more come for so long.",
 )
 @shared.choice("--engine", ("fires", "spark"), "What reads and learns: this program, or Spark.")
-@click.option(
+@shared.option(
     "--master",
-    metavar="WHERE",
+    "WHERE",
+    "With --engine spark: where Spark runs, such as local[2] or spark://HOST:7077.",
     default="local[*]",
-    show_default=True,
-    help="With --engine spark: where Spark runs, such as local[2] or spark://HOST:7077.",
 )
 @shared.sources
 @shared.service
@@ -278,7 +271,12 @@ def _open_stream(
         max_categories=options.max_categories,
         columns=options.columns,
     )
-    _note_sample(None if saved else folder, facts, stream)
+    if folder is not None and saved is None:
+        # What the first rows decide, where there may be others at the next start. But a source
+        # may be one that cannot be taken up again.
+        with suppress(InputError):
+            if (sample := stream.bookmark())["files"] is None:
+                folder.note(facts | {"sample": sample})
     stream.max_wait = options.max_wait
     as_shape(options.shape, [stream.schema.n_features])
     return stream
@@ -287,13 +285,6 @@ def _open_stream(
 def _is_moved(saved: Checkpoint | None) -> bool:
     """Whether a run was on Spark when it was saved."""
     return saved is not None and "spark batch" in saved.facts["bookmark"]
-
-
-def _note_sample(folder: RunFolder | None, facts: Header, stream: TableStream) -> None:
-    """Note what the first rows decide, where there may be others at the next start."""
-    with suppress(InputError):  # a source that cannot be taken up again
-        if folder is not None and (sample := stream.bookmark())["files"] is None:
-            folder.note(facts | {"sample": sample})
 
 
 def _holds(model: str, moved: Checkpoint | None) -> str:
@@ -345,34 +336,33 @@ def _finish(learning: Learning, notices: Notices, facts: Header, name: str) -> O
     is_plain = stream.columns is None or run.names is not None
     known = names if is_plain else stream.columns.of_features
     found = run.watch.settled(known, stream.doubts)
-    if run.names is not None:  # nobody has looked whether they change
-        found = [doubt for doubt in found if doubt.kind != "constant"]
-    stream.doubts = tuple(doubt for doubt in found if not _varies(doubt, stream))
+    # A column that seems constant may have several categories, which all say the same. Of columns
+    # that come and go, nobody has looked whether they change.
+    columns = () if stream.columns is None else stream.columns.used
+    several = {column.name for column in columns if len(column.categories) > 1}
+    stream.doubts = tuple(
+        doubt
+        for doubt in found
+        if doubt.kind != "constant" or (run.names is None and doubt.column not in several)
+    )
     notices.tell(ended=True)
     if reason is None:
         refuse_one_class(selector, f'"{stream.schema.target}" of {name}', learning.folder)
-    _tried(learning.save)  # if it fails, the one before stays
+    tried(learning.save)  # if it fails, the one before stays
     facts |= stream_facts(stream, run.seconds) | run.facts(known, reason)
     facts["target"] = None if stream.target is None else stream.target.column.as_json()
     facts["cautions"] = run.watch.cautions(run.totals.class_shares)
     if selector.redundancy == "drop":
         facts["twins"] = twin_names(selector, known)
-    columns = () if stream.columns is None else stream.describe()
-    return _tried(partial(run.finish, names, facts, columns))
+    described = () if stream.columns is None else stream.describe()
+    return tried(partial(run.finish, names, facts, described))
 
 
 def _print(learning: Learning, facts: Header, options: Options, *, is_saved: bool) -> None:
     """Show the result: where records go to standard output, on standard error."""
-    from fires.run.features import feature_rows
-
-    stream, totals = learning.stream, learning.run.totals
-    selector = learning.run.pipeline.selector
-    chosen = feature_rows(selector, learning.names, totals, selector.get_support(indices=True))
+    how, stream = {"live": learning.stream.n_bytes is None, "is_saved": is_saved}, learning.stream
     with redirect_stdout(sys.stderr) if options.emit == "-" else nullcontext():
-        is_live = stream.n_bytes is None
-        print_result(chosen, totals, facts, stream.rejected, options.as_json, live=is_live)
-        if is_saved and not (options.quiet or options.as_json):
-            say_written(options.folder)
+        print_result(learning.run, learning.names, facts, stream.rejected, options, **how)
 
 
 def _report(out: Path, shape: str | None, quiet: bool, *, to_stderr: bool) -> bool:
@@ -389,33 +379,24 @@ def _report(out: Path, shape: str | None, quiet: bool, *, to_stderr: bool) -> bo
 
 def _refuse_what_does_not_go_together(options: Options) -> None:
     """Raise an error for options of which one cannot be heeded."""
-    is_open, paper = options.columns == "open", options.as_published
-    for is_wrong, why in (
-        (not is_open and options.absent == "zero", "--absent zero goes with --columns open only."),
-        (not is_open and options.forget_after, "--forget-after goes with --columns open only."),
-        (is_open and paper, "--as-published does not go with --columns open."),
-        (is_open and options.engine == "spark", "--engine spark does not go with --columns open."),
-        (
-            paper and options.model not in ("auto", "probit"),
-            f"--as-published is a probit; it does not go with --model {options.model}.",
-        ),
-        (
-            paper and options.top == "auto",
-            "--as-published does not know how sure it is: give --top a number.",
-        ),
-        (
-            paper and options.redundancy == "drop",
-            "--as-published does not go with --redundancy drop.",
-        ),
-        *(
-            (wanted and options.folder is None, f"--{name} needs a folder to write to: give --out.")
-            for name, wanted in (
-                ("transform", options.transform),
-                ("report", options.report),
-                ("live", options.live),
-            )
-        ),
-    ):
+    fixed, paper, model = options.columns == "fixed", options.as_published, options.model
+    needs_folder = {"transform": options.transform, "report": options.report, "live": options.live}
+    for why, is_wrong in {
+        "--absent zero goes with --columns open only.": fixed and options.absent == "zero",
+        "--forget-after goes with --columns open only.": fixed and options.forget_after,
+        "--as-published does not go with --columns open.": not fixed and paper,
+        "--engine spark does not go with --columns open.": not fixed and options.engine == "spark",
+        f"--as-published is a probit; it does not go with --model {model}.": paper
+        and model not in ("auto", "probit"),
+        "--as-published does not know how sure it is: give --top a number.": paper
+        and options.top == "auto",
+        "--as-published does not go with --redundancy drop.": paper
+        and options.redundancy == "drop",
+        **{
+            f"--{name} needs a folder to write to: give --out.": wanted and options.folder is None
+            for name, wanted in needs_folder.items()
+        },
+    }.items():
         if is_wrong:
             raise click.UsageError(why)
     _refuse_what_is_settled(options)
@@ -435,15 +416,14 @@ def _refuse_what_is_settled(options: Options) -> None:
         return
     before = (context.default_map or {}).get("engine", "fires")
     moves = engine != before
-    if moves and context.get_parameter_source("file") is not ParameterSource.COMMANDLINE:
+    if moves and not any(option.name == "file" for option in typed_options(context)):
         raise click.UsageError(
             f"{resume} has learnt with --engine {before}: to go on with --engine {engine}, name "
             "the files that come next. Those that it has learnt from are not read again."
         )
     may_change = _MAY_CHANGE | (_OF_OTHER_FILES if moves else set())
-    for option in context.command.params:
-        source = context.get_parameter_source(str(option.name))
-        if source is ParameterSource.COMMANDLINE and option.name not in may_change:
+    for option in typed_options(context):
+        if option.name not in may_change:
             given = option.opts[0] if isinstance(option, click.Option) else "FILE"
             raise click.UsageError(
                 f"{given} does not go with --resume: it is settled by {resume / 'run.toml'}."
@@ -503,15 +483,6 @@ def _moved_here(saved: Checkpoint, stream: TableStream) -> Checkpoint:
     return saved._replace(run=saved.run.in_one_process())
 
 
-def _tried(write: Callable[[], None]) -> OSError | None:
-    """What went wrong when something was written, if anything did."""
-    try:
-        write()
-    except OSError as error:
-        return error
-    return None
-
-
 def _end(learning: Learning, out: Path | None, unsaved: OSError | None) -> None:
     """Say what ended the run early, or why it could not be saved, with a code for scripts."""
     source, trouble = learning.source, learning.run.trouble
@@ -524,21 +495,8 @@ def _end(learning: Learning, out: Path | None, unsaved: OSError | None) -> None:
     else:
         kept = "" if out is None else f" and saved in {out}"
     learnt = f"what was learnt from the first {learning.n_rows:,} rows is shown above{kept}"
-    if source.signal is not None:
-        click.echo(printable(f"Interrupted; {learnt}."), err=True)
-        sys.exit(source.exit_code(saved=out is not None and unsaved is None))
-    if source.error is None and unsaved is None and trouble is not None:
+    if source.reason is None and unsaved is None and trouble is not None:
         raise InputError(f"{message(trouble)}; {learnt}") from trouble
-    if source.error is None:
-        raise InputError(learnt) from unsaved
-    if not isinstance(source.error, EXPECTED):
-        click.echo(printable(f"{learnt}; what ended the run is our fault:"), err=True)
-        raise source.error
-    raise InputError(f"{source.reason}; {learnt}") from source.error
-
-
-def _varies(doubt: Doubt, stream: TableStream) -> bool:
-    """Whether a column that seems constant has several categories, which all say the same."""
-    columns = () if stream.columns is None else stream.columns.used
-    several = {column.name for column in columns if len(column.categories) > 1}
-    return doubt.kind == "constant" and doubt.column in several
+    if source.signal is None and not isinstance(source.error, (*EXPECTED, type(None))):
+        say(f"{learnt}; what ended the run is our fault:")
+    source.tell_end(learnt, unsaved, saved=out is not None and unsaved is None)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fires.cli.reading import rejected_lines
-from fires.cli.text import printable, say
+from fires.cli.text import SCORES, if_known, printable, say
 
 if TYPE_CHECKING:
+    from fires.cli.learning import Options
     from fires.core.types import Json, Label
     from fires.run.folder import RunFolder
+    from fires.run.run import Run
     from fires.run.totals import RunTotals
     from fires.streams.table import Rejected
 
@@ -26,30 +27,31 @@ def say_lost(folder: RunFolder | None) -> None:
             say(f"{folder.path}: {line}")
 
 
-def say_written(folder: Path | None) -> None:
-    """Say where the result is."""
-    if folder is not None:
+def print_result(
+    run: Run,
+    names: Sequence[str],
+    facts: dict[str, Any],
+    rejected: Rejected,
+    options: Options,
+    *,
+    live: bool = False,
+    is_saved: bool = True,
+) -> None:
+    """Print the result of a run, as the user wants it, and where it is."""
+    from fires.run.features import feature_rows
+
+    selector, totals = run.pipeline.selector, run.totals
+    chosen = feature_rows(selector, names, totals, selector.get_support(indices=True))
+    if options.as_json:
+        document = {"features": chosen} | facts | totals.as_dict()
+        click.echo(json.dumps(document, ensure_ascii=False))
+        return
+    _print_selection(chosen, totals, facts, rejected, live=live)
+    if is_saved and not options.quiet and (folder := options.folder) is not None:
         click.echo(f"written to {folder}: features.csv, state.safetensors, run.json, and more")
 
 
-def print_result(
-    chosen: list[dict[str, Any]],
-    totals: RunTotals,
-    run: dict[str, Any],
-    rejected: Rejected,
-    as_json: bool,
-    *,
-    live: bool = False,
-) -> None:
-    """Print the result of a run, as the user wants it."""
-    if as_json:
-        document = {"features": chosen} | run | totals.as_dict()
-        click.echo(json.dumps(document, ensure_ascii=False))
-    else:
-        print_selection(chosen, totals, run, rejected, live=live)
-
-
-def print_selection(
+def _print_selection(
     chosen: list[dict[str, Any]],
     totals: RunTotals,
     run: dict[str, Any],
@@ -121,11 +123,6 @@ def _meaning(classes: list[Label] | None) -> str:
     return "positive values favour the class, negative ones count against it"
 
 
-def if_known(text: str, value: float | None) -> list[str]:
-    """The text with the value in it, or nothing where it is not defined."""
-    return [] if value is None or value != value else [text.format(value)]
-
-
 _UNEVEN = 0.6  # the share of the most common class from which on shares are told
 _MOST_CLASSES = 4
 
@@ -181,16 +178,8 @@ def verdict_lines(totals: RunTotals) -> Iterator[str]:
         if not any(beaten.values()):
             yield f"the selected features do not beat {simple}"
             continue
-        won, lost = ([_SCORES[s] for s, is_won in beaten.items() if is_won == w] for w in (1, 0))
+        won, lost = ([SCORES[s] for s, is_won in beaten.items() if is_won == w] for w in (1, 0))
         yield (
             f"by {' and '.join(lost)}, the selected features do not beat {simple}; "
             f"by {' and '.join(won)} they do"
         )
-
-
-_SCORES = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "r2": "R2",
-    "mae": "MAE",
-}

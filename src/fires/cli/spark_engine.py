@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from fires.cli.config import as_toml, settings_facts
+from fires.cli.config import as_toml, settings_facts, typed_options
 from fires.cli.progress import one_bar
 from fires.cli.report import write_report
-from fires.cli.selection import print_result, say_lost, say_written
+from fires.cli.selection import print_result, say_lost
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ def select_on_spark(options: Options) -> None:
     _refuse_others()
     from fires.integrations.spark import spark_session
     from fires.integrations.spark.select import learn_frame
-    from fires.run.features import feature_rows
     from fires.streams.table import Rejected
 
     if options.target is None:
@@ -60,16 +59,11 @@ def select_on_spark(options: Options) -> None:
     with one_bar("0 rows", "{task.fields[now]}", total=None, hidden=options.quiet) as show:
         learn_frame(frame, run, _batch_rows(options), lambda step: show(partial(_seen, step)))
     assert run.run is not None
-    totals, names = run.run.totals, run.names
-    chosen = feature_rows(run.selector, names, totals, run.selector.get_support(indices=True))
     left_out = Rejected(run.n_left_out, (), "row")
-    print_result(chosen, totals, run.facts(), left_out, options.as_json)
-    is_quiet = options.quiet or options.as_json
-    if not is_quiet:
-        say_written(options.folder)
+    print_result(run.run, run.names, run.facts(), left_out, options)
     if options.report and options.folder is not None:
         line = write_report((options.folder,))
-        if not is_quiet:
+        if not (options.quiet or options.as_json):
             click.echo(line)
 
 
@@ -148,8 +142,6 @@ def _seen(step: Step) -> Header:
 
 def _refuse_others() -> None:
     """Raise an error for options that make no sense on Spark, rather than not to heed them."""
-    context = click.get_current_context()
-    for option in context.command.params:
-        source = context.get_parameter_source(str(option.name))
-        if source is ParameterSource.COMMANDLINE and option.name not in _TAKEN:
+    for option in typed_options(click.get_current_context()):
+        if option.name not in _TAKEN:
             raise click.UsageError(f"{option.opts[0]} does not go with --engine spark.")

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from fires.cli.text import printable
+from fires.cli.text import SCORES, printable, score_text
 
 if TYPE_CHECKING:
     from fires.columns.warnings import ColumnFacts
@@ -133,10 +133,9 @@ def _change(alarm: Mapping[str, Any]) -> list[str]:
     n_before, n_after = before.pop("batches", 0), after.pop("batches", 0)
     batches = "batch" if n_before == 1 else f"{n_before} batches"
     for name in before.keys() & after.keys():
-        title, form = ("MAE", ".4g") if name == "mae" else (name, ".3f")
-        values = f"{before[name]:{form}}", f"{after[name]:{form}}"
+        then, now = score_text(name, before[name]), score_text(name, after[name])
         lines.append(
-            f"{title} {values[0]} in the {batches} before, {values[1]} in the {n_after} after"
+            f"{SCORES.get(name, name)} {then} in the {batches} before, {now} in the {n_after} after"
         )
     return lines
 
@@ -151,21 +150,12 @@ def _listed(names: Sequence[str], most: int = 5) -> str:
 def score_table(rows: Sequence[tuple[str, Mapping[str, float]]]) -> Table:
     """Scores side by side."""
     names = list(rows[0][1])
-    table = text_table(
-        ["", *(_SCORE_NAMES.get(name, name) for name in names)], left=[""], wrapped=[""]
-    )
+    titles = [SCORES.get(name, name).replace(" ", "\n") for name in names]
+    table = text_table(["", *titles], left=[""], wrapped=[""])
     for what, scores in rows:
-        cells = [
-            "-"
-            if scores[name] != scores[name]
-            else ("{:.4g}" if name == "mae" else "{:.3f}").format(scores[name])
-            for name in names
-        ]
+        cells = ["-" if (s := scores[name]) != s else score_text(name, s) for name in names]
         table.add_row(Text(what), *cells)
     return table
-
-
-_SCORE_NAMES = {"balanced_accuracy": "balanced\naccuracy", "r2": "R2", "mae": "MAE"}
 
 
 def text_table(

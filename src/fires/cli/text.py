@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -12,6 +12,25 @@ from fires.core.errors import COMMAND, InputError, MissingExtra, UserError, Word
 
 EXPECTED = (OSError, ValueError, MemoryError, MissingExtra)
 """Errors that are told in one line. Others are ours to mend, and show where they arose."""
+
+
+SCORES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "r2": "R2",
+    "mae": "MAE",
+}
+"""What scores are called."""
+
+
+def score_text(name: str, value: float) -> str:
+    """A score as it is shown: mae has the unit of the target, the others are shares."""
+    return f"{value:.4g}" if name == "mae" else f"{value:.3f}"
+
+
+def if_known(text: str, value: float | None) -> list[str]:
+    """The text with the value in it, or nothing where it is not defined."""
+    return [] if value is None or value != value else [text.format(value)]
 
 
 class Counted(Protocol):
@@ -48,6 +67,15 @@ def message(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "not enough memory for a batch of this size; try a smaller --batch-size"
     return one_line(error)
+
+
+def tried(write: Callable[[], object]) -> OSError | None:
+    """What went wrong when something was written, if anything did."""
+    try:
+        write()
+    except OSError as error:
+        return error
+    return None
 
 
 @contextmanager

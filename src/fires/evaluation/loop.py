@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from fires.core.batch import CheckedBatch
 from fires.core.named import NamedRows, RunNames
 from fires.core.settings import check_choice
-from fires.core.types import Floats, Labels, Matrix, Places, RowsLike
+from fires.core.types import Labels, Matrix, Places, RowsLike
 from fires.core.validation import as_target, is_missing, unmixed
 from fires.drift import Alarm
 from fires.evaluation.records import Step
@@ -181,13 +181,13 @@ def _batches(stream: Any, batch_size: int) -> Generator[Batch, None, None]:
 def _steps(
     source: Generator[Batch], evaluation: _Evaluation, keep_weights: bool, first_index: int
 ) -> Iterator[Step]:
-    selector = evaluation.pipeline.selector
+    selector, names = evaluation.pipeline.selector, evaluation.names
     with closing(source) as batches:  # so that a reader stops when nobody asks any more
         for index, batch in enumerate(batches, first_index):
             scores, seconds_select, seconds_train = evaluation.step(batch)
-            weights = None
+            window, weights = evaluation.stabilities, None
             if keep_weights and evaluation.has_learnt:
-                weights = evaluation.in_run(selector.weights_)
+                weights = selector.weights_ if names is None else names.spread(selector.weights_)
             yield Step(
                 index=index,
                 position=batch.position,
@@ -199,9 +199,9 @@ def _steps(
                 seconds_train=seconds_train,
                 weights=weights,
                 alarms=evaluation.new_alarms(),
-                baselines=evaluation.latest_of_baselines,
+                baselines={name: one.latest for name, one in evaluation.baselines.items()},
                 waited=batch.waited,
-                n_present=evaluation.n_present,
+                n_present=None if names is None or window is None else window.n_features,
             )
 
 
@@ -220,7 +220,7 @@ class _Evaluation:
         names: RunNames | None = None,
     ) -> None:
         self.pipeline, self.has_learnt = pipeline, False
-        self._baselines, self._names = baselines, names
+        self.baselines, self.names = baselines, names
         alarms = self._alarms
         self._n_alarms, self._last_alarm = len(alarms), alarms[-1].batch if alarms else -1
         self.stability, self.selected = np.nan, np.empty(0, dtype=np.intp)
@@ -232,34 +232,19 @@ class _Evaluation:
         self._totals, self._classes = totals, classes
         self._published, self._label_delay = order == "as-published", label_delay
         self._waiting: deque[CheckedBatch] = deque()
-        self._stabilities: StabilityWindow | None = None
+        self.stabilities: StabilityWindow | None = None
         self._window = 0
         if isinstance(window, StabilityWindow):
-            self._stabilities, self.stability = window, window.value
+            self.stabilities, self.stability = window, window.value
         else:
             self._window = window
         self._untested = {} if totals is None else dict.fromkeys(totals.names, np.nan)
         self._shown: tuple[CheckedBatch, Places, Matrix] | None = None
 
     @property
-    def latest_of_baselines(self) -> dict[str, dict[str, float]]:
-        """How well each baseline predicted the last batch."""
-        return {name: one.latest for name, one in self._baselines.items()}
-
-    @property
     def selected_in_run(self) -> Places:
         """The selected features, by their places in the run."""
-        return self.selected if self._names is None else np.sort(self._names.of_run(self.selected))
-
-    @property
-    def n_present(self) -> int | None:
-        """How many columns were there in the window of the stability, if they come and go."""
-        known = self._names is not None and self._stabilities is not None
-        return self._stabilities.n_features if known else None  # type: ignore[union-attr]
-
-    def in_run(self, values: Floats) -> Floats:
-        """Numbers of all features, in the order of the run."""
-        return values if self._names is None else self._names.spread(values)
+        return self.selected if self.names is None else np.sort(self.names.of_run(self.selected))
 
     @property
     def _alarms(self) -> Sequence[Alarm]:
@@ -268,7 +253,7 @@ class _Evaluation:
 
     def new_alarms(self) -> tuple[Alarm, ...]:
         """What the selector has noticed since it was asked last, with places in the run."""
-        alarms, names = self._alarms, self._names
+        alarms, names = self._alarms, self.names
         if names is None:
             new = alarms[self._n_alarms :]
             self._n_alarms = len(alarms)
@@ -285,8 +270,8 @@ class _Evaluation:
 
     def _follow(self) -> None:
         """Know what the selector calls its features, if they come and go."""
-        if self._names is not None and (known := self.pipeline.open_names) is not None:
-            self._names.follow(known)
+        if self.names is not None and (known := self.pipeline.open_names) is not None:
+            self.names.follow(known)
 
     def step(self, batch: Batch) -> tuple[dict[str, float], float, float]:
         """Test and learn: the scores, and the seconds that selector and predictor took to learn."""
@@ -307,60 +292,55 @@ class _Evaluation:
         now = _EMPTY if late else self._waiting.popleft()
         if now.n_rows == 0:  # no label has come: there is nothing to learn but the scale
             scores = self._test(tested)
-            if self._names is None:
+            if self.names is None:
                 learn_scale()
             else:  # where columns come and go, scale and selector go together
                 self.selected = before
             return scores, 0.0, 0.0
         self.pipeline.check(now)
-        scores, seconds = self._test_and_select(tested, now)
+        if self._published:  # the order of the paper's own code
+            self.selected, seconds = self.pipeline.select(now)
+            self.has_learnt = True
+            scores = self._test(tested)
+        else:
+            scores = self._test(tested)
+            self.selected, seconds = self.pipeline.select(now)
         seconds_train = self.pipeline.train(now, self._masked(now))
-        for one in self._baselines.values():
-            one.learn(now, self.pipeline.label_index)
+        expected = self.pipeline.label_index
+        for one in self.baselines.values():
+            one.learn(now, expected)
         learn_scale()
         self.has_learnt = True
         self._follow()
-        width = None if self._names is not None else now.X.shape[1]
-        if self._stabilities is None:
-            self._stabilities = StabilityWindow(self._window, width)
-        present = None if self._names is None else self._names.of_run(_present_columns(now))
-        self.stability = self._stabilities.update(self.selected_in_run, present)
+        width = None if self.names is not None else now.X.shape[1]
+        if self.stabilities is None:
+            self.stabilities = StabilityWindow(self._window, width)
+        present = None if self.names is None else self.names.of_run(_present_columns(now))
+        self.stability = self.stabilities.update(self.selected_in_run, present)
         return scores, seconds, seconds_train
 
     def _restart_features(self, columns: tuple[int | str, ...]) -> None:
         """Forget features whose meaning changes, and what rows without labels say of them."""
-        if self._names is not None:  # by name; a new one has nothing to forget
+        if self.names is not None:  # by name; a new one has nothing to forget
             known = set(self.pipeline.open_names or ())
             self.pipeline.restart_features([name for name in columns if name in known])
             return
         self.pipeline.restart_features(columns)
-        for one in self._baselines.values():
+        for one in self.baselines.values():
             if one.predictor is not None:
                 one.predictor.restart_features(np.array(columns, dtype=np.intp))
         for place, rows in enumerate(self._waiting):
             others = np.setdiff1d(np.arange(rows.X.shape[1]), columns)
             self._waiting[place] = rows.with_rows(keep_columns(rows.X, others))
 
-    def _test_and_select(
-        self, tested: CheckedBatch, now: CheckedBatch
-    ) -> tuple[dict[str, float], float]:
-        """In the honest order, or in that of the paper's own code."""
-        if self._published:
-            self.selected, seconds = self.pipeline.select(now)
-            self.has_learnt = True
-            return self._test(tested), seconds
-        scores = self._test(tested)
-        self.selected, seconds = self.pipeline.select(now)
-        return scores, seconds
-
     def _test(self, batch: CheckedBatch) -> dict[str, float]:
         """The scores of a batch; NaN as long as nothing can be predicted."""
         totals, pipeline = self._totals, self.pipeline
         if totals is None or not (self.has_learnt and pipeline.can_predict) or not batch.n_rows:
-            for one in self._baselines.values():
+            for one in self.baselines.values():
                 one.latest = dict.fromkeys(one.latest, np.nan)
             return self._untested.copy()
-        for one in self._baselines.values():
+        for one in self.baselines.values():
             one.test(batch)
         return scored(totals, pipeline.ready_predictor, batch, self._masked(batch))
 

@@ -23,8 +23,9 @@ def scored(totals: Scores, predictor: Any, batch: CheckedBatch, rows: Matrix) ->
     """Predict a batch, and score it."""
     assert batch.y is not None
     if totals.only_counts and isinstance(predictor, Predictor):
-        label_index, truth = batch.labels(predictor.label_index)
-        if label_index is predictor.label_index and totals.knows_no_other(label_index):
+        known = predictor.label_index
+        label_index, truth = batch.labels(known)
+        if label_index is known and totals.knows_no_other(label_index):
             return totals.count(label_index, truth, predictor.predict_codes(rows))
     predicted = predictor.predict(rows)
     if not totals.needs_probabilities:

@@ -85,11 +85,12 @@ class Slots:
         """The slot of each column, as far as they have one."""
         return np.array([self._places.get(name, -1) for name in names], dtype=np.intp)
 
-    def shown(self, X: Any, columns: Places, names: Iterable[str]) -> Any:
+    def shown(self, X: Any, columns: Places, names: Iterable[str]) -> Matrix:
         """Rows as the predictor sees them, with those of the columns that have a slot."""
         places = self.places(names)
         known = places >= 0
-        return self.filled(X, columns[known], places[known])
+        rows: Matrix = self.filled(X, columns[known], places[known])
+        return rows
 
     def filled(self, X: Any, columns: Places, places: Places) -> Any:
         """Rows as the predictor sees them."""
@@ -138,27 +139,33 @@ class PredictorStep:
         self._is_ours = isinstance(predictor, Predictor)
         # An overridden partial_fit is not passed by.
         own = self._is_ours and type(predictor).partial_fit is Predictor.partial_fit
-        self._takes_batches = own
+        self.takes_batches = own
 
-    def check(self, batch: CheckedBatch, known: Classes) -> None:
+    @property
+    def inner(self) -> Any:
+        """The object that the user passed."""
+        return self.predictor.inner if self._is_ours else self.predictor
+
+    @property
+    def knows_labels(self) -> bool:
+        """Whether the predictor is known to have labels of its own."""
+        return self._is_ours and self.predictor.label_index is not NO_CLASSES
+
+    def check(self, batch: CheckedBatch, expected: Classes) -> None:
         """Raise an error if the predictor would refuse the batch."""
         if self.slots is not None:
             batch = batch.with_rows(np.broadcast_to(0.0, (batch.n_rows, len(self.slots))))
         if self._is_ours:
-            self.predictor.check(batch, self._expected(known))
+            self.predictor.check(batch, expected)
 
-    def train(self, batch: CheckedBatch, rows: Matrix, known: Classes) -> None:
-        """Let the predictor learn from the rows that it is shown, with these labels known."""
-        if self._takes_batches:
-            self.predictor.learn(batch.with_rows(rows), self._expected(known))
-        elif self.predictor is not None:
-            classes = known.labels if batch.classes is None else batch.classes
+    def train(self, batch: CheckedBatch, rows: Matrix, expected: Classes) -> None:
+        """Let the predictor learn from the rows that it is shown; these labels are expected."""
+        if self.takes_batches:
+            self.predictor.learn(batch.with_rows(rows), expected)
+        else:
+            classes = expected.labels if batch.classes is None else batch.classes
             some = classes if len(classes) else None
             self.predictor.partial_fit(rows, batch.y, some, batch.weight)
-
-    def _expected(self, known: Classes) -> Classes:
-        """The labels that a predictor without any should know."""
-        return known if self.predictor.label_index is NO_CLASSES else NO_CLASSES
 
     def give_slots(self, names: Sequence[str]) -> None:
         """Give the selected columns slots; what was learnt in those of others is forgotten."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from fires.core.errors import NotPassedAgain
+from fires.core.errors import NotPassedAgain, StateError
 from fires.core.state import Arrays, State
 from fires.predictors.base import Predictor, can
-from fires.predictors.built_in import LinearRegressor, Majority, Mean, Perceptron
+from fires.predictors.built_in import Linear, LinearRegressor, Majority, Mean, Perceptron
 from fires.predictors.river import RiverPredictor
 from fires.predictors.scikit_learn import SklearnPredictor
+from fires.predictors.slots import PredictorStep, Slots
 
 _PERCEPTRON = "fires.predictors.Perceptron"  # scikit-learn has one too
 _OURS: dict[str, type] = {
@@ -64,6 +65,30 @@ def predictor_from_state(header: dict[str, Any], arrays: Arrays, given: Any, whe
         raise ValueError(f"The predictor in {where} is {wanted}; the one passed is {found}.")
     given.restore(header["state"], arrays)
     return given
+
+
+def step_state(step: PredictorStep) -> State:
+    """What the last step of a pipeline holds: its predictor, if there is one, and its slots."""
+    saved, arrays = (None, {}) if step.predictor is None else predictor_state(step.predictor)
+    slots = None if step.slots is None else step.slots.as_json()
+    return {"predictor": saved, "slots": slots}, arrays
+
+
+def step_from_state(
+    header: dict[str, Any], arrays: Arrays, given: Any, n_features: int, where: str
+) -> PredictorStep:
+    """The step that :func:`step_state` described, for so many features."""
+    predictor, saved = given, header["predictor"]
+    if saved is not None:
+        predictor = predictor_from_state(saved, arrays, given, where)
+    elif given is not None:
+        raise ValueError(f"The pipeline in {where} was saved without a predictor: pass none.")
+    slots = None if header.get("slots") is None else Slots.from_json(header["slots"])
+    wanted = n_features if slots is None else len(slots)
+    width = predictor.width if isinstance(predictor, Linear) else None
+    if width not in (None, wanted):
+        raise StateError(f"a predictor of {width} features for {wanted} features")
+    return PredictorStep(predictor, slots)
 
 
 def _name(predictor: Predictor) -> str:

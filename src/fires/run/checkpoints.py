@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fires.core import files
 from fires.core.errors import InputError, StateError
-from fires.core.state import Arrays, State, read_state, write_state
+from fires.core.state import Arrays, read_state, write_state
 
 if TYPE_CHECKING:
     from fires.core.types import Header, Json
@@ -46,15 +46,23 @@ class Checkpoints:
         header, arrays = read_state(path)
         write_state(path, header | dict(facts), arrays)
 
-    def newest(self, use: Callable[[State, Path], Made]) -> tuple[Made | None, list[str]]:
-        """What is made of the newest checkpoint that can be used."""
+    def newest(
+        self, use: Callable[[dict[str, Any], Arrays, str], Made]
+    ) -> tuple[Made | None, list[str]]:
+        """What is made of the newest checkpoint that can be used, and why of none before it."""
         damaged: list[str] = []
         for path in self.paths():
             try:
                 header, arrays = read_state(path)
-                return use((said_again(header), arrays), path), damaged
+                header = said_again(header)
             except (StateError, OSError, LookupError) as error:
                 damaged.append(str(error))
+                continue
+            try:
+                return use(header, arrays, str(path)), damaged
+            except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
+                why = str(error) if isinstance(error, StateError) else repr(error)
+                damaged.append(f"{path} cannot be used ({why})")
         return None, damaged
 
     def paths(self) -> list[Path]:

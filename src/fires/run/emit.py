@@ -62,11 +62,7 @@ class Emitter:
     """
 
     def __init__(
-        self,
-        sink: Sink,
-        run_id: str,
-        names: Sequence[str],
-        every: Every = "change",
+        self, sink: Sink, run_id: str, names: Sequence[str], every: Every = "change"
     ) -> None:
         self._sink, self._run_id, self.names, self._every = sink, run_id, names, every
         self._told: Places | None = None

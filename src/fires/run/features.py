@@ -105,10 +105,7 @@ Table: TypeAlias = dict[str, npt.NDArray[np.generic]]
 
 
 def feature_rows(
-    selector: FIRES,
-    names: Sequence[str],
-    totals: RunTotals,
-    columns: Places | None = None,
+    selector: FIRES, names: Sequence[str], totals: RunTotals, columns: Places | None = None
 ) -> list[Header]:
     """Features as plain values, best first."""
     table = _feature_table(selector, names, totals, columns)
@@ -122,10 +119,7 @@ def features_csv(selector: FIRES, names: Sequence[str], totals: RunTotals) -> st
 
 
 def _feature_table(
-    selector: FIRES,
-    names: Sequence[str],
-    totals: RunTotals,
-    columns: Places | None = None,
+    selector: FIRES, names: Sequence[str], totals: RunTotals, columns: Places | None = None
 ) -> Table:
     """The columns of :func:`feature_rows`: a million features are too many for a dict each."""
     share, absent = totals.share_selected, None

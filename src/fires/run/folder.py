@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,12 +24,12 @@ from fires.core.files import (
 )
 from fires.core.named import RunNames
 from fires.core.output import csv_text
-from fires.core.state import Arrays, State
+from fires.core.state import Arrays
 from fires.core.types import Header, Json, Places
 from fires.evaluation.records import Step
 from fires.pipeline import OnlinePipeline
 from fires.run.checkpoints import FOLDER as CHECKPOINTS
-from fires.run.checkpoints import Checkpoints, Made
+from fires.run.checkpoints import Checkpoints
 from fires.run.features import classes_of, features_csv
 from fires.run.locking import FolderLock, was_held
 from fires.run.records import QUARANTINE, SNAPSHOTS, STEPS, TRANSFORMED, VERSION, RunRecords
@@ -58,7 +58,7 @@ REPLACED, _MOVING = ".replaced", ".moving"
 """Where an earlier run is until this one has saved something; and while it is moved there."""
 
 
-class RunFolder:
+class RunFolder(AbstractContextManager["RunFolder"]):
     """Writes down a run while it goes on, so that it can be taken up again wherever it ended.
 
     Before the first row:
@@ -114,7 +114,7 @@ class RunFolder:
         with naming(path):
             self._lock = FolderLock(path)
             _move(path / _MOVING, path)  # if a process was killed while it moved a run
-        self._checkpoints = Checkpoints(path)
+        self.checkpoints = Checkpoints(path)
         self._began, self._keep = False, resume
         # run.json and run.toml of a run that goes on, until more is saved
         self._former: dict[str, bytes] = {}
@@ -122,9 +122,6 @@ class RunFolder:
         self._names: Sequence[str] = ()
         self._n_named = 0
         self.records: Any = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         if self.records is not None:
@@ -165,12 +162,6 @@ class RunFolder:
         self._facts = facts
         self._write_soon(_RUN, self._document("running", facts))
 
-    def newest_checkpoint(
-        self, use: Callable[[State, Path], Made]
-    ) -> tuple[Made | None, list[str]]:
-        """What is made of the newest checkpoint that can be used."""
-        return self._checkpoints.newest(use)
-
     def start(self, names: Sequence[str], *, transform: str | None = None) -> None:
         """Begin with the first row."""
         self._names = names
@@ -191,21 +182,14 @@ class RunFolder:
         self._names, self._n_named = names, len(names)
         if isinstance(names, RunNames):
             selected = np.sort(names.of_run(selected))
-        self.records = RunRecords(
-            self.path,
-            names,
-            saved,
-            totals,
-            selected,
-            transform=transform,
-            accept_loss=self._accept_loss,
-        )
+        how: dict[str, Any] = {"transform": transform, "accept_loss": self._accept_loss}
+        self.records = RunRecords(self.path, names, saved, totals, selected, **how)
         self._lost = [*saved.get("lost", ()), *self.records.lost]
         if self._lost:
             self._write_soon(_RUN, self._document("running", self._facts))
         if self.records.lost:  # from here on, no more is lost
             facts = self.records.saved() | {"lost": self._lost}
-            self._checkpoints.amend(totals.n_batches, facts)
+            self.checkpoints.amend(totals.n_batches, facts)
 
     def add(self, step: Step, pipeline: OnlinePipeline) -> None:
         """Write down one record, and what features are called that came with its batch."""
@@ -224,7 +208,7 @@ class RunFolder:
         known: Header = {"class": "Run", "records": VERSION, "lost": self._lost}
         known |= self.records.saved()
         with naming(self.path / CHECKPOINTS):
-            self._checkpoints.write(n_batches, {**header, **known}, arrays)
+            self.checkpoints.write(n_batches, {**header, **known}, arrays)
         self._is_saved()
 
     # --- ending -----------------------------------------------------------------------------
@@ -356,7 +340,7 @@ def _move(folder: Path, to: Path | None, which: str = "*") -> None:
     remove_empty(*ours, folder)
 
 
-class OutFolder:
+class OutFolder(AbstractContextManager["OutFolder"]):
     """Collects the files of a run, and puts them into place when all of them are written.
 
     Until then they are in a folder ``.fires-*`` within; only a killed process leaves it behind.
@@ -381,9 +365,6 @@ class OutFolder:
         with naming(path):
             self._draft = files.draft_folder(".fires-", path)
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *error: object) -> None:
         files.remove_tree(self._draft)
         files.remove_empty(*self._made)  # unless something has come of it
@@ -394,8 +375,10 @@ class OutFolder:
             # A file name may hold bytes that are no text.
             replace_file(self._draft / name, text.encode(errors="backslashreplace"))
 
-    def publish(self) -> None:
+    def publish(self, texts: Mapping[str, str] | None = None) -> None:
         """Put all that was written into place, the mark last; nothing stays of an earlier run."""
+        for name, text in (texts or {}).items():
+            self.write(name, text)
         for name in (self._mark, *self._others):
             with naming(self.path / name):
                 files.remove(self.path / name)

@@ -69,73 +69,6 @@ def stride(index: int) -> int:
     return 1 << (index // _N_SNAPSHOTS).bit_length()
 
 
-class Recorder:
-    """Turns steps into records."""
-
-    def __init__(self, folder: Path, before: Places, names: RunNames | None = None) -> None:
-        self._folder, self._names = folder / SNAPSHOTS, names
-        self._before = before
-        self._late: dict[int, tuple[dict[str, int], Arrays]] = {}
-
-    def row(self, step: Step, pipeline: OnlinePipeline) -> Header:
-        """The line of ``steps.jsonl`` for a step."""
-        row, selector = step.as_row(), pipeline.selector
-        changed = not np.array_equal(step.selected, self._before)
-        if changed:
-            row["came"] = np.setdiff1d(step.selected, self._before).tolist()
-            row["left"] = np.setdiff1d(self._before, step.selected).tolist()
-        self._before = step.selected
-        often = step.index < _EACH or step.index % _EVERY == 0
-        if len(step.selected) and (often or changed or step.alarms):
-            places = step.selected
-            if self._names is not None:
-                places = self._names.of_selector(places)
-            row["importance"] = _short(selector.importances_[places])
-            row["uncertainty"] = _short(selector.uncertainties_[places])
-        if pipeline.n_missing_:
-            row["missing"] = pipeline.n_missing_
-        return row
-
-    def snapshot(self, step: Step, pipeline: OnlinePipeline) -> None:
-        """Write a snapshot, if it is time for one, and remove those that are too many now."""
-        apart = stride(step.index)
-        if step.index % apart or not len(step.selected):
-            return
-        if apart > stride(step.index - 1) and step.index:
-            self._late = {index: late for index, late in self._late.items() if not index % apart}
-            for index, path in snapshots(self._folder.parent):
-                if index % apart:
-                    files.remove(path)
-        selector = pipeline.selector
-        ranking = selector.ranking_
-        features = np.arange(len(ranking))
-        if len(features) > _MOST_FEATURES:
-            features = np.sort(np.argpartition(ranking, _MOST_FEATURES)[:_MOST_FEATURES])
-        places = features if self._names is None else self._names.of_run(features)
-        arrays: Arrays = {
-            "features": places.astype(np.int32),
-            "importance": selector.importances_[features].astype(np.float32),
-            "uncertainty": selector.uncertainties_[features].astype(np.float32),
-            "rank": ranking[features].astype(np.int32),
-            "selected": np.isin(places, step.selected),
-        }
-        moments = pipeline.column_moments()
-        if moments is not None:
-            names = ("mean", "deviation")
-            arrays |= {name: of[features] for name, of in zip(names, moments, strict=True)}
-        facts = {"records": VERSION, "index": step.index, "rows": step.position.rows}
-        facts["classes"] = len(selector.label_index)
-        self._late[step.index] = facts, arrays
-        self.write()
-
-    def write(self) -> None:
-        """Write what is not written yet: it may be late, if the disk was full."""
-        for index in sorted(self._late):
-            files.make_folder(self._folder)
-            write_state(self._folder / f"{index:012d}.safetensors", *self._late[index])
-            del self._late[index]
-
-
 def snapshots(folder: Path) -> Iterator[tuple[int, Path]]:
     """The snapshots in the folder of a run, in order."""
     if (folder / SNAPSHOTS).is_dir():
@@ -183,8 +116,9 @@ class RunRecords:
     ) -> None:
         lengths, known = (saved or {}).get("files", {}), (saved or {}).get("checksums", {})
         n_batches, n_rows = (0, 0) if totals is None else (totals.n_batches, totals.n_rows)
-        before = np.empty(0, dtype=np.intp) if selected is None else selected
-        self._folder = folder
+        self._folder, self._names = folder, names if isinstance(names, RunNames) else None
+        self._before = np.empty(0, dtype=np.intp) if selected is None else selected
+        self._late: dict[int, tuple[dict[str, int], Arrays]] = {}
         least = n_batches if accept_loss else None
         lines = [
             LinesFile(folder / name, lengths.get(name, 0), known.get(name), least)
@@ -195,8 +129,6 @@ class RunRecords:
         self.lost = [f"{file.path.name} {file.lost}" for file in lines if file.lost]
         if lengths.get(SNAPSHOTS) and not any(snapshots(folder)):
             self.lost.append(f"{SNAPSHOTS} of the first {n_batches:,} batches are gone")
-        open_names = names if isinstance(names, RunNames) else None
-        self._recorder = Recorder(folder, before, open_names)
         for index, path in snapshots(folder):
             if index >= n_batches:
                 files.remove(path)
@@ -216,20 +148,77 @@ class RunRecords:
 
     def add(self, step: Step, pipeline: OnlinePipeline) -> None:
         """Write down one record."""
-        row = self._recorder.row(step, pipeline)
+        row = self._row(step, pipeline)
         if self.lost:
             row["lost"], self.lost = self.lost, []
         self._steps.write(row)
         try:
             with naming(self._folder / SNAPSHOTS):
-                self._recorder.snapshot(step, pipeline)
+                self._snapshot(step, pipeline)
         except OSError as error:
             if not is_transient(error):  # else it is kept, and written later
                 raise
-        self._bad_until = (
-            self._bad.length,
-            self._bad.checksum,
-        )  # more may come before the next batch is whole
+        # More may come before the next batch is whole.
+        self._bad_until = self._bad.length, self._bad.checksum
+
+    def _row(self, step: Step, pipeline: OnlinePipeline) -> Header:
+        """The line of ``steps.jsonl`` for a step."""
+        row, selector = step.as_row(), pipeline.selector
+        changed = not np.array_equal(step.selected, self._before)
+        if changed:
+            row["came"] = np.setdiff1d(step.selected, self._before).tolist()
+            row["left"] = np.setdiff1d(self._before, step.selected).tolist()
+        self._before = step.selected
+        often = step.index < _EACH or step.index % _EVERY == 0
+        if len(step.selected) and (often or changed or step.alarms):
+            places = step.selected
+            if self._names is not None:
+                places = self._names.of_selector(places)
+            row["importance"] = _short(selector.importances_[places])
+            row["uncertainty"] = _short(selector.uncertainties_[places])
+        if pipeline.n_missing_:
+            row["missing"] = pipeline.n_missing_
+        return row
+
+    def _snapshot(self, step: Step, pipeline: OnlinePipeline) -> None:
+        """Write a snapshot, if it is time for one, and remove those that are too many now."""
+        apart = stride(step.index)
+        if step.index % apart or not len(step.selected):
+            return
+        if apart > stride(step.index - 1) and step.index:
+            self._late = {index: late for index, late in self._late.items() if not index % apart}
+            for index, path in snapshots(self._folder):
+                if index % apart:
+                    files.remove(path)
+        selector = pipeline.selector
+        ranking = selector.ranking_
+        features = np.arange(len(ranking))
+        if len(features) > _MOST_FEATURES:
+            features = np.sort(np.argpartition(ranking, _MOST_FEATURES)[:_MOST_FEATURES])
+        places = features if self._names is None else self._names.of_run(features)
+        arrays: Arrays = {
+            "features": places.astype(np.int32),
+            "importance": selector.importances_[features].astype(np.float32),
+            "uncertainty": selector.uncertainties_[features].astype(np.float32),
+            "rank": ranking[features].astype(np.int32),
+            "selected": np.isin(places, step.selected),
+        }
+        moments = pipeline.column_moments()
+        if moments is not None:
+            names = ("mean", "deviation")
+            arrays |= {name: of[features] for name, of in zip(names, moments, strict=True)}
+        facts = {"records": VERSION, "index": step.index, "rows": step.position.rows}
+        facts["classes"] = len(selector.label_index)
+        self._late[step.index] = facts, arrays
+        self._write_snapshots()
+
+    def _write_snapshots(self) -> None:
+        """Write those that are not written yet: they may be late, if the disk was full."""
+        folder = self._folder / SNAPSHOTS
+        for index in sorted(self._late):
+            files.make_folder(folder)
+            write_state(folder / f"{index:012d}.safetensors", *self._late[index])
+            del self._late[index]
 
     def flush(self) -> None:
         """Let others see all records so far, if there is room."""
@@ -241,7 +230,7 @@ class RunRecords:
         self._steps.flush(sync=True)
         self._bad.flush(sync=True)
         with naming(self._folder / SNAPSHOTS):
-            self._recorder.write()
+            self._write_snapshots()
         if self.transformed is not None:
             self.transformed.write()
         n_shots, (length, checksum) = sum(1 for _ in snapshots(self._folder)), self._bad_until

@@ -15,11 +15,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from fires.columns.warnings import ColumnFacts
-from fires.core.errors import StateError
 from fires.core.files import is_transient
 from fires.core.named import RunNames
 from fires.core.state import Arrays, State, part_of, under
@@ -275,16 +273,9 @@ class Checkpoint(NamedTuple):
 
 def newest_checkpoint(folder: RunFolder) -> tuple[Checkpoint | None, list[str]]:
     """The newest checkpoint that can be used, and what is wrong with later ones."""
-    return folder.newest_checkpoint(_checkpoint)
-
-
-def _checkpoint(state: State, path: Path) -> Checkpoint:
-    header, arrays = state
-    try:
-        return Checkpoint(Run.from_saved(header, arrays, str(path)), header)
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:
-        message = str(error) if isinstance(error, StateError) else repr(error)
-        raise StateError(f"{path} cannot be used ({message})") from error
+    return folder.checkpoints.newest(
+        lambda header, arrays, where: Checkpoint(Run.from_saved(header, arrays, where), header)
+    )
 
 
 class _Watched:

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fires.core.errors import InputError, StateError, closest
+from fires.core.errors import InputError, closest
 from fires.core.files import damaged, fits, open_saved, read_json
 from fires.core.output import csv_rows, html_list, html_table
 from fires.evaluation.comparison import BASELINES
@@ -19,7 +19,6 @@ from fires.run.locking import is_held
 if TYPE_CHECKING:
     from fires.columns import Column, Columns
     from fires.columns.target import Target
-    from fires.core.state import Arrays
     from fires.core.types import Header
     from fires.pipeline import OnlinePipeline
 
@@ -76,12 +75,17 @@ class SavedRun:
     @cached_property
     def pipeline(self) -> OnlinePipeline:
         """Selector and predictor, as they were when the run ended, or was saved last."""
+        from fires.core.state import part_of
         from fires.loading import load
         from fires.pipeline import OnlinePipeline
         from fires.run.checkpoints import Checkpoints
 
         if self.has_not_ended and not (self.path / _STATE).exists():
-            pipeline, _ = Checkpoints(self.path).newest(_pipeline_in)
+            pipeline, _ = Checkpoints(self.path).newest(
+                lambda header, arrays, where: OnlinePipeline.from_state(
+                    header["pipeline"], part_of("pipeline", arrays), None, None, where
+                )
+            )
             if pipeline is None:
                 raise InputError(f"{self.path} has learnt nothing yet that was saved")
             return pipeline
@@ -218,19 +222,6 @@ def _row_stats(run: SavedRun) -> Iterator[str]:
 def _digits(value: float | str | None) -> str:
     """A number to three digits, or nothing."""
     return "" if value in (None, "") else f"{float(value):.3g}"
-
-
-def _pipeline_in(state: tuple[dict[str, Any], Arrays], path: Path) -> OnlinePipeline:
-    """The pipeline in a checkpoint."""
-    from fires.core.state import part_of
-    from fires.pipeline import OnlinePipeline
-
-    header, arrays = state
-    try:
-        learnt = part_of("pipeline", arrays)
-        return OnlinePipeline.from_state(header["pipeline"], learnt, None, None, str(path))
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-        raise StateError(f"{path} cannot be used ({error!r})") from error
 
 
 _WHOLE = ("rank", "unreadable", "distinct")

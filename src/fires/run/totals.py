@@ -61,7 +61,9 @@ class RunTotals:
         self._recent.append((step.scores, step.n_rows))
         self.changes.add(step)
         for name, value in step.scores.items():
-            self._scores.setdefault(name, WeightedMean()).add(value, step.n_rows)
+            if name not in self._scores:
+                self._scores[name] = WeightedMean()
+            self._scores[name].add(value, step.n_rows)
 
     @property
     def scores(self) -> dict[str, float]:

@@ -164,7 +164,7 @@ class WindowRefit(TakesEstimator, TargetSelector):
     def _check_weights(self, weight: Floats) -> None:
         """Raise now, and not at the next fit, if the estimator cannot take these weights."""
         estimator = self.estimator
-        if isinstance(estimator, Fittable) and not has_fit_parameter(estimator, "sample_weight"):
+        if hasattr(estimator, "fit") and not has_fit_parameter(estimator, "sample_weight"):
             repeated(weight, None, weight, type(estimator).__name__)
 
     def _fit_if_possible(self) -> None:
