@@ -214,7 +214,7 @@ def test_what_sparse_rows_predict_is_scored(tmp_path, n_classes):
         y = np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes))
     path = tmp_path / "x.svm"
     dump_svmlight_file(sp.csr_matrix(X), y, str(path))
-    result = select(path, "-k", 2, "--json")
+    result = select(path, "-k", 2, "--json", "--quiet")
     assert (result.exit_code, result.stderr) == (0, "")
     document = json.loads(result.stdout)
     assert {row["feature"] for row in document["features"]} == {"4", "9"}
