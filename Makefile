@@ -5,6 +5,8 @@ COMMAND := .venv/.command
 READY := .venv/.ready
 SPARK := .venv-spark/bin
 SPARK_TESTS := -m "not slow"
+# For two cores: many tests wait for a process, a browser or a broker.
+WORKERS := 3
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 # Without bytecode files every process that a test starts would compile all sources again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -29,12 +31,12 @@ demo: $(COMMAND)  ## stream an embedded example with a drift in it, print the ra
 
 test: setup  ## every test but those marked slow
 	$(BIN)/python -m tests.warm_up
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 	@$(MAKE) --no-print-directory test-spark
 
 test-slow: setup  ## every test
 	$(BIN)/python -m tests.warm_up
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 	@$(MAKE) --no-print-directory test-spark SPARK_TESTS=
 
 test-spark:  ## the tests on a local Spark, where there is Java 17 or later
