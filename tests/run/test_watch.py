@@ -117,3 +117,12 @@ def test_many_noisy_columns_do_not_make_a_leak_of_a_good_one():
         check = LeakCheck(classes=True)
         check.see(X[:, names], truth[:, 0] > 0)
         assert bool(check.verdict()[1]) == expected
+
+
+def test_a_target_that_is_constant_in_the_rows_of_the_test_shows_no_leak():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1_000, 3))
+    y = np.where(np.arange(1_000) < 500, X[:, 0], 0.0)
+    watch = ColumnWatch(classes=False)
+    watch.see(Batch(X, y))
+    assert watch.settled(["a", "b", "c"], []) == []

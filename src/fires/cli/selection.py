@@ -128,7 +128,7 @@ _MOST_CLASSES = 4
 
 
 def noise_lines(chosen: Sequence[Mapping[str, Json]], n_features: int) -> Iterator[str]:
-    """How many of the selected features stand above noise."""
+    """How many of the selected features are significant."""
     known = [row["above_noise"] for row in chosen]
     if None in known or not known:
         return
@@ -170,7 +170,7 @@ def share_lines(totals: RunTotals) -> Iterator[str]:
 
 
 def verdict_lines(totals: RunTotals) -> Iterator[str]:
-    """Whether the selected features tell more than can be said without any."""
+    """Whether the selected features predict better than a model without any."""
     for name, beaten in totals.beaten.items():
         if name not in _BLIND or not beaten or all(beaten.values()):
             continue

@@ -1,6 +1,6 @@
 """What a user should know about columns: how they are read, and which one should not believe.
 
-Doubtful are ids, clocks, constants, copies, and leaks of the target.
+Suspicious columns are ids, clocks, constants, copies, and leaks of the target.
 
 A doubt that is wrong does more harm than one that is missed: a column is doubted only if there is
 hardly another explanation for what its rows show.
