@@ -154,7 +154,7 @@ class FixedFeatures(_Baseline):
         if not wanted:
             raise ValueError("features must hold at least one name or index; got none.")
         if all(isinstance(one, str) for one in wanted):
-            names = self._known_names()
+            names = self.known_names
             if names is None:
                 raise ValueError(
                     f"features holds names such as {wanted[0]!r}, but the columns of X have none: "

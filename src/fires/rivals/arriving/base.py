@@ -23,6 +23,7 @@ from fires.core.state import Arrays, State
 from fires.core.types import Floats, Labels, Matrix, OptionalArray, Places, RowsLike
 from fires.kernels import scan
 from fires.rivals.base import settings
+from fires.selectors.columns import FixedColumns
 from fires.selectors.selector import Selector
 
 ArrivingColumns = Iterator[tuple[int, Floats]]
@@ -45,7 +46,7 @@ class ArrivingFeatures(Selector):
     n_features_to_select: int | float | None = field(default=None, kw_only=False)
 
     _counted: ClassVar[Declared] = {"n_missing": Value(int, low=0)}
-    _fitted_by = ("n_features_in_", "call partial_fit_features with the first columns")
+    _fitted_by = ("n_samples_", "call partial_fit_features with the first columns")
     _supervised = True
 
     n_samples_: int = field(init=False)
@@ -101,7 +102,7 @@ class ArrivingFeatures(Selector):
         self._arrive(_columns(matrix, self._n_columns_))
         self.n_missing_ += counts[0]
         self._n_columns_ += matrix.shape[1]
-        self.n_features_in_ = self._n_columns_
+        self._known_ = FixedColumns(self._n_columns_)
         self._names_.update(new)  # changes in place, so it comes last
 
     def _check_names(self, names: Any) -> dict[str, None]:
@@ -141,10 +142,12 @@ class ArrivingFeatures(Selector):
         weights[list(self._chosen_)] = list(self._chosen_.values())
         return weights
 
-    def _known_names(self) -> npt.NDArray[np.object_] | None:
+    @property
+    def known_columns(self) -> FixedColumns:
+        """What is known of the columns so far; an array of their names is made here only."""
         if not self._n_columns_ or not self._names_:
-            return None
-        return np.array(list(self._names_), dtype=object)
+            return FixedColumns(self._n_columns_ or None)
+        return FixedColumns(self._n_columns_, np.array(list(self._names_), dtype=object))
 
     def _selected(self) -> Places:
         selected = np.fromiter(self._chosen_, np.intp, len(self._chosen_))
