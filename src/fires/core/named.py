@@ -1,4 +1,4 @@
-"""Columns that are known by their names: rows with names, and the book of the names seen."""
+"""Columns that are known by their names: rows with names, and the places of the names seen."""
 
 from __future__ import annotations
 
@@ -7,9 +7,36 @@ from typing import Self, overload
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
-from fires.core.types import Floats, Places
+from fires.core.types import CsrRows, Floats, Indices, Matrix, Places
 from fires.core.types import NamedRows as NamedRows
+
+
+def placed(X: Matrix, places: Places, width: int, absent: float = 0.0) -> Matrix:
+    """The columns of X in other places; those of place -1 are left out.
+
+    Examples
+    --------
+    >>> placed(np.array([[1.0, 2.0, 3.0]]), np.array([3, -1, 0]), 4)
+    array([[3., 0., 0., 1.]])
+    """
+    if isinstance(X, np.ndarray):
+        out, known = np.full((len(X), width), absent), places >= 0
+        out[:, places[known]] = X if known.all() else X[:, known]
+        return out
+    # Most estimators of scikit-learn refuse places of 64 bits.
+    short: type[np.signedinteger] = np.int32 if max(width, X.nnz) < 2**31 else np.int64
+    data, starts = X.data, X.indptr
+    indices: Indices = places.astype(short)[X.indices]
+    known = indices >= 0
+    if not known.all():
+        ends = np.concatenate([[0], np.cumsum(known)])
+        data, indices, starts = data[known], indices[known], ends[starts]
+    rows = sp.csr_array((data, indices, starts.astype(short)), shape=(X.shape[0], width))
+    rows.sort_indices()
+    found: CsrRows = rows
+    return found
 
 
 class Names(Sequence[str]):
@@ -86,11 +113,6 @@ class RunNames(Names):
     An open selector has its features in places that shift when one of them is forgotten. Records
     tell of features by their places here.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Those that are known already.
-
     Examples
     --------
     >>> names = RunNames()
@@ -107,13 +129,7 @@ class RunNames(Names):
         self._here: Places = np.empty(0, dtype=np.intp)
 
     def follow(self, known: Sequence[str]) -> None:
-        """Take note of what the selector calls its features now.
-
-        Parameters
-        ----------
-        known : sequence of str
-            Their names, in the order of its places.
-        """
+        """Take note of what the selector calls its features now, in the order of its places."""
         n = len(self._here)
         # If any of the first n was forgotten, the others have moved up, and so has the last.
         if n and (n > len(known) or known[n - 1] != self[int(self._here[n - 1])]):
@@ -122,50 +138,17 @@ class RunNames(Names):
             self._here = np.append(self._here[:n], self.add(known[n:]))
 
     def of_run(self, places: Places) -> Places:
-        """Where features of the selector are here.
-
-        Parameters
-        ----------
-        places : ndarray of int
-            Their places in the selector.
-
-        Returns
-        -------
-        ndarray of int
-            In the same order.
-        """
+        """Where features of the selector are here."""
         return self._here[places]
 
     def of_selector(self, places: Places) -> Places:
-        """Where the selector has some features.
-
-        Parameters
-        ----------
-        places : ndarray of int
-            Their places here.
-
-        Returns
-        -------
-        ndarray of int
-            In the same order; -1 for those that it has forgotten.
-        """
+        """Where the selector has some features; -1 for those that it has forgotten."""
         places_now = np.full(len(self), -1)
         places_now[self._here] = np.arange(len(self._here))
         return places_now[places]
 
     def spread(self, values: npt.NDArray[np.generic]) -> Floats:
-        """Numbers of the features of the selector, one for each name here.
-
-        Parameters
-        ----------
-        values : ndarray
-            One for each feature of the selector.
-
-        Returns
-        -------
-        ndarray
-            NaN for those that it has forgotten.
-        """
+        """Numbers of the features of the selector, one for each name here; NaN if forgotten."""
         out = np.full(len(self), np.nan)
         out[self._here] = values
         return out

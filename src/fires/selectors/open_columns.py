@@ -25,12 +25,10 @@ from fires.core import validation
 from fires.core.batch import CheckedBatch, columns_present
 from fires.core.declared import Array, Declared, rearrange
 from fires.core.errors import InputError, StateError
-from fires.core.named import NamedRows, Names
+from fires.core.named import NamedRows, Names, placed
 from fires.core.types import (
-    CsrRows,
     Floats,
     Header,
-    Indices,
     Mask,
     Matrix,
     OptionalArray,
@@ -366,16 +364,11 @@ class OpenColumns:
     def _placed(self, given: Matrix, places: Places) -> Matrix:
         """Values in their places; those of place -1 are left out."""
         if self.absent == "zero":
-            return _sparse(given, places, self.width)
-        if not isinstance(given, np.ndarray):
-            given = given.toarray()
+            rows = sp.csr_array(given) if isinstance(given, np.ndarray) else given
+            return placed(rows, places, self.width)
+        given = given if isinstance(given, np.ndarray) else given.toarray()
         in_order = len(places) == self.width and (places == np.arange(self.width)).all()
-        if in_order:
-            return given
-        out = np.full((len(given), self.width), np.nan)
-        known = places >= 0
-        out[:, places[known]] = given if known.all() else given[:, known]
-        return out
+        return given if in_order else placed(given, places, self.width, np.nan)
 
     # --- what a user may pass -----------------------------------------------------------------
 
@@ -514,20 +507,3 @@ def _numbers(values: list[Any]) -> Floats | None:
     if not all(kind is type(None) or issubclass(kind, (Real, np.bool_)) for kind in kinds):
         return None
     return np.array(values, dtype=np.float64)
-
-
-def _sparse(given: Matrix, places: Places, width: int) -> CsrRows:
-    """Values in their places as a CSR matrix, whose rows are sorted."""
-    rows: CsrRows = sp.csr_array(given) if isinstance(given, np.ndarray) else given
-    # Most estimators of scikit-learn refuse places of 64 bits.
-    short: type[np.signedinteger] = np.int32 if max(width, rows.nnz) < 2**31 else np.int64
-    data, starts = rows.data, rows.indptr
-    indices: Indices = places.astype(short)[rows.indices]
-    known = indices >= 0
-    if not known.all():
-        ends = np.concatenate([[0], np.cumsum(known)])
-        data, indices, starts = data[known], indices[known], ends[starts]
-    out = sp.csr_array((data, indices, starts.astype(short)), shape=(rows.shape[0], width))
-    out.sort_indices()
-    found: CsrRows = out
-    return found
