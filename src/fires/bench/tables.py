@@ -313,8 +313,8 @@ def reasons(summary: Summary, protocol: str, dataset: str, method: str) -> list[
     paper = published()["protocol"]
     n_fractions = len(paper["fractions"]) if METHODS[method].selects else 1
     found = {
-        _FEWER_ROWS: entry.rows < describe(dataset).n_rows,
-        _FEWER_SETTINGS: entry.n_settings < len(paper["batch_sizes"]) * n_fractions,
+        _FEWER_ROWS: entry["rows"] < describe(dataset).n_rows,
+        _FEWER_SETTINGS: entry["n_settings"] < len(paper["batch_sizes"]) * n_fractions,
     }
     for one in _findings()["reasons"]:
         of_it = method in one.get("methods", METHODS) and dataset in one.get("datasets", DATASETS)

@@ -10,28 +10,18 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import Field
+from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any
 
 from fires.core.version import code
 
+if TYPE_CHECKING:
+    from fires.bench.cells import Cell
+
 Record = dict[str, Any]
 Work = Callable[[Any], Record]
-
-
-class Job(Protocol):
-    """A cell, of whatever class: what is run, and with which data."""
-
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    @property
-    def dataset(self) -> str: ...
-    @property
-    def group(self) -> Hashable: ...
 
 
 # Several pools in as many processes as there are cores slow each other down: FSDS takes 10 to 20
@@ -51,22 +41,15 @@ class Worker:
 
     def __init__(self, work: Work) -> None:
         self.pipe, theirs = multiprocessing.Pipe()
-        self._process = self.start(theirs, work)
-        self.cell: Any = None
+        context = multiprocessing.get_context("spawn")
+        self._process = context.Process(target=_serve, args=(theirs, work), daemon=True)
+        with _one_thread(), _without_interrupts():
+            self._process.start()
+        theirs.close()
         self.ended = False
 
-    def start(self, pipe: Connection, work: Work) -> SpawnProcess:
-        """Start the process."""
-        context = multiprocessing.get_context("spawn")
-        process = context.Process(target=_serve, args=(pipe, work), daemon=True)
-        with _one_thread(), _without_interrupts():
-            process.start()
-        pipe.close()
-        return process
-
-    def give(self, cell: Job) -> None:
+    def give(self, cell: Cell) -> None:
         """Let it run a cell."""
-        self.cell = cell
         with contextlib.suppress(OSError):  # it has died: the answer will say so
             self.pipe.send(cell)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fires.bench.figures import Plan
     from fires.bench.summary import Summary
     from fires.bench.tables import TextTable
-    from fires.bench.worker import Job, Record
+    from fires.bench.worker import Record
 
 
 _out = partial(options.out, file_okay=False)
@@ -45,7 +45,7 @@ def _protocols_of(option: str) -> tuple[str, ...]:
 
 
 def _run(
-    cells: Sequence[Job], out: Path, jobs: int, what: str, count: str = "", **options: Any
+    cells: Sequence[Cell], out: Path, jobs: int, what: str, count: str = "", **options: Any
 ) -> list[Record]:
     """Run what has not been run yet, with bars; say first which cells are run again."""
     from fires.bench.runner import CELLS, finished, outdated, read_records, run_cells
@@ -161,7 +161,7 @@ def _kdd2020(
         missing, records[CELLS] = _run_cells(cells, out, jobs, _command(ctx))
         names, chosen = ([w for w in words if w not in missing] for words in (names, chosen))
     summary = Summary(out)
-    if not summary.records:
+    if not len(summary.records):
         raise click.ClickException(f"there are no results in {out}")
     written = tables.write(out)
     drawn: list[Path] = []
