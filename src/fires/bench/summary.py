@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
@@ -97,12 +98,21 @@ class Summary:
 # --- the numbers of the paper's tables 3 and 4 --------------------------------------------------
 
 
+def _read(name: str) -> str:
+    return resources.files("fires.bench").joinpath(name).read_text(encoding="utf-8")
+
+
 @cache
 def published() -> dict[str, Any]:
     """The tables, where they are from, how they were made, and what is odd in them."""
-    text = resources.files("fires.bench").joinpath("published.json").read_text(encoding="utf-8")
-    content: dict[str, Any] = json.loads(text)
+    content: dict[str, Any] = json.loads(_read("published.json"))
     return content
+
+
+@cache
+def findings() -> dict[str, Any]:
+    """What is to be known about the tables, and about differences: reasons by their names."""
+    return tomllib.loads(_read("reproduction.toml"))
 
 
 def published_value(quantity: str, dataset: str, method: str) -> float | None:
@@ -125,16 +135,8 @@ def published_value(quantity: str, dataset: str, method: str) -> float | None:
 def protocol_notes(summary: Summary, protocol: str) -> list[str]:
     """What must be known about the means and ranks, and what is not there."""
     names = [d for d in summary.datasets if any(p[:2] == (protocol, d) for p in summary.entries)]
-    machine = published()["protocol"]["machine"]
-    notes = [
-        f"Mean: over {', '.join(names)} on both sides, so that the published means are not those "
-        "of the paper unless these are all ten data sets. A method that lacks one of them has "
-        "none.",
-        "Rank: by the mean, among the methods in the row. The paper has neither all features nor "
-        "random features.",
-        "Time: of other machines and other libraries, so that nothing follows from one number "
-        f"being less than the other. The paper's machine: {machine}.",
-    ]
+    facts = {"names": ", ".join(names), "machine": published()["protocol"]["machine"]}
+    notes = [note.format(**facts) for note in findings()["notes"]]
     for dataset, method in product(names, summary.methods):
         lacks = _what_lacks(summary, protocol, dataset, method)
         notes += [f"{dataset}, {method}: {line}" for line in lacks]

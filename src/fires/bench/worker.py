@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from typing import TYPE_CHECKING, Any
 
 from fires.core.version import code
@@ -41,12 +42,16 @@ class Worker:
 
     def __init__(self, work: Work) -> None:
         self.pipe, theirs = multiprocessing.Pipe()
+        self._process, self.ended = self.start(theirs, work), False
+
+    def start(self, pipe: Connection, work: Work) -> SpawnProcess:
+        """Start the process."""
         context = multiprocessing.get_context("spawn")
-        self._process = context.Process(target=_serve, args=(theirs, work), daemon=True)
+        process = context.Process(target=_serve, args=(pipe, work), daemon=True)
         with _one_thread(), _without_interrupts():
-            self._process.start()
-        theirs.close()
-        self.ended = False
+            process.start()
+        pipe.close()
+        return process
 
     def give(self, cell: Cell) -> None:
         """Let it run a cell."""

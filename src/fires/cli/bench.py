@@ -19,7 +19,7 @@ from fires.cli.text import printable
 
 if TYPE_CHECKING:
     from fires.bench.cells import Cell
-    from fires.bench.figures import Plan
+    from fires.bench.figures import FigureCell
     from fires.bench.summary import Summary
     from fires.bench.tables import TextTable
     from fires.bench.worker import Record
@@ -210,7 +210,9 @@ def _run_cells(
     return missing.keys(), _run(cells, out, jobs, "cell", f"; results go to {out}")
 
 
-def _draw(plan: Plan | None, out: Path, jobs: int) -> tuple[list[Path], Sequence[Record]]:
+def _draw(
+    plan: tuple[list[FigureCell], list[str]] | None, out: Path, jobs: int
+) -> tuple[list[Path], Sequence[Record]]:
     """Run what the figures need, and draw them: the files, and the records of the runs.
 
     Without a plan they are drawn from what was run before.
@@ -226,14 +228,15 @@ def _draw(plan: Plan | None, out: Path, jobs: int) -> tuple[list[Path], Sequence
         return [], []
     records: list[Record] = []
     if plan is not None:
-        _say_left_out(plan.left_out)
-        if not plan.cells:
+        cells, left_out = plan
+        _say_left_out(left_out)
+        if not cells:
             return [], []
         work = {"work": figures.run, "file": figures.RUNS}
-        records = _run(plan.cells, out, jobs, "run", ", for the figures", **work)
-    drawn = figures.draw(out)
-    _say_left_out(drawn.left_out)
-    return drawn.files, records
+        records = _run(cells, out, jobs, "run", ", for the figures", **work)
+    files, left_out = figures.draw(out)
+    _say_left_out(left_out)
+    return files, records
 
 
 def _listed(tables: Sequence[Path], figures: Sequence[Path]) -> str:
