@@ -16,9 +16,9 @@ import click
 from fires.cli import options as shared
 from fires.cli.config import as_toml, read_config, settings_facts, stream_facts, typed_options
 from fires.cli.interrupts import FromTheStart, let_signals_through, quick_imports
-from fires.cli.learning import NUMERIC, Learning, Options
-from fires.cli.progress import Values, json_progress, logs, one_bar
-from fires.cli.reading import Notices
+from fires.cli.learning import NUMERIC, Learning
+from fires.cli.progress import LEVELS, Values, json_progress, logs, one_bar
+from fires.cli.reading import Notices, Reading
 from fires.cli.report import LivePage, as_shape, write_report
 from fires.cli.selection import print_result, say_lost
 from fires.cli.text import EXPECTED, message, say, saying_where, tried
@@ -27,9 +27,10 @@ from fires.core.errors import InputError
 if TYPE_CHECKING:
     from fires.cli.metrics_port import MetricsPort
     from fires.core.types import Header
-    from fires.run.emit import Emitter
+    from fires.run.emit import Emitter, Every
     from fires.run.folder import RunFolder
     from fires.run.run import Checkpoint
+    from fires.selectors.fires import FIRES
     from fires.streams.table_stream import TableStream
 
 _EXAMPLES = """\b
@@ -55,99 +56,140 @@ _OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encodin
 """What may be said of other files, with which a run goes on elsewhere."""
 
 
+@shared.record
+class Options:
+    """What the user said: of the files, and of the run."""
+
+    target: str | None = shared.target()
+    top: int | float | str = shared.TOP
+    batch_size: int = shared.batch_size()
+    model: str = shared.choice(
+        _MODELS,
+        "What the target is: classes (probit, logistic), numbers (gaussian) or counts (poisson).",
+    )
+    max_categories: int = shared.count(
+        1000, "Categories of a text column that get a code of their own."
+    )
+    seed: int = shared.count(
+        0, "For models that draw random numbers; the linear ones do not.", least=0
+    )
+    as_published: bool = shared.flag(
+        "The paper to the letter: a probit without intercept. Nothing is scaled, for the "
+        "Perceptron neither."
+    )
+    columns: str = shared.choice(
+        ("fixed", "open"),
+        "Whether all files have the columns of the first; open: new ones join, absent ones rest.",
+    )
+    absent: str = shared.choice(
+        ("missing", "zero"),
+        "With --columns open: what it means that a row does not have a column.",
+    )
+    forget_after: int | None = shared.option(
+        "N",
+        "With --columns open: forget a column that has been absent for so many rows.",
+        type=click.IntRange(min=1),
+    )
+    redundancy: str = shared.choice(
+        ("ignore", "drop"),
+        "Of features that say the same, such as copies and sums of others: drop all but one.",
+    )
+    reading: Reading = shared.part(Reading)
+    out: Path | None = shared.out(
+        "the result, and for what a later --resume needs: features.csv, columns.csv, "
+        "state.safetensors, run.json, run.toml, steps.jsonl, checkpoints and more."
+    )
+    overwrite: bool = shared.OVERWRITE
+    resume: Path | None = shared.option(
+        "DIR",
+        "Go on with the run in a folder that --out has made, wherever it ended; FILE and options "
+        "are those of the run. With another --engine than before, FILE is what comes next.",
+        type=shared.PATH,
+        is_eager=True,
+        callback=lambda ctx, option, path: resume_options(ctx, path),
+    )
+    accept_loss: bool = shared.flag(
+        "With --resume: go on though records are lost, with those that are left."
+    )
+    checkpoint: str = shared.option(
+        "N|TIME",
+        "How often to save the run while it goes on: every so many batches, or 10s, 5m, ... "
+        "Time is stretched so that saving takes a twentieth of it at most.",
+        default="10s",
+    )
+    transform: bool = shared.flag(
+        "Also write the selected columns of all rows to --out, a Parquet file a checkpoint."
+    )
+    max_bad: int | float | None = shared.option(
+        None,
+        "End the run if more rows than this cannot be used: a number, or a share of all rows.",
+        type=shared.NumberOrShare("N|SHARE", 0, "a number of rows nor a share below 1"),
+    )
+    max_wait: float | None = shared.option(
+        "SECONDS",
+        "Learn from fewer rows than a batch has if no more come for so long.",
+        type=shared.ABOVE_ZERO,
+    )
+    engine: str = shared.choice(
+        ("fires", "spark"), "What reads and learns: this program, or Spark."
+    )
+    master: str = shared.option(
+        "WHERE",
+        "With --engine spark: where Spark runs, such as local[2] or spark://HOST:7077.",
+        default="local[*]",
+    )
+    rate: float | None = shared.option(
+        "ROWS", "Learn from no more rows a second than this.", type=shared.ABOVE_ZERO
+    )
+    emit: str | None = shared.option(
+        "WHERE",
+        "Tell which features are selected whenever that changes, as JSON lines: to a file, - "
+        "for standard output, redis://... or kafka://...",
+    )
+    emit_every: Every = shared.choice(("change", "batch"), "When --emit tells it.")
+    metrics: str | None = shared.option(
+        "[HOST:]PORT", "Answer Prometheus on this port, by default to this machine alone."
+    )
+    log_level: str | None = shared.option(
+        None,
+        "Write events of this level and above to standard error, with the time.",
+        type=click.Choice(LEVELS),
+    )
+    report: bool = shared.flag(
+        "At the end, also write report.html to --out: a page that opens in any browser."
+    )
+    live: bool = shared.flag(
+        "Show the same page while the run goes on; its address is on standard error."
+    )
+    shape: str | None = shared.SHAPE
+    as_json: bool = shared.AS_JSON
+    quiet: bool = shared.QUIET
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the run is written down."""
+        return self.resume or self.out
+
+    def selector(self) -> FIRES:
+        """What learns."""
+        from fires.selectors.fires import FIRES
+
+        settings: dict[str, Any] = {"random_state": self.seed}
+        if self.engine == "fires":
+            settings["batch_size"] = self.batch_size
+        if self.as_published and not isinstance(self.top, str):
+            return FIRES.as_published(self.top, **settings)
+        if self.columns == "open":
+            settings |= {"columns": "open", "absent": self.absent}
+            settings["forget_after"] = self.forget_after
+        return FIRES(self.top, model=self.model, redundancy=self.redundancy, **settings)
+
+
 @click.command("select", epilog=_EXAMPLES)
-@shared.target()
-@shared.top
-@shared.batch_size()
-@shared.choice(
-    "--model",
-    _MODELS,
-    "What the target is: classes (probit, logistic), numbers (gaussian) or counts (poisson).",
-)
-@shared.count("--max-categories", 1000, "Categories of a text column that get a code of their own.")
-@shared.count("--seed", 0, "For models that draw random numbers; the linear ones do not.", least=0)
-@shared.flag(
-    "--as-published",
-    "The paper to the letter: a probit without intercept. Nothing is scaled, for the "
-    "Perceptron neither.",
-)
-@shared.choice(
-    "--columns",
-    ("fixed", "open"),
-    "Whether all files have the columns of the first; open: new ones join, absent ones rest.",
-)
-@shared.choice(
-    "--absent",
-    ("missing", "zero"),
-    "With --columns open: what it means that a row does not have a column.",
-)
-@shared.option(
-    "--forget-after",
-    "N",
-    "With --columns open: forget a column that has been absent for so many rows.",
-    type=click.IntRange(min=1),
-)
-@shared.choice(
-    "--redundancy",
-    ("ignore", "drop"),
-    "Of features that say the same, such as copies and sums of others: drop all but one.",
-)
-@shared.reading
-@shared.out(
-    "the result, and for what a later --resume needs: features.csv, columns.csv, "
-    "state.safetensors, run.json, run.toml, steps.jsonl, checkpoints and more."
-)
-@shared.overwrite
-@shared.option(
-    "--resume",
-    "DIR",
-    "Go on with the run in a folder that --out has made, wherever it ended; FILE and options "
-    "are those of the run. With another --engine than before, FILE is what comes next.",
-    type=click.Path(path_type=Path),
-    is_eager=True,
-    callback=lambda ctx, option, path: resume_options(ctx, path),
-)
-@shared.flag(
-    "--accept-loss", "With --resume: go on though records are lost, with those that are left."
-)
-@shared.option(
-    "--checkpoint",
-    "N|TIME",
-    "How often to save the run while it goes on: every so many batches, or 10s, 5m, ... "
-    "Time is stretched so that saving takes a twentieth of it at most.",
-    default="10s",
-)
-@shared.flag(
-    "--transform",
-    "Also write the selected columns of all rows to --out, a Parquet file a checkpoint.",
-)
-@shared.option(
-    "--max-bad",
-    None,
-    "End the run if more rows than this cannot be used: a number, or a share of all rows.",
-    type=shared.NumberOrShare("N|SHARE", 0, "a number of rows nor a share below 1"),
-)
-@shared.option(
-    "--max-wait",
-    "SECONDS",
-    "Learn from fewer rows than a batch has if no more come for so long.",
-    type=click.FloatRange(min=0.0, min_open=True),
-)
-@shared.choice("--engine", ("fires", "spark"), "What reads and learns: this program, or Spark.")
-@shared.option(
-    "--master",
-    "WHERE",
-    "With --engine spark: where Spark runs, such as local[2] or spark://HOST:7077.",
-    default="local[*]",
-)
-@shared.sources
-@shared.service
-@shared.showing
+@shared.takes
 @shared.config
-@shared.as_json
-@shared.quiet
 @shared.debug
-def command(**given: Any) -> None:
+def command(options: Options = shared.part(Options)) -> None:
     """Rank the features of FILE by how much they tell about a target.
 
     FILE is text with a header (CSV, TSV), NDJSON, ARFF, svmlight, Parquet or Arrow, text packed or
@@ -167,7 +209,6 @@ def command(**given: Any) -> None:
     Whatever ends the run early, Ctrl-C or an error: what was learnt until then is shown and saved.
     With --out, even a run that was killed goes on with --resume, and loses nothing.
     """
-    options = Options(**given)
     _refuse_what_does_not_go_together(options)
     if options.engine == "spark":
         from fires.cli.spark_engine import select_on_spark
@@ -189,7 +230,7 @@ def _select(options: Options) -> None:
         importlib.import_module("fires.run.run")
         importlib.import_module("fires.selectors.fires")
         importlib.import_module("polars")
-    for address in (*options.files, options.emit or ""):  # before anything is written down
+    for address in (*options.reading.files, options.emit or ""):  # before anything is written down
         refuse_secrets(address)
     schedule = Schedule(options.checkpoint)
     let_signals_through()
@@ -214,7 +255,7 @@ def _select(options: Options) -> None:
             most_bad=options.max_bad,
         )
         label = stream.schema.target if options.transform else None
-        where = saying_where(options.name, stream.schema.target, learning)
+        where = saying_where(options.reading.name, stream.schema.target, learning)
         with learning.source, _progress(stream.n_bytes, options) as show, where:
             orders.hand_over(learning.source)
             if saved is not None:
@@ -224,7 +265,7 @@ def _select(options: Options) -> None:
                 scale = None if options.as_published else "standard"
                 learning.begin(options.selector(), options.model, scale, label)
             learning.learn(show)
-        unsaved = _finish(learning, notices, facts, options.name)
+        unsaved = _finish(learning, notices, facts, options.reading.name)
     to_stderr = options.emit == "-"
     _print(learning, facts, options, is_saved=unsaved is None)
     reported = True
@@ -243,7 +284,7 @@ def _open_folder(
     from fires.run.folder import RunFolder
     from fires.run.saved import known_before
 
-    facts: Header = settings_facts(file=options.files) | {"id": uuid4().hex[:12]}
+    facts: Header = settings_facts(file=options.reading.files) | {"id": uuid4().hex[:12]}
     path, resume, saved = options.folder, options.resume is not None, None
     if path is None:
         return None, None, facts
@@ -253,7 +294,7 @@ def _open_folder(
         if resume:
             saved = _newest(folder, options.quiet)
             facts |= known_before(path)
-        told = as_toml(click.get_current_context(), file=options.files)
+        told = as_toml(click.get_current_context(), file=options.reading.files)
         folder.begin(told, facts, moved=_is_moved(saved))
     return folder, saved, facts
 
@@ -264,7 +305,7 @@ def _open_stream(
     """The rows, from the first or from where a checkpoint was."""
     sample, moved = facts.pop("sample", None), _is_moved(saved)
     after = None if moved else sample if saved is None else saved.facts["bookmark"]
-    stream = options.open(
+    stream = options.reading.open(
         options.target,
         holds=_holds(options.model, saved if moved else None),
         after=after,
@@ -302,7 +343,7 @@ def _progress(
     """A bar for a person; objects for a program, which has no terminal."""
     if options.as_json and not options.quiet and not sys.stderr.isatty():
         return json_progress()
-    return one_bar("0 rows", "{task.fields[now]}", total=n_bytes, hidden=options.quiet)
+    return one_bar("0 rows", total=n_bytes, hidden=options.quiet)
 
 
 def _service(
@@ -428,9 +469,10 @@ def _refuse_what_is_settled(options: Options) -> None:
             raise click.UsageError(
                 f"{given} does not go with --resume: it is settled by {resume / 'run.toml'}."
             )
-    if engine == "fires" and not moves and options.reads_once:
+    if engine == "fires" and not moves and options.reading.reads_once:
         raise InputError(
-            f"{resume} was learnt from {options.name}, which cannot be read again from the middle",
+            f"{resume} was learnt from {options.reading.name}, which cannot be read again from the "
+            "middle",
             hint="what it had learnt is in its state.safetensors, for fires.load",
         )
 
