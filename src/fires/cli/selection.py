@@ -12,7 +12,7 @@ from fires.cli.reading import rejected_lines
 from fires.cli.text import SCORES, if_known, printable, say
 
 if TYPE_CHECKING:
-    from fires.cli.select import Options
+    from fires.cli.select_options import Options
     from fires.core.types import Json, Label
     from fires.run.folder import RunFolder
     from fires.run.run import Run

@@ -20,7 +20,7 @@ from fires.core.errors import InputError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from fires.cli.select import Options
+    from fires.cli.select_options import Options
     from fires.core.types import Header
     from fires.evaluation.records import Step
     from fires.integrations.spark.running import SparkRun
