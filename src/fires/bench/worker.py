@@ -14,12 +14,9 @@ from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fires.core.version import code
-
-if TYPE_CHECKING:
-    from fires.bench.cells import Cell
 
 Record = dict[str, Any]
 Work = Callable[[Any], Record]
@@ -53,7 +50,7 @@ class Worker:
         pipe.close()
         return process
 
-    def give(self, cell: Cell) -> None:
+    def give(self, cell: object) -> None:
         """Let it run a cell."""
         with contextlib.suppress(OSError):  # it has died: the answer will say so
             self.pipe.send(cell)
