@@ -10,9 +10,9 @@ import numpy as np
 from fires.core.batch import CheckedBatch
 from fires.core.classes import NO_CLASSES, Classes
 from fires.core.errors import InputError, StateError
-from fires.core.named import placed
 from fires.core.settings import check_count
 from fires.core.types import Header, Matrix, Places
+from fires.kernels.select import placed
 from fires.predictors.base import Predictor, can
 
 _LEAST, _PER_FEATURE, _UNKNOWN = 64, 4, 1024

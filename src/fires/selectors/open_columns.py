@@ -25,7 +25,7 @@ from fires.core import validation
 from fires.core.batch import CheckedBatch, columns_present
 from fires.core.declared import Array, Declared, rearrange
 from fires.core.errors import InputError, StateError
-from fires.core.named import NamedRows, Names, placed
+from fires.core.named import NamedRows, Names
 from fires.core.types import (
     Floats,
     Header,
@@ -36,6 +36,7 @@ from fires.core.types import (
     RowsLike,
 )
 from fires.kernels.lookup import ManyNames
+from fires.kernels.select import placed
 from fires.selectors.columns import count_missing
 
 if TYPE_CHECKING:
