@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from fires.bench.worker import Job, Record
-    from fires.core.types import Json
+    from fires.core.types import Header, Json
 
 
 _PAUSE = 0.1  # seconds; to draw after each batch would take longer than the batch
@@ -58,6 +58,7 @@ def one_bar(
     hidden: bool = False,
 ) -> Iterator[Callable[[Values], None]]:
     """Show a single bar, drawn anew ten times a second at most."""
+    after = after or ("{task.fields[now]}",)
     with progress(*after, transient=transient, hidden=hidden) as drawn:
         task = drawn.add_task(text, total=total, now="")
         last: Values = dict
@@ -73,6 +74,13 @@ def one_bar(
         yield show
         if not drawn.disable:
             drawn.update(task, **last())
+
+
+def seen(n_rows: int, began: float, done: float | None, *more: str, before: int = 0) -> Header:
+    """What a bar shows of rows: how many, how far that is, how fast, and more."""
+    speed = (n_rows - before) / (time.perf_counter() - began)
+    now = ", ".join([f"{speed:,.0f} rows/s", *more])
+    return {"description": f"{n_rows:,} rows", "completed": done, "now": now}
 
 
 @contextmanager

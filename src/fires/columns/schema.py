@@ -10,14 +10,13 @@ from typing import Any, Literal, get_args
 from fires.core.errors import StateError
 from fires.core.types import Json
 
-N_EXAMPLES = 10
-"""How many unusable rows are shown to the user."""
+N_EXAMPLES = 10  # how many unusable rows are shown to the user
 _LONGEST = 40
 
+# What a column holds; or how it is to be read: a "label" is a text that must not be nested.
 Kind = Literal[
     "number", "integer", "flag", "date", "duration", "category", "empty", "left out", "label"
 ]
-"""What a column holds; or how it is to be read: a "label" is a text that must not be nested."""
 DateOrder = Literal["year-first", "day-first", "month-first"]
 
 
