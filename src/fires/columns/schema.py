@@ -11,14 +11,13 @@ from fires.core.errors import StateError
 from fires.core.types import Json
 from fires.core.validation import LARGEST
 
-N_EXAMPLES = 10
-"""How many unusable rows are shown to the user."""
+N_EXAMPLES = 10  # how many unusable rows are shown to the user
 _LONGEST = 40
 
+# What a column holds; or how it is to be read: a "label" is a text that must not be nested.
 Kind = Literal[
     "number", "integer", "flag", "date", "duration", "category", "empty", "left out", "label"
 ]
-"""What a column holds; or how it is to be read: a "label" is a text that must not be nested."""
 DateOrder = Literal["year-first", "day-first", "month-first"]
 
 
