@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -26,7 +26,7 @@ from fires.core import validation
 from fires.core.batch import CheckedBatch
 from fires.core.declared import Declared, Value, collect, restore
 from fires.core.errors import StateError
-from fires.core.settings import plain
+from fires.core.settings import check_declared, plain
 from fires.core.state import Arrays, State, write_state
 from fires.core.types import (
     Estimator,
@@ -217,6 +217,8 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         """Raise if a setting makes no sense. Called again whenever a setting has changed."""
+        if is_dataclass(self):
+            check_declared(self, self.get_params(deep=False))
 
     def _state(self) -> State:
         """What was learnt, as JSON values and arrays."""
