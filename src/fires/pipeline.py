@@ -266,7 +266,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         the scale, and what the columns are; until it is called, nothing has changed.
         """
         self.start()
-        raw = self._admit(X, y, classes, sample_weight, learn=True)
+        raw = self._admit(self.known_columns, X, y, classes, sample_weight, learn=True)
         known, is_open = raw.known, isinstance(raw.known, OpenColumns)
         if columns is not None:
             if is_open:
@@ -500,7 +500,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         if self._open is not None:
             rows: Matrix = self.selector.transform(X)
         else:
-            rows = self._admit(X).X[:, self.selector.get_support(indices=True)]
+            rows = self._admit(self.known_columns, X).X[:, self.selector.get_support(indices=True)]
         return rows
 
     @property
@@ -526,7 +526,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def _shown(self, X: RowsLike) -> Matrix:
         """Rows in the form the predictor sees: scaled, with zeros where not selected."""
-        scaled = self._scale("a scale").applied(self._admit(X).X)
+        scaled = self._scale("a scale").applied(self._admit(self.known_columns, X).X)
         selected = self.selector.get_support(indices=True)
         return self._masked(scaled, self.known_columns, selected)
 

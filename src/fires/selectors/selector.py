@@ -159,6 +159,7 @@ class InputValidator:
 
     def _admit(
         self,
+        known: KnownColumns,
         X: RowsLike,
         y: OptionalArray = None,
         classes: GivenClasses | None = None,
@@ -166,11 +167,11 @@ class InputValidator:
         *,
         learn: bool = False,
     ) -> CheckedBatch:
-        """Check a batch; what is known of the columns then is ``batch.known``."""
+        """Check a batch of known columns; what is known of them then is ``batch.known``."""
         owner = type(self).__name__
         if learn and sample_weight is not None:
             X, y, sample_weight = validation.weighted_rows(X, y, sample_weight, owner)
-        batch = self.known_columns.admit(X, y, owner, self.missing, learn=learn)
+        batch = known.admit(X, y, owner, self.missing, learn=learn)
         n_rows, batch.classes = batch.X.shape[0], classes
         if y is not None:
             batch.y = validation.as_target(y, n_rows, owner)
@@ -294,7 +295,7 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
         if isinstance(known, OpenColumns):
             if known.absent == "missing":
                 warn_absent(X, self.get_feature_names_out().tolist())
-            open_rows: Matrix = self._admit(X).X
+            open_rows: Matrix = self._admit(known, X).X
             return open_rows
         matrix, known = known.rows(X, owner)
         if self.missing == "error":
