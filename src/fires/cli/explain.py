@@ -11,7 +11,7 @@ import click
 
 from fires.cli import options
 from fires.cli.interrupts import quick_imports
-from fires.cli.text import printable
+from fires.cli.text import alarm_lines, printable
 from fires.core.errors import InputError, closest
 from fires.core.files import damaged, fits
 from fires.core.output import csv_rows
@@ -161,8 +161,6 @@ def _meaning(known: dict[str, Any], classes: list[Any] | None) -> str:
 
 def lines_of(known: dict[str, Any]) -> list[str]:
     """The history of a feature in some lines."""
-    from fires.cli.tables import alarm_lines
-
     lines = [f"{known['feature']}: {_reading(known)}"]
     if known.get("doubt"):
         lines.append(f"warning: {known['doubt']}")

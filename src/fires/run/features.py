@@ -226,8 +226,8 @@ def _change_row(change: Change | None, names: Sequence[str]) -> Header:
     if change is None:
         return {}
     return {
-        "left": list(dict.fromkeys(names[column] for column in change.left.tolist())),
-        "came": list(dict.fromkeys(names[column] for column in change.came.tolist())),
+        "left": list(dict.fromkeys(names[column] for column in change.left)),
+        "came": list(dict.fromkeys(names[column] for column in change.came)),
         "before": change.before | {"batches": change.n_before},
         "after": change.after | {"batches": change.n_after},
     }

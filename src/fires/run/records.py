@@ -39,13 +39,14 @@ from fires.core import files
 from fires.core.files import is_transient, naming
 from fires.core.named import Names, RunNames
 from fires.core.state import Arrays, read_state, write_state
-from fires.core.types import Floats, Header, Labels, Matrix, Places
+from fires.core.types import Floats, Header, Labels, Places
 from fires.run.lines import LinesFile
 
 if TYPE_CHECKING:
     from fires.evaluation.records import Step
     from fires.pipeline import OnlinePipeline
     from fires.run.totals import RunTotals
+    from fires.streams.base import Batch
     from fires.streams.table import Fault
 
 
@@ -132,10 +133,10 @@ class RunRecords:
         for index, path in snapshots(folder):
             if index >= n_batches:
                 files.remove(path)
-        self.transformed = None
+        self._transformed = None
         if transform is not None:
-            self.transformed = Transformed(folder, names, transform)
-            self.transformed.cut_back(n_rows)
+            self._transformed = Transformed(folder, names, transform)
+            self._transformed.cut_back(n_rows)
 
     def quarantine(self, faults: Sequence[Fault]) -> None:
         """Write down rows that could not be used."""
@@ -146,8 +147,8 @@ class RunRecords:
                 row["raw_length"] = len(fault.raw)
             self._bad.write(row)
 
-    def add(self, step: Step, pipeline: OnlinePipeline) -> None:
-        """Write down one record."""
+    def add(self, step: Step, pipeline: OnlinePipeline, batch: Batch | None = None) -> bool:
+        """Write down one record; whether the rows that are kept of batches are very many."""
         row = self._row(step, pipeline)
         if self.lost:
             row["lost"], self.lost = self.lost, []
@@ -160,6 +161,11 @@ class RunRecords:
                 raise
         # More may come before the next batch is whole.
         self._bad_until = self._bad.length, self._bad.checksum
+        return (
+            self._transformed is not None
+            and batch is not None
+            and self._transformed.add(batch, step)
+        )
 
     def _row(self, step: Step, pipeline: OnlinePipeline) -> Header:
         """The line of ``steps.jsonl`` for a step."""
@@ -231,8 +237,8 @@ class RunRecords:
         self._bad.flush(sync=True)
         with naming(self._folder / SNAPSHOTS):
             self._write_snapshots()
-        if self.transformed is not None:
-            self.transformed.write()
+        if self._transformed is not None:
+            self._transformed.write()
         n_shots, (length, checksum) = sum(1 for _ in snapshots(self._folder)), self._bad_until
         return {
             "files": {STEPS: self._steps.length, QUARANTINE: length, SNAPSHOTS: n_shots},
@@ -265,28 +271,17 @@ class Transformed:
         self._parts: list[tuple[int, Places, Floats, Labels]] = []
         self._n_cells = 0
 
-    @property
-    def is_full(self) -> bool:
-        """Whether there are so many rows that they should be written."""
-        return self._n_cells > _MOST_CELLS
-
-    def add(
-        self,
-        X: Matrix,
-        y: Labels,
-        stop: int,
-        selected: Places,
-        columns: Sequence[str] | None = None,
-    ) -> None:
-        """Keep the rows of a batch."""
-        at = selected
-        if columns is not None:
-            at = Names(columns).places(self._names[place] for place in selected.tolist())
-            selected, at = selected[at >= 0], at[at >= 0]
-        some = X[:, at]
+    def add(self, batch: Batch, step: Step) -> bool:
+        """Keep the rows of a batch; whether there are so many that they should be written."""
+        at = selected = step.selected
+        if batch.names is not None:
+            places = Names(batch.names).places(self._names[place] for place in selected.tolist())
+            selected, at = selected[places >= 0], places[places >= 0]
+        some = batch.X[:, at]
         rows = some if isinstance(some, np.ndarray) else some.toarray()
-        self._parts.append((stop - len(y), selected, rows, y))
+        self._parts.append((step.position.rows - batch.n_rows, selected, rows, batch.y))
         self._n_cells += rows.size
+        return self._n_cells > _MOST_CELLS
 
     def write(self) -> None:
         """Write what was kept to a file of its own."""

@@ -140,16 +140,11 @@ class Run:
         with self.recording():
             if self._emitter is not None:
                 self._emitter.step(step, self.pipeline.selector)
-            if self.folder is None:
-                return
-            self.folder.add(step, self.pipeline)
-            transformed, batch, full = self.folder.records.transformed, self.latest, False
-            if transformed is not None and batch is not None:
-                rows = step.position.rows
-                transformed.add(batch.X, batch.y, rows, step.selected, batch.names)
-                full = transformed.is_full
-            if full or (self._schedule is not None and self._schedule.is_due()):
-                self.save()
+            if self.folder is not None:
+                full = self.folder.add(step, self.pipeline, self.latest)
+                if full or (self._schedule is not None and self._schedule.is_due()):
+                    self.save()
+        self.latencies.end()
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -292,6 +287,7 @@ class _Watched:
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """Hand out the batches."""
         for batch in self._stream.batches(batch_size):
+            self._run.latencies.begin()
             self._run.latest, self._run.is_between_batches = batch, False
             self._run.watch.see(batch)
             yield batch
