@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -55,7 +54,6 @@ _MANIFEST = (
     *(".fires-*.tmp", f"{CHECKPOINTS}/.fires-*.tmp", f"{SNAPSHOTS}/.fires-*.tmp"),
 )
 """The files of a run, as patterns: the ``manifest`` in ``run.json``, before the first record."""
-_WITHIN = re.compile(r"(?!.*\*\*)[^/]*[^/.][^/]*(/[^/]*[^/.][^/]*)?")
 REPLACED, _MOVING = ".replaced", ".moving"
 """Where an earlier run is until this one has saved something; and while it is moved there."""
 
@@ -247,8 +245,7 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         self._former, self._keep = {}, True
         aside = self.path / REPLACED
         with suppress(OSError):
-            if aside.exists():
-                _move(aside, None)
+            _move(aside, None)
             if aside.exists():  # versions before have moved files that are not of a run
                 files.move(aside, self.path / f"replaced-{time.time_ns()}")
 
@@ -321,21 +318,10 @@ def _is_run(path: Path) -> bool:
         return begun or (was_held(path) and any(path.glob("[!.]*")))
 
 
-def _files(folder: Path) -> list[Path]:
-    """The files of the run in a folder, its marks last: by its manifest, if it has a proper one."""
-    try:
-        listed = read_json(folder / _RUN)["manifest"]
-        if not isinstance(listed, list) or not all(map(_WITHIN.fullmatch, listed)):
-            listed = ()
-    except (OSError, ValueError, LookupError, TypeError):
-        listed = ()
-    found = [path for one in listed or _MANIFEST for path in folder.glob(one) if not path.is_dir()]
-    return sorted(found, key=lambda path: (path.name == _OPTIONS, path.name == _RUN))
-
-
 def _move(folder: Path, to: Path | None, which: str = "*") -> None:
     """Move the files of the run in a folder, or remove them; whatever else is there stays."""
-    for file in _files(folder):
+    found = [path for one in _MANIFEST for path in folder.glob(one) if not path.is_dir()]
+    for file in sorted(found, key=lambda path: (path.name == _OPTIONS, path.name == _RUN)):
         place = file.relative_to(folder)
         if not place.match(which):
             continue
