@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,27 +124,22 @@ def _unknown(run: SavedRun, feature: str, names: list[str]) -> InputError:
 def _stays(run: SavedRun, places: list[int]) -> Header:
     """When one of the features came and left, by the records of the batches."""
     import numpy as np
+    import polars as pl
 
     from fires.report.reading import Follower, read_block
 
     follower = Follower(run.path / "steps.jsonl")
-    n_batches = n_selected = 0
-    stays: list[dict[str, int | None]] = []
-    was = False
+    rows, selected = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=bool)]
     with damaged(follower.path):
         for lines in follower.blocks():
-            block = read_block(follower, lines)
-            n_batches += block.n_batches
-            lasts = np.diff(block.starts, append=block.n_batches).tolist()
-            for start, n, selected in zip(block.starts, lasts, block.sets, strict=True):
-                now, row = bool(np.isin(selected, places).any()), int(block.rows[start])
-                n_selected += n * now
-                if now and not was:
-                    stays.append({"from_row": row, "to_row": None})
-                elif was and not now:
-                    stays[-1]["to_row"] = row
-                was = now
-    return {"batches": n_batches, "batches_selected": n_selected, "stays": stays}
+            frame, _ = read_block(follower, lines)
+            rows.append(frame["rows"].to_numpy())
+            is_one = frame["selected"].list.eval(pl.element().is_in(places).any())
+            selected.append(is_one.list.first().fill_null(False).to_numpy())
+    row, is_in = np.concatenate(rows), np.concatenate(selected)
+    turns = row[np.diff(is_in, prepend=False)].tolist()
+    stays = [{"from_row": a, "to_row": b} for a, b in zip_longest(turns[::2], turns[1::2])]
+    return {"batches": len(row), "batches_selected": int(is_in.sum()), "stays": stays}
 
 
 def _meaning(known: dict[str, Any], classes: list[Any] | None) -> str:

@@ -6,7 +6,7 @@ import copy
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING
@@ -110,7 +110,8 @@ class Learning:
         if self.folder is not None:
             self.folder.go_on(saved.facts, run.totals, selected, self.names, transform=transform)
         self._keep(run, saved.facts)
-        self._tell_metrics(len(selected))
+        if self._metrics is not None:
+            self._tell_metrics(self._metrics, len(selected))
 
     def _name(self, names: RunNames | None) -> None:
         """Let all who tell of features know what they are called."""
@@ -144,8 +145,10 @@ class Learning:
             # when it has read on for the next batch.
             self._then = copy.copy(self.stream)
             run.record(step)
-            _log_step(step)
-            self._tell_metrics(len(step.selected))
+            if step.alarms or step.waited:
+                _log_step(step)
+            if self._metrics is not None:
+                self._tell_metrics(self._metrics, len(step.selected))
             show(partial(self._seen, step, *began))
 
     def save(self) -> None:
@@ -156,9 +159,8 @@ class Learning:
     def _take_bad_rows(self, faults: Sequence[Fault]) -> None:
         """Write down rows that cannot be used, and end a run in which they are too many."""
         if self.folder is not None:
-            recording = nullcontext() if self._run is None else self._run.recording()
-            with self.source.undisturbed(), recording:
-                self.folder.records.quarantine(faults)
+            with self.source.undisturbed():
+                (self._run or self.folder.records).quarantine(faults)
         self._n_bad += len(faults)
         most, n_all = self._most_bad, self._n_bad + self.n_rows
         if most is None or (isinstance(most, float) and n_all < _LEAST_ROWS):
@@ -175,11 +177,9 @@ class Learning:
             with self.source.undisturbed():
                 self.folder.records.flush()
 
-    def _tell_metrics(self, n_selected: int) -> None:
-        if self._metrics is None:
-            return
+    def _tell_metrics(self, metrics: MetricsPort, n_selected: int) -> None:
         totals = self.run.totals
-        self._metrics.update(
+        metrics.update(
             rows=totals.n_rows,
             bad_rows=self.stream.rejected.count,
             batches=totals.n_batches,

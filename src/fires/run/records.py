@@ -94,8 +94,12 @@ def read_snapshot(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.
     return read_state(path)
 
 
-def _short(values: Floats) -> list[float | None]:
-    return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values.tolist()]
+def _short(values: Floats) -> list[list[float | None]]:
+    """Numbers to six digits."""
+    return [
+        [float(f"{value:.6g}") if math.isfinite(value) else None for value in row]
+        for row in values.tolist()
+    ]
 
 
 _LONGEST_RAW = 100_000
@@ -154,8 +158,7 @@ class RunRecords:
             row["lost"], self.lost = self.lost, []
         self._steps.write(row)
         try:
-            with naming(self._folder / SNAPSHOTS):
-                self._snapshot(step, pipeline)
+            self._snapshot(step, pipeline)
         except OSError as error:
             if not is_transient(error):  # else it is kept, and written later
                 raise
@@ -180,8 +183,8 @@ class RunRecords:
             places = step.selected
             if self._names is not None:
                 places = self._names.of_selector(places)
-            row["importance"] = _short(selector.importances_[places])
-            row["uncertainty"] = _short(selector.uncertainties_[places])
+            beliefs = selector.importances_, selector.uncertainties_
+            row["importance"], row["uncertainty"] = _short(np.array([of[places] for of in beliefs]))
         if pipeline.n_missing_:
             row["missing"] = pipeline.n_missing_
         return row
@@ -191,7 +194,7 @@ class RunRecords:
         apart = stride(step.index)
         if step.index % apart or not len(step.selected):
             return
-        if apart > stride(step.index - 1) and step.index:
+        if apart > 1 and step.index == apart * _N_SNAPSHOTS // 2:  # there are 128 by now
             self._late = {index: late for index, late in self._late.items() if not index % apart}
             for index, path in snapshots(self._folder):
                 if index % apart:
@@ -222,8 +225,11 @@ class RunRecords:
         """Write those that are not written yet: they may be late, if the disk was full."""
         folder = self._folder / SNAPSHOTS
         for index in sorted(self._late):
-            files.make_folder(folder)
-            write_state(folder / f"{index:012d}.safetensors", *self._late[index])
+            path = folder / f"{index:012d}.safetensors"
+            with naming(path):
+                if not folder.exists():
+                    files.make_folder(folder)
+                write_state(path, *self._late[index])
             del self._late[index]
 
     def flush(self) -> None:
@@ -235,13 +241,12 @@ class RunRecords:
         """Let all of it reach the disk."""
         self._steps.flush(sync=True)
         self._bad.flush(sync=True)
-        with naming(self._folder / SNAPSHOTS):
-            self._write_snapshots()
+        self._write_snapshots()
         if self._transformed is not None:
             self._transformed.write()
-        n_shots, (length, checksum) = sum(1 for _ in snapshots(self._folder)), self._bad_until
+        (length, checksum), has_shots = self._bad_until, any(snapshots(self._folder))
         return {
-            "files": {STEPS: self._steps.length, QUARANTINE: length, SNAPSHOTS: n_shots},
+            "files": {STEPS: self._steps.length, QUARANTINE: length, SNAPSHOTS: int(has_shots)},
             "checksums": {STEPS: self._steps.checksum, QUARANTINE: checksum},
         }
 
