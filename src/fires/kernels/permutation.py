@@ -13,13 +13,14 @@ import numpy as np
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
+from fires.kernels.linear import Rows, column, row
 from fires.kernels.online import MOST, Ints
 
 
 @compiled
-def permute_rows(
-    X: Floats,
-    others: Floats,
+def permute(
+    rows: Rows,
+    others: Rows,
     drawn: Ints,
     y: Floats,
     mass: Floats,
@@ -29,82 +30,43 @@ def permute_rows(
     rate: float,
     sums: Floats,
 ) -> int:
-    """See ``naive.permute_plain``; 0, or -1 if a score is not finite."""
-    scores = np.empty(len(intercept))
-    for b in range(X.shape[0]):
-        x, other = X[b], others[drawn[b]]
-        for k in range(len(scores)):
-            score = intercept[k]
-            for j in range(len(x)):
-                score += coef[k, j] * x[j]
-            if not abs(score) <= MOST:
-                return -1
-            scores[k] = score
-        before = _loss(scores, coef, 0, 0.0, y[b], numeric)
-        for j in range(len(x)):
-            more = _loss(scores, coef, j, other[j] - x[j], y[b], numeric) - before
-            sums[0, j] += mass[b] * more
-            sums[1, j] += mass[b] * more * more
-        if rate > 0.0:
-            _slopes(scores, y[b], numeric, rate, _reach(x))
-            for k in range(len(scores)):
-                for j in range(len(x)):
-                    coef[k, j] -= scores[k] * x[j]
-                intercept[k] -= scores[k]
-    return 0
+    """See ``naive.permute_plain``; 0, or -1 if a score is not finite.
 
-
-@compiled
-def permute_csr(
-    data: Floats,
-    indices: Ints,
-    indptr: Ints,
-    other_data: Floats,
-    other_indices: Ints,
-    other_indptr: Ints,
-    drawn: Ints,
-    y: Floats,
-    mass: Floats,
-    coef: Floats,
-    intercept: Floats,
-    numeric: bool,
-    rate: float,
-    sums: Floats,
-) -> int:
-    """See ``naive.permute_plain``; entries that neither row has are not touched."""
+    Of CSR, entries that neither row has are not touched.
+    """
     scores = np.empty(len(intercept))
     other = np.zeros(sums.shape[1])  # the row that values are taken from; zeros in between
-    for b in range(len(indptr) - 1):
-        first, end = indptr[b], indptr[b + 1]
-        start, stop = other_indptr[drawn[b]], other_indptr[drawn[b] + 1]
+    for b in range(len(y)):
+        at, x = row(rows, b)
+        at_other, entries = row(others, drawn[b])
         for k in range(len(scores)):
             score = intercept[k]
-            for i in range(first, end):
-                score += coef[k, indices[i]] * data[i]
+            for i in range(len(x)):
+                score += coef[k, column(at, i)] * x[i]
             if not abs(score) <= MOST:
                 return -1
             scores[k] = score
         before = _loss(scores, coef, 0, 0.0, y[b], numeric)
-        for i in range(start, stop):
-            other[other_indices[i]] = other_data[i]
-        for i in range(first, end):
-            j = indices[i]
-            more = _loss(scores, coef, j, other[j] - data[i], y[b], numeric) - before
+        for i in range(len(entries)):
+            other[column(at_other, i)] = entries[i]
+        for i in range(len(x)):
+            j = column(at, i)
+            more = _loss(scores, coef, j, other[j] - x[i], y[b], numeric) - before
             sums[0, j] += mass[b] * more
             sums[1, j] += mass[b] * more * more
             other[j] = 0.0
-        for i in range(start, stop):
-            j = other_indices[i]
+        for i in range(len(entries)):
+            j = column(at_other, i)
             if other[j] != 0.0:  # only where x has no entry
                 more = _loss(scores, coef, j, other[j], y[b], numeric) - before
                 sums[0, j] += mass[b] * more
                 sums[1, j] += mass[b] * more * more
                 other[j] = 0.0
         if rate > 0.0:
-            _slopes(scores, y[b], numeric, rate, _reach(data[first:end]))
+            _slopes(scores, y[b], numeric, rate, _reach(x))
             for k in range(len(scores)):
-                for i in range(first, end):
-                    coef[k, indices[i]] -= scores[k] * data[i]
+                for i in range(len(x)):
+                    coef[k, column(at, i)] -= scores[k] * x[i]
                 intercept[k] -= scores[k]
     return 0
 

@@ -13,7 +13,7 @@ from fires.core.randomness import check_seed, generator
 from fires.core.settings import check_choice, check_number
 from fires.core.types import Floats, Ints, Seed
 from fires.kernels import sequential
-from fires.kernels.online import Dense, Rows
+from fires.kernels.linear import DenseRows, Rows
 from fires.rivals.base import settings
 from fires.rivals.rows.base import RowByRowSelector
 
@@ -255,6 +255,6 @@ class OFSPartial(Truncated):
 
 def _part(rows: Rows, part: slice) -> Rows:
     """Some of the rows, without a copy of their entries."""
-    if isinstance(rows, Dense):
-        return Dense(rows.X[part])
+    if isinstance(rows, DenseRows):
+        return DenseRows(rows.full[part])
     return rows._replace(indptr=rows.indptr[part.start : part.stop + 1])

@@ -7,7 +7,6 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import get_tags
 
@@ -21,8 +20,8 @@ from fires.core.settings import check_choice, check_count, check_number, plain, 
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Codes, CsrRows, Floats, Labels, Matrix, Places, Seed
 from fires.core.validation import repeated
-from fires.kernels import read_only
-from fires.kernels.permutation import permute_csr, permute_rows
+from fires.kernels.linear import as_rows
+from fires.kernels.permutation import permute
 from fires.models.scale import SCALES, Scaler
 from fires.models.target import NumberTarget, signed
 from fires.predictors import Predictor, SklearnPredictor, as_predictor
@@ -312,9 +311,7 @@ class IncrementalPermutation(TargetSelector):
         mass, keep = decay(None, n_rows, float(self.forgetting))
         drawn = self._rng_.integers(stored.shape[0], size=n_rows)
         given = (drawn, np.asarray(y, dtype=np.float64), mass, coef, intercept)
-        rows = read_only(*_arrays(X), *_arrays(stored))
-        loop = permute_csr if sp.issparse(X) else permute_rows
-        done = loop(*rows, *given, self._numeric_, rate, sums)
+        done = permute(as_rows(X), as_rows(stored), *given, self._numeric_, rate, sums)
         parts = (sums, coef, intercept)
         if done < 0 or not all(np.isfinite(part).all() for part in parts):
             raise ValueError("X holds values so large that a step would overflow; rescale them.")
@@ -494,13 +491,6 @@ def _without_weights(batch: CheckedBatch, owner: str) -> CheckedBatch:
         return batch
     X, y = repeated(batch.X, batch.y, batch.weight, owner)
     return CheckedBatch(X, y, None, batch.n_missing, batch.classes, batch.scale)
-
-
-def _arrays(X: Matrix) -> tuple[npt.NDArray[np.generic], ...]:
-    """X in the one type that the loops are compiled for."""
-    if isinstance(X, np.ndarray):
-        return (X,)
-    return X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)
 
 
 def _linear_parts(model: Any, n_scores: int, n_features: int) -> tuple[Floats, Floats] | None:
