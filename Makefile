@@ -4,7 +4,7 @@ BIN := .venv/bin
 COMMAND := .venv/.command
 READY := .venv/.ready
 SPARK := .venv-spark/bin
-SPARK_TESTS := -m "not slow"
+CHOSEN := -m "not slow"
 # For two cores: many tests wait for a process, a browser or a broker.
 WORKERS := 3
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
@@ -12,7 +12,7 @@ JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: setup demo test test-slow test-spark check bench mutants clean
+.PHONY: setup demo test test-slow test-main test-spark check bench mutants clean
 .DEFAULT_GOAL := test
 
 setup: $(READY)
@@ -31,13 +31,14 @@ demo: $(COMMAND)  ## stream an embedded example with a drift in it, print the ra
 
 test: setup  ## every test but those marked slow
 	$(BIN)/python -m tests.warm_up
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
-	@$(MAKE) --no-print-directory test-spark
+	@$(MAKE) --no-print-directory -j2 test-main test-spark
 
 test-slow: setup  ## every test
 	$(BIN)/python -m tests.warm_up
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
-	@$(MAKE) --no-print-directory test-spark SPARK_TESTS=
+	@$(MAKE) --no-print-directory -j2 test-main test-spark CHOSEN=
+
+test-main:
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(CHOSEN)
 
 test-spark:  ## the tests on a local Spark, where there is Java 17 or later
 	@if $(JAVA) -version 2>&1 | grep -qE 'version "(1[7-9]|[2-9][0-9])'; \
@@ -46,7 +47,8 @@ test-spark:  ## the tests on a local Spark, where there is Java 17 or later
 
 .PHONY: .venv-spark/.tested
 .venv-spark/.tested: .venv-spark/.ready
-	$(SPARK)/python -m pytest $(SPARK_TESTS) tests/integrations/spark
+	@log=$$(mktemp) && $(SPARK)/python -m pytest $(CHOSEN) tests/integrations/spark > $$log 2>&1; \
+	status=$$?; cat $$log; rm $$log; exit $$status  # in one piece, for other tests run meanwhile
 
 # Of its own: pyspark wants pandas 2, and everything else is tested with pandas 3.
 .venv-spark/.ready: pyproject.toml constraints.txt Makefile

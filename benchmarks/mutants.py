@@ -503,9 +503,11 @@ def trial(tree: Tree, mutant: Mutant) -> Json:
                         return {"verdict": "caught", "by": failed}
                     stage = stage[stage.index(failed) + 1 :]  # it fails without the mutant too
                     continue
+                said = (copied.parent / "output.txt").read_text()[-2000:]
+                if status == 1 and "ERROR collecting" in said:  # with -x it is 1, otherwise 2
+                    status = 2
                 if status in _DEATHS:
                     return {"verdict": "caught", "by": _DEATHS[status]}
-                said = (copied.parent / "output.txt").read_text()[-2000:]
                 return {"verdict": "error", "by": f"pytest ended with {status}", "said": said}
     if n_late:
         return {"verdict": "timeout", "by": f"{n_late:,} tests were not run"}

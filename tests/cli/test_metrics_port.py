@@ -1,19 +1,13 @@
 """What Prometheus is told, by real requests."""
 
 import json
-import resource
 import socket
-import subprocess
-import sys
 import threading
-import time
-from contextlib import suppress
 from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
 from tests.cli.durable_runs import start, wait_for
-from tests.report.viewers import idle, rows
 
 from fires.cli import metrics_port
 from fires.cli.metrics_port import MetricsPort, metrics_address
@@ -36,7 +30,8 @@ def test_numbers_are_those_of_the_last_batch():
         first = asked(metrics.port)
         metrics.update(rows=200, bad_rows=3, batches=2, alarms=1, stability=0.5)
         metrics.lag = lambda: 7
-        metrics.update(selected_features=10, checkpoint_seconds=0.25)
+        metrics.update(selected_features=10)
+        metrics.saved(0.25)
         second = asked(metrics.port)
     assert first == {
         "fires_rows_total": 100.0,
@@ -59,22 +54,21 @@ def test_numbers_are_those_of_the_last_batch():
 
 
 def test_speed_and_age_are_those_of_the_moment_they_are_asked_for(monkeypatch):
-    clock = iter([1_000.0, 1_010.0, 1_010.0, 1_020.0, 1_020.0])
-    monkeypatch.setattr(metrics_port.time, "monotonic", lambda: next(clock))
-    metrics = object.__new__(MetricsPort)
-    metrics.values, metrics.checkpoint_at, metrics.lag = {}, None, lambda: None
-    collector = metrics_port._Collector(pytest.importorskip("prometheus_client.core"), metrics)
+    with MetricsPort(0) as metrics:
 
-    def told():
-        found = {one.name: one.samples[0].value for one in collector.collect()}
-        return found.get("fires_rows_per_second"), found.get("fires_checkpoint_age_seconds")
+        def told(now):
+            monkeypatch.setattr(metrics_port.time, "monotonic", lambda: now)
+            found = {one.name: one.samples[0].value for one in metrics.collect()}
+            return found.get("fires_rows_per_second"), found.get("fires_checkpoint_age_seconds")
 
-    metrics.update(rows=5_000)  # a run that was resumed
-    assert told() == (None, None)  # at 1,000
-    metrics.checkpoint_at = 1_004.0
-    metrics.update(rows=5_500)
-    assert told() == (50.0, 6.0)  # at 1,010
-    assert told() == (0.0, 16.0)  # at 1,020: the source is silent
+        metrics.update(rows=5_000)  # a run that was resumed
+        assert told(1_000.0) == (None, None)
+        monkeypatch.setattr(metrics_port.time, "monotonic", lambda: 1_004.0)
+        metrics.saved(0.25)
+        metrics.update(rows=5_500)
+        assert told(1_010.0) == (50.0, 6.0)
+        assert told(1_020.0) == (0.0, 16.0)  # the source is silent
+        monkeypatch.undo()
 
 
 def test_a_metric_that_nobody_knows_is_a_mistake():
@@ -181,103 +175,6 @@ def test_the_numbers_of_a_run_are_there_before_its_first_batch_and_its_lag_grows
         seen = asked(port)  # while it waits for the time of the next batch
         assert (seen["fires_rows_total"], seen["fires_lag"]) == (1_100, lag + 300)
         ended(child)
-    finally:
-        child.kill()
-        child.communicate()
-
-
-# Whoever connects
-
-
-@pytest.mark.parametrize("said", [b"", b"GET /metr", b"GET /metrics HTTP/1.1\r\nX: "])
-def test_idle_connections_take_few_threads_and_answers_go_on(said):
-    before = threading.active_count()
-    with MetricsPort(0) as metrics, idle(metrics.port, 60, said):
-        assert asked(metrics.port) == {}
-        assert threading.active_count() <= before + 2 * metrics_port._MAX_CONNECTIONS + 1
-
-
-def test_a_slow_connection_is_closed_in_time(monkeypatch):
-    monkeypatch.setattr(metrics_port, "_TIMEOUT", 0.2)
-    with MetricsPort(0) as metrics, idle(metrics.port, 3) as opened:
-        began = time.monotonic()
-        for one in opened:
-            with suppress(OSError):
-                while True:  # a byte now and then does not help
-                    one.sendall(b"G")
-                    time.sleep(0.05)
-                    assert time.monotonic() < began + 120.0
-        assert asked(metrics.port) == {}
-
-
-STARVED = """
-import os, resource, sys, time
-from fires.cli.metrics_port import MetricsPort
-resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-with MetricsPort(0) as metrics:
-    print(metrics.port, flush=True)
-    sys.stdin.readline()
-    taken = []
-    try:
-        while True:
-            taken.append(os.open(os.devnull, os.O_RDONLY))
-    except OSError:
-        pass
-    began, used = time.monotonic(), time.process_time()
-    print("starved", flush=True)
-    sys.stdin.readline()
-    print((time.process_time() - used) / (time.monotonic() - began), flush=True)
-    for one in taken:
-        os.close(one)
-    sys.stdin.readline()
-"""
-
-
-def test_without_descriptors_it_waits_for_some_and_takes_no_time_of_the_run():
-    child = subprocess.Popen(
-        [sys.executable, "-c", STARVED],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    )
-    try:
-        port = int(child.stdout.readline())
-        print(file=child.stdin, flush=True)
-        assert child.stdout.readline() == "starved\n"
-        with socket.create_connection(("127.0.0.1", port), timeout=120) as waits:
-            waits.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-            time.sleep(0.5)
-            print(file=child.stdin, flush=True)
-            assert float(child.stdout.readline()) < 0.2  # of a core
-            assert waits.recv(15) == b"HTTP/1.0 200 OK"
-        _, errors = child.communicate("\n", timeout=120)
-        assert (child.returncode, errors) == (0, "")
-    finally:
-        child.kill()
-        child.communicate()
-
-
-@pytest.mark.slow
-def test_three_hundred_connections_do_not_end_a_run(tmp_path):
-    file, out, steps = tmp_path / "x.csv", tmp_path / "run", tmp_path / "run" / "steps.jsonl"
-    file.write_text(rows(100))
-    port = free_port()
-    child = start(
-        *(file, "-t", "label", "--batch-size", 10, "--keep-doubtful", "--follow", "--quiet"),
-        *("--out", out, "--checkpoint", "1", "--metrics", port),
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128)),
-    )
-    try:
-        wait_for(lambda: steps.exists() and steps.read_bytes().count(b"\n") == 10, child)
-        with idle(port, 300):
-            with file.open("a") as growing:
-                growing.write(rows(100, 100, header=False))
-            wait_for(lambda: steps.read_bytes().count(b"\n") == 20, child)
-            wait_for(lambda: asked(port)["fires_rows_total"] == 200.0, child)
-        child.terminate()
-        _, errors = child.communicate(timeout=120)
-        assert child.returncode == 0, errors
     finally:
         child.kill()
         child.communicate()

@@ -5,7 +5,7 @@ import pytest
 
 from fires import FIRES, AllFeatures, OnlinePipeline
 from fires.evaluation import prequential
-from fires.evaluation.scoring import beats, usual_baselines
+from fires.evaluation.scoring import _shares, beats, usual_baselines
 from fires.metrics import Scores
 from fires.predictors import LinearRegressor, Perceptron
 from fires.streams import KnownTruth, from_arrays
@@ -163,3 +163,11 @@ def test_a_label_that_only_one_of_them_said_does_no_harm():
     y = np.tile(["no", "yes"], 50)
     said = np.where(np.arange(100) < 90, y, "perhaps")
     assert beats(scores_of(y, said), scores_of(y, np.full(100, "no")))["accuracy"]
+
+
+def test_a_class_that_occurs_once_counts_as_any_other():
+    y = np.array([0] * 3 + [1] * 3 + [2])
+    ours, theirs = scores_of(y, y), scores_of(y, np.zeros(7, dtype=int))
+    rows, mine, other = _shares(ours.matrix, theirs.matrix)
+    assert rows.tolist() == [3.0, 3.0, 1.0]
+    assert (mine.tolist(), other.tolist()) == ([1.0, 1.0, 1.0], [1.0, 0.0, 0.0])

@@ -240,6 +240,13 @@ def test_few_rows_raise_no_doubt():
     assert find_doubts(frame[:60], y[:60] > 0) == []
 
 
+def test_a_hundred_rows_are_enough_for_a_copy():
+    x = np.random.default_rng(0).normal(size=100)
+    frame = pl.DataFrame({"celsius": x, "fahrenheit": 1.8 * x + 32})
+    assert [(doubt.column, doubt.kind) for doubt in find_doubts(frame)] == [("fahrenheit", "copy")]
+    assert find_doubts(frame[:99]) == []
+
+
 # --- as a function -----------------------------------------------------------------------------
 
 

@@ -5,10 +5,11 @@ import logging
 from types import FunctionType, SimpleNamespace
 
 import numba
+import numpy as np
 import pytest
 
 from fires.kernels import compiling
-from fires.kernels.compiling import compiled, compiled_with, inner
+from fires.kernels.compiling import compiled, compiled_with, inner, read_only
 
 LINE = "compiling kernels, once per machine"
 KEPT = []  # numba keeps weak references to all loops; River's checks stumble over dead ones
@@ -146,3 +147,11 @@ def test_without_a_folder_for_the_cache_loops_are_compiled_in_every_process(monk
     monkeypatch.setattr(numba, "njit", njit)
     KEPT.extend(compile_it(lambda x: x + 1.0) for compile_it in (compiled, inner))
     assert [loop(1.0) for loop in KEPT[-2:]] == [2.0, 2.0]
+
+
+def test_views_for_kernels_are_read_only_and_what_they_show_is_not():
+    array = np.zeros(3)
+    (view,) = read_only(array)
+    assert view.base is array
+    assert not view.flags.writeable
+    assert array.flags.writeable

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fires import FIRES, OnlinePipeline
+from fires.core import files
 from fires.evaluation.loop import prequential
 from fires.predictors import Perceptron
 from fires.run.features import feature_rows
@@ -65,3 +66,19 @@ def test_the_file_holds_what_the_rows_say(tmp_path):
         ]
     with (tmp_path / "run" / "columns.csv").open(encoding="utf-8", newline="") as file:
         assert list(csv.DictReader(file)) == [row | {"example": ""} for row in described]
+
+
+def test_a_run_that_is_moved_aside_takes_its_marks_last(tmp_path, monkeypatch):
+    """A process that is killed meanwhile leaves a folder that is known as a run."""
+    pipeline, totals = learnt(2)
+    with RunFolder(tmp_path) as folder:
+        folder.begin("# options\n", {})
+        folder.start(NAMES)
+        folder.finish(pipeline, NAMES, totals, {})
+    moved, move = [], files.move
+    monkeypatch.setattr(files, "move", lambda path, to: moved.append(path.name) or move(path, to))
+    with RunFolder(tmp_path, overwrite=True) as folder:
+        folder.begin("# options\n", {})
+    in_order = [name for name in moved if name.startswith(("run.", "features", "state"))][:4]
+    assert set(in_order[:2]) == {"features.csv", "state.safetensors"}
+    assert in_order[2:] == ["run.json", "run.toml"]

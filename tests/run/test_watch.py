@@ -126,3 +126,10 @@ def test_a_target_that_is_constant_in_the_rows_of_the_test_shows_no_leak():
     watch = ColumnWatch(classes=False)
     watch.see(Batch(X, y))
     assert watch.settled(["a", "b", "c"], []) == []
+
+
+def test_a_column_that_only_grows_through_all_rows_is_a_clock():
+    X, rng = table()
+    X[:, 2] = np.arange(N_ROWS) // 70  # several values in each batch
+    X[:, 3] = np.arange(N_ROWS) // 70 % 30  # falls once
+    assert kinds(settled(X, rng.random(N_ROWS) < 0.5)) == [("c", "clock")]

@@ -120,6 +120,15 @@ def test_rows_come_as_they_are_written_and_ticks_between_them(any_log):
     next_tick(chunks)
 
 
+def test_rows_that_come_later_start_where_those_before_them_ended(log):
+    log.grow(100)
+    chunks = open_followed(log.path).chunks(KINDS, Position())
+    rows_until(chunks, 100)
+    log.grow(5)
+    later = next(chunk for chunk in chunks if len(chunk.lines))
+    assert later.start.offset == len(HEADER) + len(text(0, 100))
+
+
 def test_a_line_is_no_row_until_it_ends(log):
     log.grow(100)
     chunks = open_followed(log.path).chunks(KINDS, Position())

@@ -12,7 +12,6 @@ from tests.streams.brokers import Live, RedisServer, ids, wait_until
 from fires.checks import check_stream
 from fires.core.errors import InputError, StateError
 from fires.streams import redis as redis_module
-from fires.streams.base import Position
 from fires.streams.redis import RedisSink, from_redis
 
 
@@ -264,16 +263,6 @@ def test_a_key_that_was_made_anew_is_told_of(redis_server):
     redis_server.client.xadd("events", {"id": 1}, id="5-1")
     bookmark["start"]["mark"] = {"id": "7-1", "added": 1}
     assert "its last id is 5-1, and it was read up to 7-1" in refusal(redis_server, bookmark)
-
-
-def test_a_server_that_does_not_count_is_asked_for_its_first_entry():
-    """Before version 7; there is none here to ask."""
-    reader = redis_module._Reader(None, None, "redis://x/events", "events", Position())
-    old = redis_module._State(3, (5, 0), (9, 0), (0, 0), None)
-    reader._begin(old)
-    reader._check(old)
-    with pytest.raises(InputError, match="begins at id 5-1, and was read up to 4-184467"):
-        reader._check(old._replace(first=(5, 1)))
 
 
 def test_a_damaged_bookmark_is_refused(redis_server):

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
 from fires.cli import options
 from fires.cli.interrupts import EndsEarly, let_signals_through, quick_imports
-from fires.cli.progress import one_bar
-from fires.cli.reading import Notices, Reading, rejected_lines
+from fires.cli.progress import one_bar, seen
+from fires.cli.reading import OF_TEXT, Notices, Reading, rejected_lines
 from fires.cli.row_output import STANDARD, open_output
 from fires.cli.text import SCORES, message, printable, score_text, tried
 from fires.core.errors import InputError
@@ -26,22 +25,26 @@ if TYPE_CHECKING:
     from fires.columns import Column, Hints
     from fires.columns.schema import Kind
     from fires.columns.target import Target
-    from fires.core.types import Label, Labels
+    from fires.core.types import Labels
     from fires.pipeline import OnlinePipeline
+    from fires.run.saved import SavedRun
     from fires.streams.rows import RowReader, Rows
 
 
 _CELLS = 1_000_000  # of rows that are dealt with at once
+_NEW_ROWS = options.part(Reading, only=OF_TEXT)
+
+
+class _Maker(Protocol):
+    def __call__(self, rows: Rows) -> pl.DataFrame:
+        """What some rows become."""
+
+    def lines(self) -> list[str]:
+        """What the user should know of all of them."""
 
 
 def write_rows(
-    reader: RowReader,
-    make: Callable[[Rows], pl.DataFrame],
-    output: RowOutput,
-    *,
-    width: int,
-    quiet: bool,
-    tell: Callable[[], list[str]],
+    reader: RowReader, make: _Maker, output: RowOutput, *, width: int, quiet: bool
 ) -> None:
     """Read all rows, and write what is made of them; whatever ends it early, they are whole."""
     let_signals_through()
@@ -50,39 +53,32 @@ def write_rows(
     # A bar would be drawn across the rows.
     hidden = quiet or (output.name == STANDARD and sys.stdout.isatty())
     began = time.perf_counter()
-    with (
-        source,
-        one_bar("0 rows", "{task.fields[now]}", total=reader.n_bytes, hidden=hidden) as show,
-    ):
+    with source, one_bar("0 rows", total=reader.n_bytes, hidden=hidden) as show:
         for rows in source:
             output.write(make(rows))
-            show(partial(_seen, rows.n_bytes, output, began))
+            show(partial(seen, output.n_rows, began, rows.n_bytes))
     if source.signal is not None and not output.n_rows:
         raise KeyboardInterrupt
     if isinstance(source.error, BrokenPipeError):  # whoever read the output has seen enough
         raise source.error
     notices.tell()
     unsaved = tried(output.publish)
-    told = [] if quiet else [*filter(None, [reader.absent()]), *tell()]
+    told = [] if quiet else [*filter(None, [reader.absent()]), *make.lines()]
     for line in (*rejected_lines(reader.rejected), *told):
         click.echo(printable(line), err=True)
+    done = f"{output.n_rows:,} rows are written to {output.name}"
+    if unsaved is not None:
+        done = f"nothing is saved: {message(unsaved)}"
     if source.reason is not None or unsaved is not None:
-        done = f"{output.n_rows:,} rows are written to {output.name}"
-        if unsaved is not None:
-            done = f"nothing is saved: {message(unsaved)}"
         source.tell_end(done, unsaved)
     if output.name != STANDARD and not quiet:
         click.echo(printable(f"{output.n_rows:,} rows written to {output.name}"))
 
 
-def _seen(n_bytes: int, output: RowOutput, began: float) -> dict[str, object]:
-    """How far it is, and how fast."""
-    speed = output.n_rows / (time.perf_counter() - began)
-    return {
-        "description": f"{output.n_rows:,} rows",
-        "completed": n_bytes,
-        "now": f"{speed:,.0f} rows/s",
-    }
+def _saved_run(path: Path) -> SavedRun:
+    with quick_imports():
+        from fires.run.saved import SavedRun
+    return SavedRun(path)
 
 
 _PREDICT_EXAMPLES = """\b
@@ -95,21 +91,18 @@ _PREDICTION = "prediction"
 
 
 @click.command("predict", epilog=_PREDICT_EXAMPLES)
-@options.new_rows
-@options.option("--id", "COL", "A column to name the rows by, not their number.", "id_")
-@options.flag("--proba", "Add the probability of each class.")
-@options.out_file("the predictions go")
-@options.overwrite
-@options.quiet
+@options.takes
 @options.debug
 def predict(
-    run: Path,
-    id_: str | None,
-    proba: bool,
-    out: Path | None,
-    overwrite: bool,
-    quiet: bool,
-    **how: Any,
+    run: Path = options.RUN,
+    reading: Reading = _NEW_ROWS,
+    id_: str | None = options.option(
+        "COL", "A column to name the rows by, not their number.", "--id"
+    ),
+    proba: bool = options.flag("Add the probability of each class."),
+    out: Path | None = options.out_file("the predictions go"),
+    overwrite: bool = options.OVERWRITE,
+    quiet: bool = options.QUIET,
 ) -> None:
     """Predict the target of the rows in FILE by what RUN has learnt.
 
@@ -122,10 +115,7 @@ def predict(
     If FILE has the target too, the predictions are compared with it, and the score is told on
     standard error. Whatever ends the command early: the rows before are written, and whole.
     """
-    reading = Reading(**how)
-    with quick_imports():
-        from fires.run.saved import SavedRun
-    saved = SavedRun(run)
+    saved = _saved_run(run)
     if proba and not saved.pipeline.gives_probabilities:
         name = type(saved.pipeline.predictor).__name__
         raise InputError(f"{run}: its predictor, a {name}, gives no probabilities")
@@ -144,30 +134,27 @@ def predict(
         )
         if target is not None and target.column.name not in reader.names:
             target = None
-        score = None if target is None else Score(target, classes=saved.facts["classes"])
-        predict = Predict(saved.pipeline, id_, proba=proba, score=score)
-        write_rows(
-            reader,
-            predict,
-            output,
-            width=saved.pipeline.n_features_in_,
-            quiet=quiet,
-            tell=lambda: [] if score is None else [score.line],
-        )
+        predict = Predict(saved.pipeline, id_, target, proba=proba)
+        write_rows(reader, predict, output, width=saved.pipeline.n_features_in_, quiet=quiet)
 
 
 class Predict:
-    """Makes the table of predictions."""
+    """Makes the table of predictions, and compares them with the target, where a row has one."""
 
     def __init__(
         self,
         pipeline: OnlinePipeline,
         id_: str | None = None,
+        target: Target | None = None,
         *,
         proba: bool = False,
-        score: Score | None = None,
     ) -> None:
-        self._pipeline, self._id, self._proba, self._score = pipeline, id_, proba, score
+        from fires.metrics.prediction import Scores
+
+        self._pipeline, self._id, self._proba, self._target = pipeline, id_, proba, target
+        classes = len(pipeline.selector.label_index) > 0
+        self._scores = Scores(("accuracy", "balanced_accuracy") if classes else ("r2", "mae"))
+        self._n_rows, self._why = 0, "it is empty"
 
     def __call__(self, rows: Rows) -> pl.DataFrame:
         """Predict some rows."""
@@ -186,8 +173,8 @@ class Predict:
                 pl.Series(f"probability of {label}", found[:, k])
                 for k, label in enumerate(self._pipeline.classes_.tolist())
             ]
-        if self._score is not None:
-            self._score.update(frame, predicted)
+        if self._target is not None and self._target.column.name in frame.columns:
+            self._compare(self._target, frame, predicted)
         return pl.DataFrame(table)
 
     def _encoded(self, frame: pl.DataFrame) -> Any:
@@ -198,26 +185,11 @@ class Predict:
         from fires.core.named import NamedRows
 
         present = columns.among(frame.columns)
-        if present.names:
-            return NamedRows(present.transform(frame), present.names)
-        return NamedRows(columns.transform(frame), columns.names)  # all are missing
+        used = present if present.names else columns  # or all are missing
+        return NamedRows(used.transform(frame), used.names)
 
-
-class Score:
-    """Compares predictions with the target, where a row has one."""
-
-    def __init__(self, target: Target, classes: list[Label] | None) -> None:
-        from fires.metrics.prediction import Scores
-
-        names = ("r2", "mae") if classes is None else ("accuracy", "balanced_accuracy")
-        self._target, self._scores, self._n_rows = target, Scores(names), 0
-        self._why = "it is empty"
-
-    def update(self, frame: pl.DataFrame, predicted: Labels) -> None:
-        """Count some rows in."""
-        if self._target.column.name not in frame.columns:  # one of several files
-            return
-        labels = self._target.read(frame[self._target.column.name])
+    def _compare(self, target: Target, frame: pl.DataFrame, predicted: Labels) -> None:
+        labels = target.read(frame[target.column.name])
         if labels.usable is not None:
             predicted = predicted[labels.usable]
             self._why = next(iter(labels.reasons.values()), self._why)
@@ -225,18 +197,18 @@ class Score:
             self._scores.update(labels.y, predicted)
             self._n_rows += len(labels.y)
 
-    @property
-    def line(self) -> str:
-        """What came of it, for the user."""
+    def lines(self) -> list[str]:
+        """How good the predictions were."""
+        if self._target is None:
+            return []
         if not self._n_rows:
-            return f"no score: {self._why}"
-        total = self._scores.total
+            return [f"no score: {self._why}"]
         shown = [
             f"{SCORES[name]} {score_text(name, value)}"
-            for name, value in total.items()
+            for name, value in self._scores.total.items()
             if value == value
         ]
-        return f"{', '.join(shown)} on {self._n_rows:,} rows with a target"
+        return [f"{', '.join(shown)} on {self._n_rows:,} rows with a target"]
 
 
 _TRANSFORM_EXAMPLES = """\b
@@ -247,14 +219,15 @@ Examples:
 
 
 @click.command("transform", epilog=_TRANSFORM_EXAMPLES)
-@options.new_rows
-@options.columns("--keep", "Columns to keep besides, such as an id or the target")
-@options.out_file("the rows go")
-@options.overwrite
-@options.quiet
+@options.takes
 @options.debug
 def transform(
-    run: Path, keep: tuple[str, ...], out: Path | None, overwrite: bool, quiet: bool, **how: Any
+    run: Path = options.RUN,
+    reading: Reading = _NEW_ROWS,
+    keep: tuple[str, ...] = options.columns("Columns to keep besides, such as an id or the target"),
+    out: Path | None = options.out_file("the rows go"),
+    overwrite: bool = options.OVERWRITE,
+    quiet: bool = options.QUIET,
 ) -> None:
     """Reduce the rows in FILE to the columns that RUN has selected.
 
@@ -266,17 +239,14 @@ def transform(
     Rows that cannot be read are counted, shown and left out. Whatever ends the command early: the
     rows before are written, and whole.
     """
-    reading = Reading(**how)
-    with quick_imports():
-        from fires.run.saved import SavedRun
-    saved = SavedRun(run)
+    saved = _saved_run(run)
     with open_output(out, overwrite=overwrite) as output:
         names = [column.name for column in saved.selected]
         reader = reading.rows(dict.fromkeys(names, "category"), keep, may_lack=saved.is_open)
         kept = [name for name in reader.names if name not in names]
         numbers = [column for column in saved.selected if column.is_plain and output.is_typed]
         reduce = Reduce([*kept, *names], numbers, saved.columns.hints)
-        write_rows(reader, reduce, output, width=len(names), quiet=quiet, tell=reduce.lines)
+        write_rows(reader, reduce, output, width=len(names), quiet=quiet)
 
 
 class Reduce:

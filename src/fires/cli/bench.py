@@ -6,7 +6,6 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +18,14 @@ from fires.cli.text import printable
 
 if TYPE_CHECKING:
     from fires.bench.cells import Cell
-    from fires.bench.figures import Plan
+    from fires.bench.figures import FigureCell
     from fires.bench.summary import Summary
     from fires.bench.tables import TextTable
-    from fires.bench.worker import Job, Record
+    from fires.bench.worker import Record
 
 
-_out = partial(options.out, file_okay=False)
 PROTOCOLS = ("as-published", "test-then-train", "honest")
-_jobs = options.option(
-    "--jobs",
+_JOBS = options.option(
     "N",
     "Processes, with one thread each; by default as many as there are cores.",
     "-j",
@@ -45,7 +42,7 @@ def _protocols_of(option: str) -> tuple[str, ...]:
 
 
 def _run(
-    cells: Sequence[Job], out: Path, jobs: int, what: str, count: str = "", **options: Any
+    cells: Sequence[Cell], out: Path, jobs: int, what: str, count: str = "", **options: Any
 ) -> list[Record]:
     """Run what has not been run yet, with bars; say first which cells are run again."""
     from fires.bench.runner import CELLS, finished, outdated, read_records, run_cells
@@ -95,36 +92,26 @@ def command() -> None:
 
 
 @command.command("kdd2020")
-@options.flag("--quick", "One setting, at most 3,000 rows: some minutes.")
-@_jobs
-@_out("results, tables and figures.  [default: fires-kdd2020, with --quick fires-kdd2020-quick]")
-@options.option(
-    "--datasets",
-    "A,B",
-    "Only these of the data sets that `fires data list` shows.  [default: all but RBF]",
-)
-@options.flag("--all-datasets", "RBF too, which takes longest.")
-@options.option("--methods", "X,Y", f"Only these of {_METHODS}.  [default: all]")
-@options.choice(
-    "--protocol",
-    [*PROTOCOLS, "both"],
-    "The paper's order and scaling, or tested before learnt from, or one after the other.",
-    default="both",
-)
-@options.flag("--no-figures", "Tables only.")
-@options.flag("--no-run", "Write tables and figures anew, from what was run.")
-@click.pass_context
+@options.takes
 def _kdd2020(
-    ctx: click.Context,
-    quick: bool,
-    jobs: int | None,
-    out: Path | None,
-    datasets: str | None,
-    all_datasets: bool,
-    methods: str | None,
-    protocol: str,
-    no_figures: bool,
-    no_run: bool,
+    quick: bool = options.flag("One setting, at most 3,000 rows: some minutes."),
+    jobs: int | None = _JOBS,
+    out: Path | None = options.out(
+        "results, tables and figures.  [default: fires-kdd2020, with --quick fires-kdd2020-quick]",
+        file_okay=False,
+    ),
+    datasets: str | None = options.option(
+        "A,B", "Only these of the data sets that `fires data list` shows.  [default: all but RBF]"
+    ),
+    all_datasets: bool = options.flag("RBF too, which takes longest."),
+    methods: str | None = options.option("X,Y", f"Only these of {_METHODS}.  [default: all]"),
+    protocol: str = options.choice(
+        [*PROTOCOLS, "both"],
+        "The paper's order and scaling, or tested before learnt from, or one after the other.",
+        default="both",
+    ),
+    no_figures: bool = options.flag("Tables only."),
+    no_run: bool = options.flag("Write tables and figures anew, from what was run."),
 ) -> None:
     """Run the experiments; write tables, ours beside the published, and figures.
 
@@ -158,10 +145,10 @@ def _kdd2020(
     records: dict[str, Sequence[Record]] = {}
     if not no_run:
         cells = list(dict.fromkeys(kdd2020.plan(names, chosen, protocols, quick=quick)))
-        missing, records[CELLS] = _run_cells(cells, out, jobs, _command(ctx))
+        missing, records[CELLS] = _run_cells(cells, out, jobs)
         names, chosen = ([w for w in words if w not in missing] for words in (names, chosen))
     summary = Summary(out)
-    if not summary.records:
+    if not len(summary.records):
         raise click.ClickException(f"there are no results in {out}")
     written = tables.write(out)
     drawn: list[Path] = []
@@ -180,8 +167,9 @@ def _names(text: str, option: str) -> list[str]:
     return names
 
 
-def _command(ctx: click.Context) -> str:
+def _command() -> str:
     """The command as it was given, but for where the results went."""
+    ctx = click.get_current_context()
     words = ctx.command_path.split()
     for name in (str(option.name) for option in typed_options(ctx)):
         if name != "out":
@@ -192,7 +180,7 @@ def _command(ctx: click.Context) -> str:
 
 
 def _run_cells(
-    cells: Sequence[Cell], out: Path, jobs: int, made_with: str
+    cells: Sequence[Cell], out: Path, jobs: int
 ) -> tuple[Collection[str], Sequence[Record]]:
     """Run the cells of the tables: what is missing for some of them, and the records."""
     from fires.bench import kdd2020
@@ -206,11 +194,13 @@ def _run_cells(
         why = "" if missing else ": --quick leaves OnlineBoosting out where features are many"
         raise click.ClickException(f"there is nothing to run{why}")
     if len(cells) > len(done):
-        kdd2020.note_run(out, made_with, jobs)
+        kdd2020.note_run(out, _command(), jobs)
     return missing.keys(), _run(cells, out, jobs, "cell", f"; results go to {out}")
 
 
-def _draw(plan: Plan | None, out: Path, jobs: int) -> tuple[list[Path], Sequence[Record]]:
+def _draw(
+    plan: tuple[list[FigureCell], list[str]] | None, out: Path, jobs: int
+) -> tuple[list[Path], Sequence[Record]]:
     """Run what the figures need, and draw them: the files, and the records of the runs.
 
     Without a plan they are drawn from what was run before.
@@ -226,14 +216,15 @@ def _draw(plan: Plan | None, out: Path, jobs: int) -> tuple[list[Path], Sequence
         return [], []
     records: list[Record] = []
     if plan is not None:
-        _say_left_out(plan.left_out)
-        if not plan.cells:
+        cells, left_out = plan
+        _say_left_out(left_out)
+        if not cells:
             return [], []
         work = {"work": figures.run, "file": figures.RUNS}
-        records = _run(plan.cells, out, jobs, "run", ", for the figures", **work)
-    drawn = figures.draw(out)
-    _say_left_out(drawn.left_out)
-    return drawn.files, records
+        records = _run(cells, out, jobs, "run", ", for the figures", **work)
+    files, left_out = figures.draw(out)
+    _say_left_out(left_out)
+    return files, records
 
 
 def _listed(tables: Sequence[Path], figures: Sequence[Path]) -> str:
@@ -249,23 +240,20 @@ def _listed(tables: Sequence[Path], figures: Sequence[Path]) -> str:
 
 def _print_summary(summary: Summary) -> None:
     """The mean rows of the tables, one line for each method."""
-    from rich.console import Console
-
     from fires.bench.tables import protocol_tables
-    from fires.cli.tables import text_table
+    from fires.cli.tables import print_table
 
     for protocol in summary.protocols:
         found = [t for t in protocol_tables(summary, protocol) if not t.name.startswith("time")]
-        titles = ["method"]
+        columns: list[tuple[str, Sequence[str]]] = [("method", summary.methods)]
         for table in found:
-            titles += [f"{table.name.split('-')[0]}\nours", "\npaper", "\ndiff."]
-        title = f"{protocol}: mean over the data sets"
-        shown = text_table(titles, left=["method"], title=title, title_justify="left")
-        means = [_means(table) for table in found]
-        for method in summary.methods:
-            shown.add_row(method, *(t for part in means for t in part.get(method, ["–"] * 3)))
+            means = _means(table)
+            rows = [means.get(method, ["–"] * 3) for method in summary.methods]
+            titles = f"{table.name.split('-')[0]}\nours", "\npaper", "\ndiff."
+            columns += zip(titles, zip(*rows, strict=True), strict=True)
         click.echo()
-        Console().print(shown)
+        title = f"{protocol}: mean over the data sets"
+        print_table(columns, left=["method"], title=title, title_justify="left")
         if burst := [f"{method} on {name}" for name, method in summary.divergences(protocol)]:
             click.echo(f"ceased to be finite, see tables.md: {', '.join(burst)}")
 
@@ -278,34 +266,22 @@ def _means(table: TextTable) -> dict[str, list[str]]:
 
 
 @command.command("tune")
-@click.argument("dataset", metavar="DATASET")
-@options.option("--target", "COL", "The column to predict; DATASET is a file then.", "-t")
-@options.flag("--quick", "At most 3,000 rows.")
-@_jobs
-@_out("results.  [default: fires-tune-DATASET]")
-@options.batch_size()
-@options.option(
-    "--fraction",
-    "F",
-    "The share of features to select.",
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
-    default=0.1,
-)
-@options.option(
-    "--protocol",
-    None,
-    "As in kdd2020.  [default: as-published; for a file honest, which is the only one]",
-    type=click.Choice(PROTOCOLS),
-)
+@options.takes
 def _tune(
-    dataset: str,
-    target: str | None,
-    quick: bool,
-    jobs: int | None,
-    out: Path | None,
-    batch_size: int,
-    fraction: float,
-    protocol: str | None,
+    dataset: str = options.argument(metavar="DATASET"),
+    target: str | None = options.target("; DATASET is a file then"),
+    quick: bool = options.flag("At most 3,000 rows."),
+    jobs: int | None = _JOBS,
+    out: Path | None = options.out("results.  [default: fires-tune-DATASET]", file_okay=False),
+    batch_size: int = options.batch_size(),
+    fraction: float = options.option(
+        "F", "The share of features to select.", type=options.SHARE, default=0.1
+    ),
+    protocol: str | None = options.option(
+        None,
+        "As in kdd2020.  [default: as-published; for a file honest, which is the only one]",
+        type=click.Choice(PROTOCOLS),
+    ),
 ) -> None:
     """Search learning rate and uncertainty penalty of FIRES as the paper did.
 
@@ -313,11 +289,9 @@ def _tune(
     are tried with a linear model, and ordered by the harmonic mean of accuracy and stability; of
     R2 and stability, where the target holds numbers.
     """
-    from rich.console import Console
-
     from fires.bench import kdd2020, tune
     from fires.bench.datasets.loading import describe
-    from fires.cli.tables import text_table
+    from fires.cli.tables import print_table
     from fires.core.files import replace_file
     from fires.run.folder import refuse_foreign
     from fires.streams.base import InputError
@@ -352,10 +326,8 @@ def _tune(
     replace_file(out / "tune.csv", found.csv().encode())
     page = f"# FIRES on {name}: learning rate and uncertainty penalty\n\n{about}\n\n"
     replace_file(out / "tune.md", f"{page}{found.markdown()}\n".encode())
-    shown = text_table(found.columns, left=[""], wrapped=found.columns)
     best, choice = found.rows[:10], [row for row in found.rows[10:] if row[-1] == "paper"]
-    for number, row in enumerate([*best, *choice], start=1):
-        shown.add_row(*row, end_section=number == len(best))
-    Console().print(shown)
+    columns = zip(found.columns, zip(*best, *choice, strict=True), strict=True)
+    print_table(columns, left=[""], wrapped=found.columns, gap=len(best) - 1)
     click.echo(f"\n{about}\nwritten to {out}: tune.md, tune.csv")
     _finish({tune.TRIALS: records}, out)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
 
 import click
 
 from fires.cli import options
-from fires.cli.reading import Reading
+from fires.cli.reading import OF_SOURCES, Reading
 from fires.cli.text import printable
 from fires.core.errors import InputError, closest
-
-if TYPE_CHECKING:
-    from fires.columns.warnings import ColumnFacts
 
 _EXAMPLES = """\b
 Examples:
@@ -21,13 +18,17 @@ Examples:
   fires columns export.csv --sep ";" --decimal "," --target amount
 """
 
+_LONGEST = 16  # letters of an example
+
 
 @click.command("columns", epilog=_EXAMPLES)
-@options.reading
-@options.target()
-@options.as_json
+@options.takes
 @options.debug
-def command(target: str | None, as_json: bool, **how: Any) -> None:
+def command(
+    reading: Reading = options.part(Reading, without=OF_SOURCES),
+    target: str | None = options.target(),
+    as_json: bool = options.AS_JSON,
+) -> None:
     """Show how the columns of FILE are understood.
 
     The first rows, 10,000 at most, decide what a column holds: numbers, dates, categories. Shown
@@ -35,7 +36,6 @@ def command(target: str | None, as_json: bool, **how: Any) -> None:
     becomes of it. What is wrong can be set right with the options, which fires select and fires
     compare have too.
     """
-    reading = Reading(**how)
     stream = reading.look(target)
     rows, surprises = stream.describe(), stream.surprises()
     names = [row["name"] for row in rows]
@@ -58,10 +58,29 @@ def command(target: str | None, as_json: bool, **how: Any) -> None:
         click.echo(printable(line), err=True)
 
 
-def _print_table(rows: list[ColumnFacts]) -> None:
-    from rich.console import Console
+def _print_table(rows: Sequence[Mapping[str, object]]) -> None:
+    from fires.cli.tables import print_table
 
-    from fires.cli.tables import column_table
+    def cells(text: str, name: str) -> list[str]:
+        return ["" if row[name] is None else printable(text.format(row[name])) for row in rows]
 
-    console = Console()
-    console.print(column_table(rows, console.width))
+    columns = {
+        "name": cells("{}", "name"),
+        "kind": cells("{}", "kind"),
+        "missing": cells("{:.1%}", "missing"),
+        "distinct": cells("{:,}", "distinct"),
+        "example": [
+            text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+            for text in cells("{}", "example")
+        ],
+        "what is done": cells("{}", "done"),
+    }
+    wrapped = ("name", "example", "what is done")
+    print_table(
+        columns.items(),
+        left=("kind", *wrapped),
+        wrapped=wrapped,
+        spare={"example": (), "distinct": (), "missing": ()},
+        names=[a + b for a, b in zip(columns["name"], columns["what is done"], strict=True)],
+        vertical="top",
+    )

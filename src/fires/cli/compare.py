@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
@@ -16,14 +16,13 @@ import click
 from fires.cli import options
 from fires.cli.config import as_toml, run_facts
 from fires.cli.progress import one_bar
-from fires.cli.reading import Notices, Reading
+from fires.cli.reading import OF_SOURCES, Notices, Reading
 from fires.cli.text import message, printable, saying_where, tried
 from fires.core.errors import InputError, Question, closest
 from fires.core.moved import imported
 from fires.rivals import REGISTRY
 
 if TYPE_CHECKING:
-    from rich.table import Table
     from sklearn.naive_bayes import GaussianNB
 
     from fires.core.types import Header, Labels, Matrix
@@ -104,26 +103,9 @@ CLASSIFIERS, REGRESSORS = ("perceptron", "nb", "tree"), ("linear",)
 
 
 def make_predictor(
-    name: str, *, numeric: bool = False, sparse: bool = False
+    name: str, *, numeric: bool, sparse: bool
 ) -> tuple[str, Callable[[], Predictor | GaussianNB]]:
-    """What makes a fresh predictor.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`CLASSIFIERS` or :data:`REGRESSORS`, or ``"auto"``: the first of them.
-    numeric : bool
-        Whether the target holds numbers.
-    sparse : bool
-        Whether rows are sparse.
-
-    Returns
-    -------
-    name : str
-        Which one it is.
-    make : callable () -> predictor
-        As :func:`fires.evaluation.compare.compare` takes it.
-    """
+    """The name of a predictor, and what makes a fresh one; ``"auto"`` is the first that fits."""
     from fires.predictors import LinearRegressor, Perceptron, hoeffding_tree
 
     fitting = REGRESSORS if numeric else CLASSIFIERS
@@ -137,13 +119,8 @@ def make_predictor(
         )
     if name == "nb" and sparse:
         raise ValueError("--predictor nb takes no sparse rows: take perceptron or tree")
-    makers = {
-        "perceptron": Perceptron,
-        "nb": _naive_bayes,
-        "tree": hoeffding_tree,
-        "linear": LinearRegressor,
-    }
-    return name, makers[name]
+    makers = {"perceptron": Perceptron, "nb": _naive_bayes, "tree": hoeffding_tree}
+    return name, makers.get(name, LinearRegressor)
 
 
 def _naive_bayes() -> GaussianNB:
@@ -170,65 +147,51 @@ _FILES = ("compare.json", ("compare.md", "compare.toml", _PAGE))
 _OF_CLASSES, _OF_NUMBERS = ("accuracy", "balanced_accuracy", "f1"), ("r2", "mae")
 
 
+@options.record
+class _Options:
+    target: str | None = options.target()
+    selectors: tuple[str, ...] = options.option(
+        None,
+        f"What to compare, out of {', '.join(SELECTORS)}. The first named is what the "
+        "others are tested against; all (features), random, and majority or mean are always "
+        "there.",
+        "-s",
+        type=Selectors(),
+        default="fires,ofs,efs,fsds",
+    )
+    top: int | float | str = options.TOP
+    batch_size: int = options.batch_size("test on and to learn from")
+    seeds: int = options.count(
+        5,
+        "Runs of each selector; each leaves out another tenth of the rows, and has its own random "
+        "numbers. One uses all rows; it takes three to test differences.",
+    )
+    predictor: str = options.choice(
+        ["auto", *CLASSIFIERS, *REGRESSORS],
+        "What uses the features: a Perceptron, Gaussian naive Bayes, a Hoeffding tree, or for "
+        "numbers a linear regression.",
+    )
+    score: str = options.choice(
+        ["auto", *_OF_CLASSES, *_OF_NUMBERS],
+        "What is compared: accuracy, but not where one class is rare; r2 or mae of numbers.",
+    )
+    scale: str = options.choice(
+        ["minmax", "standard"],
+        "How columns are scaled while the stream flows, for all alike; efs needs minmax.",
+    )
+    reading: Reading = options.part(Reading, without=OF_SOURCES)
+    out: Path | None = options.out("compare.json, compare.md and compare.toml.")
+    report: bool = options.flag(f"Also write {_PAGE} to --out: a page that opens in any browser.")
+    overwrite: bool = options.OVERWRITE
+    as_json: bool = options.AS_JSON
+    quiet: bool = options.QUIET
+
+
 @click.command("compare", epilog=_EXAMPLES)
-@options.target()
-@options.option(
-    "--selectors",
-    None,
-    f"What to compare, out of {', '.join(SELECTORS)}. The first named is what the "
-    "others are tested against; all (features), random, and majority or mean are always there.",
-    "-s",
-    type=Selectors(),
-    default="fires,ofs,efs,fsds",
-)
-@options.top
-@options.batch_size("test on and to learn from")
-@options.count(
-    "--seeds",
-    5,
-    "Runs of each selector; each leaves out another tenth of the rows, and has its own random "
-    "numbers. One uses all rows; it takes three to test differences.",
-)
-@options.choice(
-    "--predictor",
-    ["auto", *CLASSIFIERS, *REGRESSORS],
-    "What uses the features: a Perceptron, Gaussian naive Bayes, a Hoeffding tree, or for numbers "
-    "a linear regression.",
-)
-@options.choice(
-    "--score",
-    ["auto", *_OF_CLASSES, *_OF_NUMBERS],
-    "What is compared: accuracy, but not where one class is rare; r2 or mae of numbers.",
-)
-@options.choice(
-    "--scale",
-    ["minmax", "standard"],
-    "How columns are scaled while the stream flows, for all alike; efs needs minmax.",
-)
-@options.reading
-@options.out("compare.json, compare.md and compare.toml.")
-@options.flag("--report", f"Also write {_PAGE} to --out: a page that opens in any browser.")
-@options.overwrite
+@options.takes
 @options.config
-@options.as_json
-@options.quiet
 @options.debug
-def command(
-    target: str | None,
-    selectors: tuple[str, ...],
-    top: int | float | str,
-    batch_size: int,
-    seeds: int,
-    predictor: str,
-    score: str,
-    scale: str,
-    out: Path | None,
-    report: bool,
-    overwrite: bool,
-    as_json: bool,
-    quiet: bool,
-    **how: Any,
-) -> None:
+def command(given: _Options = options.part(_Options)) -> None:
     """Compare selectors on FILE: which of them to use, and whether it matters.
 
     FILE is a table as for fires select, but no pipe: it is read several times. The target holds
@@ -243,62 +206,29 @@ def command(
     one line says whether any selection beats all features, random ones, and saying the most
     common class, or the mean, of the rows before.
     """
-    started = time.perf_counter()
-    if report and out is None:
+    started, reading = time.perf_counter(), given.reading
+    if given.report and given.out is None:
         raise click.UsageError("--report needs a folder to write to: give --out.")
-    if isinstance(top, str):
+    if isinstance(given.top, str):
         raise click.UsageError(
             "--top auto is for fires select: here, all selectors select as many features."
         )
-    reading = Reading(**how)
     if reading.reads_once:
         raise ValueError(
             f"{reading.name} can be read only once, and selectors are compared in several passes: "
             "save it to a file first"
         )
-    from fires.evaluation.compare import compare
     from fires.run.folder import OutFolder
 
     with ExitStack() as stack:
-        folder = None
-        if out is not None:
-            folder = stack.enter_context(OutFolder(out, *_FILES, overwrite=overwrite))
-        stream = _open(reading, target, score)
-        numeric = _is_numeric(stream, score, batch_size)
-        if score == "auto":
-            score = "r2" if numeric else "accuracy"
-        notices = Notices(stream, quiet)
-        bar = one_bar(
-            "reading the labels",
-            "{task.percentage:.0f}%",
-            "remaining",
-            transient=True,
-            hidden=quiet,
-        )
-        with saying_where(reading.name, stream.schema.target), bar as show:
-            predictor, make = make_predictor(
-                predictor, numeric=numeric, sparse=stream.columns is None
-            )
-            found = compare(
-                lambda: stream,
-                {
-                    name: maker(name, top, numeric=numeric)
-                    for name in dict.fromkeys([*selectors, "all", "random"])
-                },
-                predictor=make,
-                batch_size=batch_size,
-                seeds=seeds,
-                score=score,
-                preprocess=scale,
-                progress=lambda what, rows, total: show(
-                    lambda: {"description": what, "completed": rows, "total": total}
-                ),
-            )
+        folder, unsaved = None, None
+        if given.out is not None:
+            folder = stack.enter_context(OutFolder(given.out, *_FILES, overwrite=given.overwrite))
+        stream = _open(reading, given.target, given.score)
+        notices = Notices(stream, given.quiet)
+        found, predictor = _compared(given, stream, given.top)
         notices.tell()
-        if scale != "minmax" and "efs" in selectors:
-            caution = "Caution: efs is made for columns in [0, 1], as --scale minmax gives them."
-            found = replace(found, cautions=(*found.cautions, caution))
-        known = {"file": reading.files, "predictor": predictor, "score": score}
+        known = {"file": reading.files, "predictor": predictor, "score": found.score}
         facts = run_facts(stream, started, **known)
         document = json.dumps(
             facts | found.as_dict(), indent=2, ensure_ascii=False, allow_nan=False
@@ -308,15 +238,16 @@ def command(
             "compare.md": _page(found, facts),
             "compare.toml": as_toml(click.get_current_context(), file=reading.files),
         }
-        if report and out is not None:
-            files[_PAGE] = _html(facts | found.as_dict(), out)
-        unsaved = None if folder is None else tried(partial(folder.publish, files))
-    if as_json:
+        if given.report and given.out is not None:
+            files[_PAGE] = _html(facts | found.as_dict(), given.out)
+        if folder is not None:
+            unsaved = tried(partial(folder.publish, files))
+    if given.as_json:
         click.echo(document)
     else:
         _print_table(found, facts, stream.rejected.unit)
-        if folder is not None and unsaved is None and not quiet:
-            click.echo(f"written to {out}: {', '.join(files)}")
+        if folder is not None and unsaved is None and not given.quiet:
+            click.echo(f"written to {given.out}: {', '.join(files)}")
     if unsaved is not None:
         what = f"what was found is shown above, but could not be saved: {message(unsaved)}"
         raise InputError(what) from unsaved
@@ -334,14 +265,48 @@ def _open(reading: Reading, target: str | None, score: str) -> TableStream:
         raise InputError(error.what, error.where, hint) from None
 
 
+def _compared(given: _Options, stream: TableStream, top: int | float) -> tuple[Comparison, str]:
+    """What is found, and by which predictor."""
+    from fires.evaluation.compare import compare
+
+    score, name = given.score, given.reading.name
+    numeric = _is_numeric(stream, score, given.batch_size)
+    if score == "auto":
+        score = "r2" if numeric else "accuracy"
+    first = "reading the labels"
+    bar = one_bar(first, "{task.percentage:.0f}%", "remaining", transient=True, hidden=given.quiet)
+    with saying_where(name, stream.schema.target), bar as show:
+        predictor, make = make_predictor(
+            given.predictor, numeric=numeric, sparse=stream.columns is None
+        )
+        found = compare(
+            lambda: stream,
+            {
+                name: maker(name, top, numeric=numeric)
+                for name in dict.fromkeys([*given.selectors, "all", "random"])
+            },
+            predictor=make,
+            batch_size=given.batch_size,
+            seeds=given.seeds,
+            score=score,
+            preprocess=given.scale,
+            progress=lambda what, rows, total: show(
+                lambda: {"description": what, "completed": rows, "total": total}
+            ),
+        )
+    if given.scale != "minmax" and "efs" in given.selectors:
+        caution = "Caution: efs is made for columns in [0, 1], as --scale minmax gives them."
+        found = replace(found, cautions=(*found.cautions, caution))
+    return found, predictor
+
+
 def _is_numeric(stream: TableStream, score: str, batch_size: int) -> bool:
     """Whether the target holds numbers, by what is compared or by its first rows."""
     from fires.core.classes import has_fractions
 
     if score != "auto":
         return score in _OF_NUMBERS
-    target = stream.target  # svmlight has none to speak of
-    if target is not None and target.is_numeric:
+    if stream.target is not None and stream.target.is_numeric:  # svmlight has none to speak of
         return True
     batches: Any = stream.batches(batch_size)
     with closing(batches):
@@ -374,28 +339,25 @@ def _print_table(found: Comparison, facts: dict[str, Any], unit: str) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from fires.cli.tables import narrowed, text_table
+    from fires.cli.tables import print_table
     from fires.evaluation.compare import BASELINES
 
     score, against = found.score.replace("_", "\n"), f"against\n{found.reference}"
     agree, won, speed = "runs\nagree", "pieces\nwon", "ms per\nbatch"
     titles = ["selector", score, "stability", agree, against, won, "p", speed]
-
-    def make(left_out: Sequence[str]) -> Table:
-        kept = [place for place, title in enumerate(titles) if title not in left_out]
-        shown = [titles[place] for place in kept]
-        table = text_table(shown, left=["selector"], collapse_padding=True)
-        for row in found.rows():
-            style = "dim" if row[0] in BASELINES else ""
-            table.add_row(*(row[place] for place in kept), style=style)
-        return table
-
-    console = Console()
-    console.print(narrowed(make, [speed, won, agree, "stability", "p"], console.width))
-    click.echo()
-    for note in found.notes():
-        console.print(Text(printable(note)))
+    rows = list(found.rows())
+    print_table(
+        zip(titles, zip(*rows, strict=True), strict=True),
+        left=["selector"],
+        spare=dict.fromkeys((speed, won, agree, "stability", "p"), ()),
+        dim=[place for place, row in enumerate(rows) if row[0] in BASELINES],
+        collapse_padding=True,
+    )
+    notes = ["", *found.notes()]
     if n_rejected := facts["rejected_rows"]:
         place, reason = facts["rejected_examples"][0]
         some = f"{n_rejected:,} rows, the first in" if n_rejected > 1 else "One row,"
-        console.print(Text(f"{some} {unit} {place}, could not be used: {printable(reason)}"))
+        notes.append(f"{some} {unit} {place}, could not be used: {reason}")
+    console = Console()
+    for note in notes:
+        console.print(Text(printable(note)))

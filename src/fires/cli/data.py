@@ -24,20 +24,21 @@ def command() -> None:
 @command.command("list")
 def _list() -> None:
     """Show all of them, and what is at hand."""
-    from rich.console import Console
-    from rich.text import Text
-
     from fires.bench.datasets.catalogue import CATALOGUE
     from fires.bench.datasets.files import cache_folder, data_folder
-    from fires.cli.tables import text_table
+    from fires.cli.tables import print_table
 
+    known = CATALOGUE.values()
+    columns = {
+        "name": [info.name for info in known],
+        "rows": [f"{info.n_rows:,}" for info in known],
+        "features": [f"{info.n_features:,}" for info in known],
+        "source": [info.source for info in known],
+        "licence": [info.licence for info in known],
+        "at hand": [_at_hand(info) for info in known],
+    }
     words = ("name", "source", "licence", "at hand")
-    titles = ("name", "rows", "features", "source", "licence", "at hand")
-    table = text_table(titles, left=words, wrapped=["at hand"], vertical="top")
-    for info in CATALOGUE.values():
-        size = (f"{info.n_rows:,}", f"{info.n_features:,}")
-        table.add_row(info.name, *size, info.source, info.licence, Text(_at_hand(info)))
-    Console().print(table)
+    print_table(columns.items(), left=words, wrapped=["at hand"], vertical="top")
     own = data_folder() or "none (FIRES_DATA_DIR is not set)"
     click.echo()
     click.echo(printable(f"data folder: {own}"))
@@ -76,5 +77,5 @@ def _get(name: str) -> None:
         click.echo(f"{info.name} is made by river when it is used: there is nothing to get")
         return
     path = get(info, report=lambda url: click.echo(f"reading {url}", err=True))
-    size = f"{info.whole.n_rows:,} rows of {info.whole.n_features:,} features"
+    size = f"{info.whole.n_rows:,} rows of {info.n_features:,} features"
     click.echo(f"{info.name}, {size}, licence {info.licence}: {printable(str(path))}")

@@ -6,7 +6,6 @@ import json
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import click
@@ -14,23 +13,23 @@ import click
 from fires.cli import options
 from fires.cli.config import settings_facts
 from fires.cli.interrupts import quick_imports
-from fires.cli.progress import one_bar
+from fires.cli.progress import one_bar, seen
 from fires.cli.report import write_report
 from fires.core.errors import InputError
 from fires.core.files import read_json
-
-if TYPE_CHECKING:
-    from fires.core.types import Header
-    from fires.evaluation.records import Step
 
 _N_FEATURES, _N_RELEVANT, _N_SAMPLES, _BATCH_SIZE = 50, 5, 20_000, 100
 _SOURCE = "fires demo"
 
 
 @click.command("demo")
-@options.out("the run, with its report; made if it is not there.", default="fires-demo")
-@options.count("--seed", 0, "Which stream: each number makes another one.", least=0)
-def command(out: Path, seed: int) -> None:
+@options.takes
+def command(
+    out: Path = options.out(
+        "the run, with its report; made if it is not there.", default="fires-demo"
+    ),
+    seed: int = options.count(0, "Which stream: each number makes another one.", least=0),
+) -> None:
     """Follow a change in a stream whose truth is known.
 
     20,000 rows of 50 features flow by; 5 features decide the label, and half-way 5 others take
@@ -47,9 +46,8 @@ def command(out: Path, seed: int) -> None:
 
     with quick_imports():
         import numpy as np
-        from rich.console import Console
 
-        from fires.cli.tables import alarm_lines, feature_table
+        from fires.cli.tables import alarm_lines, print_features
         from fires.pipeline import OnlinePipeline
         from fires.predictors import Perceptron
         from fires.run.features import alarm_rows, feature_rows
@@ -68,7 +66,7 @@ def command(out: Path, seed: int) -> None:
     facts["settings"] |= {"top": _N_RELEVANT, "batch_size": _BATCH_SIZE}
     with (
         RunFolder(out, overwrite=True) as folder,
-        one_bar("", "{task.fields[now]}", total=_N_SAMPLES) as show,
+        one_bar("", total=_N_SAMPLES) as show,
     ):
         folder.begin(f"# {_SOURCE} --seed {seed} runs this again.\n", facts)
         folder.start(names)
@@ -77,7 +75,8 @@ def command(out: Path, seed: int) -> None:
         for step in run.steps(stream, _BATCH_SIZE):
             run.record(step)
             selected[step.index, step.selected] = True
-            show(partial(_seen, step, started))
+            stability = f"stability {step.stability:.2f}"
+            show(partial(seen, totals.n_rows, started, totals.n_rows, stability))
         facts |= {
             "rejected_rows": 0,
             "doubts": [vars(doubt) for doubt in run.watch.settled(names, ())],
@@ -91,9 +90,7 @@ def command(out: Path, seed: int) -> None:
     truth = {names[column]: "before" for column in old} | {names[column]: "now" for column in new}
     click.echo()
     rows = feature_rows(selector, names, totals)
-    shown = [row for row in rows if row["selected"] or row["feature"] in truth]
-    console = Console()
-    console.print(feature_table(shown, truth, console.width))
+    print_features([row for row in rows if row["selected"] or row["feature"] in truth], truth)
     click.echo()
 
     turn = stream.change // _BATCH_SIZE
@@ -132,14 +129,3 @@ def _refuse_other_runs(out: Path) -> None:
         ours = not mark.exists()
     if not ours:
         raise InputError(f"{out} holds another run than that of {_SOURCE}", hint="give --out")
-
-
-def _seen(step: Step, started: float) -> Header:
-    """How far the demo is, how fast and how stable."""
-    rows = step.position.rows
-    speed = rows / (time.perf_counter() - started)
-    return {
-        "description": f"{rows:,} of {_N_SAMPLES:,} rows",
-        "completed": rows,
-        "now": f"{speed:,.0f} rows/s, stability {step.stability:.2f}",
-    }

@@ -21,11 +21,13 @@ _MOST_STAYS = 10
 
 
 @click.command("explain", epilog=_EXAMPLES)
-@click.argument("run", type=click.Path(path_type=Path))
-@click.argument("feature")
-@options.as_json
+@options.takes
 @options.debug
-def command(run: Path, feature: str, as_json: bool) -> None:
+def command(
+    run: Path = options.RUN,
+    feature: str = options.argument(),
+    as_json: bool = options.AS_JSON,
+) -> None:
     """Tell the history of FEATURE in RUN.
 
     RUN is a folder that fires select --out has made. Shown are how the column was read, its rank

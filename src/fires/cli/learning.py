@@ -7,14 +7,11 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fires.cli.interrupts import Interruptible
-from fires.cli.progress import Values
-from fires.cli.reading import Reading
+from fires.cli.progress import Values, seen
 from fires.cli.text import if_known
 from fires.core.errors import InputError
 
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
     from fires.evaluation.records import Step
     from fires.pipeline import OnlinePipeline
     from fires.run.checkpoints import Schedule
-    from fires.run.emit import Emitter, Every
+    from fires.run.emit import Emitter
     from fires.run.folder import RunFolder
     from fires.run.run import Checkpoint, Run
     from fires.selectors.fires import FIRES
@@ -35,62 +32,6 @@ if TYPE_CHECKING:
 NUMERIC = ("gaussian", "poisson")
 _LEAST_ROWS = 1000
 _LOG = logging.getLogger("fires")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options(Reading):
-    """What the user said: of the files, and of the run."""
-
-    target: str | None
-    top: int | float | str
-    batch_size: int
-    model: str
-    max_categories: int
-    seed: int
-    as_published: bool
-    columns: str
-    absent: str
-    forget_after: int | None
-    redundancy: str
-    out: Path | None
-    overwrite: bool
-    resume: Path | None
-    accept_loss: bool
-    checkpoint: str
-    transform: bool
-    max_bad: int | float | None
-    max_wait: float | None
-    engine: str
-    master: str
-    rate: float | None
-    emit: str | None
-    emit_every: Every
-    metrics: str | None
-    log_level: str | None
-    report: bool
-    live: bool
-    shape: str | None
-    as_json: bool
-    quiet: bool
-
-    @property
-    def folder(self) -> Path | None:
-        """Where the run is written down."""
-        return self.resume or self.out
-
-    def selector(self) -> FIRES:
-        """What learns."""
-        from fires.selectors.fires import FIRES
-
-        settings: dict[str, Any] = {"random_state": self.seed}
-        if self.engine == "fires":
-            settings["batch_size"] = self.batch_size
-        if self.as_published and not isinstance(self.top, str):
-            return FIRES.as_published(self.top, **settings)
-        if self.columns == "open":
-            settings |= {"columns": "open", "absent": self.absent}
-            settings["forget_after"] = self.forget_after
-        return FIRES(self.top, model=self.model, redundancy=self.redundancy, **settings)
 
 
 class Learning:
@@ -235,18 +176,15 @@ class Learning:
 
     def _seen(self, step: Step, began: float, n_before: int) -> Header:
         """How far the run is, how fast, how stable and how good."""
-        totals = self.run.totals
+        totals, n_bad = self.run.totals, self.stream.rejected.count
+        more = [
+            *if_known("stability {:.2f}", step.stability),
+            *if_known("accuracy {:.2f}", totals.recent_scores.get("accuracy")),
+            *if_known("R2 {:.2f}", totals.scores.get("r2")),
+            *[f"{n_bad:,} bad row{'s' * (n_bad > 1)}"] * bool(n_bad),
+        ]
         speed = (totals.n_rows - n_before) / (time.perf_counter() - began)
-        now = [f"{speed:,.0f} rows/s"]
-        now += if_known("stability {:.2f}", step.stability)
-        now += if_known("accuracy {:.2f}", totals.recent_scores.get("accuracy"))
-        now += if_known("R2 {:.2f}", totals.scores.get("r2"))
-        if n_bad := self.stream.rejected.count:
-            now.append(f"{n_bad:,} bad row{'s' * (n_bad > 1)}")
-        return {
-            "description": f"{totals.n_rows:,} rows",
-            "completed": step.position.bytes,
-            "now": ", ".join(now),
+        return seen(totals.n_rows, began, step.position.bytes, *more, before=n_before) | {
             "rows": totals.n_rows,
             "bad_rows": n_bad,
             "rows_per_second": round(speed, 1),

@@ -1,43 +1,151 @@
-"""Options that several commands have, spelt once."""
+"""Options, each declared once: as the default of a parameter of a command, or of a field.
+
+``takes`` lets a command have them; ``record`` makes a dataclass of several, and ``part`` lets a
+command, or another record, take such a one.
+"""
 
 from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import wraps
+from inspect import signature
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import click
 
 from fires.cli.config import read_config
-from fires.cli.progress import LEVELS
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Kind = TypeVar("Kind")
+PATH = click.Path(path_type=Path)
+SHARE = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
+ABOVE_ZERO = click.FloatRange(min=0.0, min_open=True)
 
 
-def option(
-    name: str, metavar: str | None, what: str, *names: str, **settings: Any
-) -> Callable[[Command], Command]:
-    """An option with a value, and a default that the help shows."""
+class _Given(NamedTuple):
+    """An option or an argument, whatever it is called."""
+
+    add: Callable[[str], Callable[[Callable[..., None]], object]]
+    default: object = None
+
+
+class _Part(NamedTuple):
+    """A record that is made of several of them."""
+
+    kind: type
+    declared: Mapping[str, _Given | _Part]
+    default: object = None
+
+
+def option(metavar: str | None, what: str, *names: str, **settings: Any) -> Any:
+    """An option with a value, and a default that the help shows; named as what it is given to."""
     settings |= {"show_default": True} if "default" in settings else {}
-    return click.option(name, *names, metavar=metavar, help=what, **settings)
+
+    def add(name: str) -> Callable[[Callable[..., None]], object]:
+        spelt = (f"--{name.replace('_', '-')}",) * (not any(one[:2] == "--" for one in names))
+        return click.option(*spelt, *names, name, metavar=metavar, help=what, **settings)
+
+    return _Given(add, () if settings.get("multiple") else settings.get("default"))
 
 
-def flag(name: str, what: str, *names: str, **settings: Any) -> Callable[[Command], Command]:
+def flag(what: str, *names: str, **settings: Any) -> Any:
     """An option without a value."""
-    return click.option(name, *names, is_flag=True, help=what, **settings)
+    return option(None, what, *names, is_flag=True, **settings)._replace(default=False)
 
 
-def _together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    """Several options, or arguments, in this order."""
+def argument(**settings: Any) -> Any:
+    """What is given without a name."""
+    return _Given(lambda name: click.argument(name, **settings))
 
-    def add(command: Command) -> Command:
-        for one in reversed(options):
-            command = one(command)
-        return command
 
-    return add
+@dataclass_transform(frozen_default=True)
+def record(kind: type[Kind]) -> type[Kind]:
+    """A frozen dataclass whose fields are options."""
+    for name, one in list(vars(kind).items()):
+        if isinstance(one, _Given | _Part):
+            setattr(kind, name, field(default=one.default, metadata={"given": one}))
+    return dataclass(frozen=True)(kind)
+
+
+def part(kind: type, *, only: Sequence[str] = (), without: Sequence[str] = ()) -> Any:
+    """The options of a record, or some of them."""
+    declared = {
+        one.name: one.metadata["given"]
+        for one in fields(kind)
+        if one.name not in without and (not only or one.name in only)
+    }
+    return _Part(kind, declared)
+
+
+def takes(run: Callable[..., None]) -> Callable[..., None]:
+    """Let a command have the options that its parameters declare."""
+    declared = {name: one.default for name, one in signature(run).parameters.items()}
+
+    @wraps(run)
+    def command(**given: Any) -> None:
+        run(**_values(declared, given))
+
+    for name, one in reversed(list(_flat(declared))):
+        one.add(name)(command)
+    return command
+
+
+def _flat(declared: Mapping[str, _Given | _Part]) -> Iterator[tuple[str, _Given]]:
+    for name, one in declared.items():
+        if isinstance(one, _Part):
+            yield from _flat(one.declared)
+        else:
+            yield name, one
+
+
+def _values(declared: Mapping[str, _Given | _Part], given: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: one.kind(**_values(one.declared, given)) if isinstance(one, _Part) else given[name]
+        for name, one in declared.items()
+    }
+
+
+# --- kinds of options ----------------------------------------------------------------------------
+
+
+def count(default: int, what: str, least: int = 1) -> Any:
+    """A whole number, with a default."""
+    return option("N", what, type=click.IntRange(min=least), default=default)
+
+
+def choice(values: Sequence[str], what: str, default: str | None = None) -> Any:
+    """One of several words; by default the first."""
+    return option(None, what, type=click.Choice(values), default=default or values[0])
+
+
+def columns(what: str) -> Any:
+    """Names of columns; it can be given several times."""
+    return option("COL", f"{what}; several with commas or one by one.", multiple=True)
+
+
+def target(what: str = "") -> Any:
+    """The column to predict, and what that means."""
+    return option("COL", f"The column to predict{what}.", "-t")
+
+
+def batch_size(what: str = "learn from") -> Any:
+    """How many rows a command takes at once, and what it does with them."""
+    return count(100, f"Rows to {what} at once.")
+
+
+def out(what: str, *, file_okay: bool = True, **settings: Any) -> Any:
+    """The folder that a command writes to, and what goes into it."""
+    folder = click.Path(path_type=Path, file_okay=file_okay)
+    return option("DIR", f"Folder for {what}", type=folder, **settings)
+
+
+def out_file(what: str) -> Any:
+    """The file that a command writes to, and what goes into it."""
+    ends = "a name that ends with .csv, .parquet or .arrow.  [default: standard output, as CSV]"
+    return option("FILE", f"Where {what}: {ends}", type=PATH)
 
 
 class NumberOrShare(click.ParamType[int | float | str]):
@@ -62,27 +170,6 @@ class NumberOrShare(click.ParamType[int | float | str]):
         return number
 
 
-class Renamed(click.Option):
-    """An option whose older spelling works too, and is not shown."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """The help of the first spelling alone."""
-        shown = copy.copy(self)
-        shown.opts = self.opts[:1]
-        return click.Option.get_help_record(shown, ctx)
-
-
-top = option(
-    "--top",
-    None,
-    "How many features to select: a number, a fraction such as 0.1, or auto: as many as are "
-    "significantly non-zero.",
-    "-k",
-    type=NumberOrShare("K", 1, "a number of features nor a fraction below 1, nor 'auto'", "auto"),
-    default=10,
-)
-
-
 class Shape(click.ParamType[str]):
     """The height and width of a picture."""
 
@@ -96,177 +183,50 @@ class Shape(click.ParamType[str]):
         return f"{found[1]}x{found[2]}"
 
 
-shape = option(
-    "--shape",
+class Renamed(click.Option):
+    """An option whose older spelling works too, and is not shown."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The help of the first spelling alone."""
+        shown = copy.copy(self)
+        shown.opts = self.opts[:1]
+        return click.Option.get_help_record(shown, ctx)
+
+
+# --- options of several commands -----------------------------------------------------------------
+
+_K = NumberOrShare("K", 1, "a number of features nor a fraction below 1, nor 'auto'", "auto")
+TOP = option(
+    None,
+    "How many features to select: a number, a fraction such as 0.1, or auto: as many as are "
+    "significantly non-zero.",
+    "-k",
+    type=_K,
+    default=10,
+)
+SHAPE = option(
     "HxW",
     "The features are the pixels of a picture, row by row: its height and width.",
     type=Shape(),
 )
-runs = click.argument(
-    "runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
-
-_SEPARATORS = {"\\t": "\t", "tab": "\t", "space": " "}  # what shells swallow
-
-
-def columns(name: str, what: str) -> Callable[[Command], Command]:
-    """An option that names columns; it can be given several times."""
-    return option(name, "COL", f"{what}; several with commas or one by one.", multiple=True)
-
-
-_FILE = click.argument("file", metavar="FILE...", nargs=-1, required=True)
-_TEXT = [
-    option(
-        "--sep",
-        "CHAR",
-        'What separates the fields: ";", tab, space, ...  [default: found]',
-        callback=lambda ctx, option, value: _SEPARATORS.get(value, value),
-    ),
-    option("--encoding", "NAME", "The encoding of text, such as latin-1."),
-    flag("--no-header", "The first line is a row; the columns are called column_1, column_2, ..."),
-    option("--comment", "CHAR", "Lines that begin with it are left out."),
-]
-_CELLS = [
-    columns("--exclude", "Columns to leave out"),
-    flag(
-        "--keep-suspicious",
-        "Use ids, clocks and copies of other columns too, without warnings.",
-        "--keep-doubtful",  # what it was called before
-        "keep_doubtful",
-        cls=Renamed,
-    ),
-    columns("--categorical", "Columns that hold categories, even if they look like numbers"),
-    columns("--numeric", "Columns that hold numbers; what is none counts as missing"),
-    option(
-        "--na-values",
-        "WORD",
-        "Words that stand for a missing value, besides the usual ones; several with commas "
-        "or one by one.",
-        multiple=True,
-    ),
-    option("--decimal", None, "What begins the decimals.", type=click.Choice([".", ","])),
-    option("--thousands", "CHAR", "What stands between thousands."),
-    option(
-        "--dates",
-        None,
-        "How to read 01/02/2024 where the rows do not settle it.",
-        type=click.Choice(["day-first", "month-first"]),
-    ),
-]
-
-reading = _together(_FILE, *_CELLS, *_TEXT)
-"""FILE and how to read it: what :class:`fires.cli.reading.Reading` takes."""
-new_rows = _together(click.argument("run", type=click.Path(path_type=Path)), _FILE, *_TEXT)
-"""RUN, and FILE with new rows for it: the run knows what the columns hold."""
-
-
-def out_file(what: str) -> Callable[[Command], Command]:
-    """The file that a command writes to, and what goes into it."""
-    return option(
-        "--out",
-        "FILE",
-        f"Where {what}: a name that ends with .csv, .parquet or .arrow.  "
-        "[default: standard output, as CSV]",
-        type=click.Path(path_type=Path),
-    )
-
-
-config = option(
-    "--config",
-    "TOML",
-    "Take FILE and options from a file as --out writes it; those given here win.",
-    type=click.Path(path_type=Path),
-    is_eager=True,
-    expose_value=False,
-    callback=lambda ctx, option, path: read_config(ctx, path),
-)
-
-
-def target(what: str = "") -> Callable[[Command], Command]:
-    """The column to predict, and what it has to hold."""
-    return option("--target", "COL", f"The column to predict{what}.", "-t")
-
-
-def count(name: str, default: int, what: str, least: int = 1) -> Callable[[Command], Command]:
-    """An option that is a whole number, with a default that the help shows."""
-    return option(name, "N", what, type=click.IntRange(min=least), default=default)
-
-
-def choice(
-    name: str, values: Sequence[str], what: str, default: str | None = None
-) -> Callable[[Command], Command]:
-    """An option that is one of several words; by default the first."""
-    return option(name, None, what, type=click.Choice(values), default=default or values[0])
-
-
-def batch_size(what: str = "learn from") -> Callable[[Command], Command]:
-    """How many rows a command takes at once, and what it does with them."""
-    return count("--batch-size", 100, f"Rows to {what} at once.")
-
-
-def out(what: str, *, file_okay: bool = True, **settings: Any) -> Callable[[Command], Command]:
-    """The folder that a command writes to, and what goes into it."""
-    folder = click.Path(path_type=Path, file_okay=file_okay)
-    return option("--out", "DIR", f"Folder for {what}", type=folder, **settings)
-
-
-overwrite = flag("--overwrite", "Replace what --out names, if an earlier run has written it.")
-quiet = flag("--quiet", "Nothing but the result and errors: no bar, no notices.", "-q")
-as_json = flag("--json", "Print the result as JSON, not as a table.", "as_json")
-debug = flag(
+RUN = argument(type=PATH)
+RUNS = argument(metavar="RUN...", nargs=-1, required=True, type=PATH)
+OVERWRITE = flag("Replace what --out names, if an earlier run has written it.")
+QUIET = flag("Nothing but the result and errors: no bar, no notices.", "-q")
+AS_JSON = flag("Print the result as JSON, not as a table.", "--json")
+debug = click.option(
     "--debug",
-    "Show where in the program an error arose.",
+    is_flag=True,
+    help="Show where in the program an error arose.",
     expose_value=False,
     callback=lambda ctx, option, value: ctx.meta.update({"fires.debug": value}),
 )
-
-service = _together(
-    option(
-        "--rate",
-        "ROWS",
-        "Learn from no more rows a second than this.",
-        type=click.FloatRange(min=0.0, min_open=True),
-    ),
-    option(
-        "--emit",
-        "WHERE",
-        "Tell which features are selected whenever that changes, as JSON lines: to a file, - "
-        "for standard output, redis://... or kafka://...",
-    ),
-    choice("--emit-every", ("change", "batch"), "When --emit tells it."),
-    option(
-        "--metrics",
-        "[HOST:]PORT",
-        "Answer Prometheus on this port, by default to this machine alone.",
-    ),
-    option(
-        "--log-level",
-        None,
-        "Write events of this level and above to standard error, with the time.",
-        type=click.Choice(LEVELS),
-    ),
-)
-
-
-sources = _together(
-    flag("--follow", "FILE grows: go on when it does, also in the file that takes its place."),
-    option(
-        "--position",
-        "COL",
-        "The column of a query that its rows are ordered by, all different, so that a later "
-        "--resume can go on.",
-    ),
-    flag(
-        "--until-end",
-        "End where a topic or a stream of Redis ends now; otherwise more is waited for.",
-    ),
-)
-
-
-showing = _together(
-    flag(
-        "--report", "At the end, also write report.html to --out: a page that opens in any browser."
-    ),
-    flag("--live", "Show the same page while the run goes on; its address is on standard error."),
-    shape,
+config = click.option(
+    "--config",
+    metavar="TOML",
+    help="Take FILE and options from a file as --out writes it; those given here win.",
+    type=PATH,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda ctx, option, path: read_config(ctx, path),
 )

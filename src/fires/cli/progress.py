@@ -22,8 +22,9 @@ from fires.cli.text import printable
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from fires.bench.worker import Job, Record
-    from fires.core.types import Json
+    from fires.bench.cells import Cell
+    from fires.bench.worker import Record
+    from fires.core.types import Header, Json
 
 
 _PAUSE = 0.1  # seconds; to draw after each batch would take longer than the batch
@@ -58,6 +59,7 @@ def one_bar(
     hidden: bool = False,
 ) -> Iterator[Callable[[Values], None]]:
     """Show a single bar, drawn anew ten times a second at most."""
+    after = after or ("{task.fields[now]}",)
     with progress(*after, transient=transient, hidden=hidden) as drawn:
         task = drawn.add_task(text, total=total, now="")
         last: Values = dict
@@ -75,8 +77,15 @@ def one_bar(
             drawn.update(task, **last())
 
 
+def seen(n_rows: int, began: float, done: float | None, *more: str, before: int = 0) -> Header:
+    """What a bar shows of rows: how many, how far that is, how fast, and more."""
+    speed = (n_rows - before) / (time.perf_counter() - began)
+    now = ", ".join([f"{speed:,.0f} rows/s", *more])
+    return {"description": f"{n_rows:,} rows", "completed": done, "now": now}
+
+
 @contextmanager
-def bars(cells: Sequence[Job]) -> Iterator[BenchProgress]:
+def bars(cells: Sequence[Cell]) -> Iterator[BenchProgress]:
     """Show bars for the data sets and for the cells of each."""
     with progress("{task.completed:.0f}/{task.total:.0f}", "elapsed", transient=True) as drawn:
         watch = BenchProgress(drawn, cells)
@@ -92,7 +101,7 @@ def bars(cells: Sequence[Job]) -> Iterator[BenchProgress]:
 class BenchProgress:
     """Moves the bars of cells that are run, and says what failed."""
 
-    def __init__(self, drawn: Progress, cells: Sequence[Job]) -> None:
+    def __init__(self, drawn: Progress, cells: Sequence[Cell]) -> None:
         self._drawn, self.n_ended = drawn, 0
         self._left = Counter(cell.dataset for cell in cells)
         self._all = drawn.add_task("data sets", total=len(self._left))
@@ -106,13 +115,13 @@ class BenchProgress:
         console = self._drawn.console
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
-    def began(self, cell: Job) -> None:
+    def began(self, cell: Cell) -> None:
         """Show the bar of the data set of a cell that is being run."""
         task = self._tasks[cell.dataset]
         self._drawn.start_task(task)
         self._drawn.update(task, visible=True)
 
-    def ended(self, cell: Job, record: Record) -> None:
+    def ended(self, cell: Cell, record: Record) -> None:
         """Move on; the bar of a data set goes with its last cell."""
         self.n_ended += 1
         self._left[cell.dataset] -= 1

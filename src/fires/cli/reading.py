@@ -5,16 +5,16 @@ from __future__ import annotations
 import glob
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fires.cli import options
 from fires.cli.text import say
 from fires.core.errors import InputError, Question
 
@@ -29,28 +29,67 @@ if TYPE_CHECKING:
 
 _PATIENCE = 3.0
 """Seconds after which a user is told what is waited for."""
+_SEPARATORS = {"\\t": "\t", "tab": "\t", "space": " "}  # what shells swallow
+OF_TEXT = ("file", "sep", "encoding", "no_header", "comment")
+"""FILE, and how it is read where it is known what its columns hold."""
+OF_SOURCES = ("follow", "position", "until_end")
+"""What is said of sources that may grow."""
 
 
-@dataclass(frozen=True)
+@options.record
 class Reading:
-    """What the user said of the files: the values of :func:`fires.cli.options.reading`."""
+    """FILE, and what the user said of it."""
 
-    file: tuple[str, ...]
-    exclude: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    numeric: tuple[str, ...] = ()
-    na_values: tuple[str, ...] = ()
-    sep: str | None = None
-    decimal: str | None = None
-    thousands: str | None = None
-    encoding: str | None = None
-    no_header: bool = False
-    comment: str | None = None
-    dates: str | None = None
-    keep_doubtful: bool = False
-    follow: bool = False
-    position: str | None = None
-    until_end: bool = False
+    file: tuple[str, ...] = options.argument(metavar="FILE...", nargs=-1, required=True)
+    exclude: tuple[str, ...] = options.columns("Columns to leave out")
+    keep_doubtful: bool = options.flag(
+        "Use ids, clocks and copies of other columns too, without warnings.",
+        "--keep-suspicious",
+        "--keep-doubtful",  # what it was called before
+        cls=options.Renamed,
+    )
+    categorical: tuple[str, ...] = options.columns(
+        "Columns that hold categories, even if they look like numbers"
+    )
+    numeric: tuple[str, ...] = options.columns(
+        "Columns that hold numbers; what is none counts as missing"
+    )
+    na_values: tuple[str, ...] = options.option(
+        "WORD",
+        "Words that stand for a missing value, besides the usual ones; several with commas "
+        "or one by one.",
+        multiple=True,
+    )
+    decimal: str | None = options.option(
+        None, "What begins the decimals.", type=click.Choice([".", ","])
+    )
+    thousands: str | None = options.option("CHAR", "What stands between thousands.")
+    dates: str | None = options.option(
+        None,
+        "How to read 01/02/2024 where the rows do not settle it.",
+        type=click.Choice(["day-first", "month-first"]),
+    )
+    sep: str | None = options.option(
+        "CHAR",
+        'What separates the fields: ";", tab, space, ...  [default: found]',
+        callback=lambda ctx, option, value: _SEPARATORS.get(value, value),
+    )
+    encoding: str | None = options.option("NAME", "The encoding of text, such as latin-1.")
+    no_header: bool = options.flag(
+        "The first line is a row; the columns are called column_1, column_2, ..."
+    )
+    comment: str | None = options.option("CHAR", "Lines that begin with it are left out.")
+    follow: bool = options.flag(
+        "FILE grows: go on when it does, also in the file that takes its place."
+    )
+    position: str | None = options.option(
+        "COL",
+        "The column of a query that its rows are ordered by, all different, so that a later "
+        "--resume can go on.",
+    )
+    until_end: bool = options.flag(
+        "End where a topic or a stream of Redis ends now; otherwise more is waited for."
+    )
 
     @cached_property
     def files(self) -> tuple[str, ...]:
@@ -72,40 +111,53 @@ class Reading:
     @property
     def reads_once(self) -> bool:
         """Whether a file is a pipe, or standard input: what has been read of it is gone."""
-        return any(
+        return self._scheme is None and any(
             file == "-" or Path(file).is_fifo() or Path(file).is_char_device()
             for file in self.files
-            if not _scheme(file)
         )
 
-    def open(self, target: str | None, **more: Any) -> TableStream:
-        """Make a stream of the rows."""
-        names = self._names_with_commas()
-        column_options = {
-            "exclude": named_columns(self.exclude, names),
-            "keep_doubtful": self.keep_doubtful,
-            **self._said_of_columns(names),
-            **more,
-        }
-        if column_options.get("columns") == "fixed":
-            del column_options["columns"]  # as nearly always
-        elif "columns" in column_options and self._is_query:
-            raise InputError("--columns open is for files and messages: a query has its columns")
-        with self._named_in_questions(), self._saying_that_it_waits():
-            return self._source()(target, **column_options)
+    @cached_property
+    def _scheme(self) -> Scheme | None:
+        """What is read, if it is no file."""
+        return _scheme(self.files[0])
 
-    @property
-    def _is_query(self) -> bool:
-        scheme = _scheme(self.files[0])
-        return scheme is not None and not scheme.is_broker
+    def open(self, target: str | None, *, columns: str = "fixed", **more: Any) -> TableStream:
+        """Make a stream of the rows."""
+        names, scheme = self._names_with_commas(), self._scheme
+        is_broker = scheme is not None and scheme.is_broker
+        if self.position is not None and (scheme is None or is_broker):
+            raise InputError("--position is for queries", hint="give duckdb:FILE?select ...")
+        if self.follow and scheme:
+            raise InputError("--follow is for files: a topic or a stream is read as it grows")
+        if self.until_end and not is_broker:
+            raise InputError("--until-end is for topics and streams of Redis")
+        if columns == "open":
+            if scheme and not is_broker:
+                raise InputError(
+                    "--columns open is for files and messages: a query has its columns"
+                )
+            more["columns"] = columns
+        exclude = named_columns(self.exclude, names)
+        more |= {"exclude": exclude, "keep_doubtful": self.keep_doubtful}
+        more |= self._said_of_columns(names)
+        with self._named_in_questions(), self._saying_that_it_waits(self.follow or is_broker):
+            if scheme:
+                from fires.streams.registry import opener_of
+
+                how = {"until_end": self.until_end} if is_broker else {"position": self.position}
+                stream: TableStream = opener_of(scheme)(self.files[0], target, **how, **more)
+                return stream
+            from fires.streams.files import from_file
+
+            if self.follow:
+                more["follow"] = True
+            files = self.files[0] if self.follow else self.files
+            return from_file(files, target, **self._said_of_text(), **more)
 
     @contextmanager
-    def _saying_that_it_waits(self) -> Iterator[None]:
+    def _saying_that_it_waits(self, has_no_end: bool) -> Iterator[None]:
         """Tell the user, if a source without an end has too few rows to begin with."""
-        params = click.get_current_context().params
-        scheme = _scheme(self.files[0])
-        waits = self.follow or (scheme is not None and scheme.is_broker)
-        if params.get("quiet") or not waits:
+        if click.get_current_context().params.get("quiet") or not has_no_end:
             yield
             return
         line = f"waiting for the first 100 rows of {self.name}, which tell what its columns hold"
@@ -116,27 +168,6 @@ class Reading:
             yield
         finally:
             timer.cancel()
-
-    def _source(self) -> Callable[..., TableStream]:
-        """What makes a stream of the source that the user has named."""
-        first, scheme = self.files[0], _scheme(self.files[0])
-        if self.position is not None and not self._is_query:
-            raise InputError("--position is for queries", hint="give duckdb:FILE?select ...")
-        if self.follow and scheme:
-            raise InputError("--follow is for files: a topic or a stream is read as it grows")
-        if self.until_end and not (scheme and scheme.is_broker):
-            raise InputError("--until-end is for topics and streams of Redis")
-        if scheme:
-            from fires.streams.registry import opener_of
-
-            if scheme.is_broker:
-                return partial(opener_of(scheme), first, until_end=self.until_end)
-            return partial(opener_of(scheme), first, position=self.position)
-        from fires.streams.files import from_file
-
-        if self.follow:
-            return partial(from_file, first, follow=True, **self._said_of_text())
-        return partial(from_file, self.files, **self._said_of_text())
 
     def look(self, target: str | None = None) -> TableStream:
         """Find out what the columns hold, from the first rows alone."""
@@ -204,7 +235,7 @@ class Reading:
         Of what can be read only once, they are not known.
         """
         given = (*self.exclude, *self.categorical, *self.numeric, *more)
-        if self.reads_once or _scheme(self.files[0]) or not any("," in value for value in given):
+        if self.reads_once or self._scheme or not any("," in value for value in given):
             return ()
         from fires.streams.files import open_table
 

@@ -28,17 +28,16 @@ Examples:
 
 
 @click.command("report", epilog=_REPORT_EXAMPLES)
-@options.runs
-@options.option(
-    "--out",
-    "FILE",
-    "The file to write.  [default: report.html in the first RUN]",
-    type=click.Path(path_type=Path),
-)
-@options.overwrite
-@options.shape
+@options.takes
 @options.debug
-def report(runs: tuple[Path, ...], out: Path | None, overwrite: bool, shape: str | None) -> None:
+def report(
+    runs: tuple[Path, ...] = options.RUNS,
+    out: Path | None = options.option(
+        "FILE", "The file to write.  [default: report.html in the first RUN]", type=options.PATH
+    ),
+    overwrite: bool = options.OVERWRITE,
+    shape: str | None = options.SHAPE,
+) -> None:
     """Write the page of a run as one file, which opens in any browser, offline.
 
     RUN is a folder that fires select --out has made: of a run that has ended, goes on or was
@@ -95,25 +94,25 @@ _LONGEST = 60.0
 
 
 @click.command("serve", epilog=_SERVE_EXAMPLES)
-@options.runs
-@options.option(
-    "--port",
-    None,
-    "The port to listen on; 0 for any that is free.",
-    type=click.IntRange(0, 65535),
-    default=_PORT,
-)
-@options.option(
-    "--host",
-    None,
-    "The address to listen on. Others than this machine need a token to look: the address "
-    "that is printed has it. FIRES_TOKEN sets it.",
-    default="127.0.0.1",
-)
-@options.shape
-@click.option("--attached", is_flag=True, hidden=True)
+@options.takes
 @options.debug
-def serve(runs: tuple[Path, ...], port: int, host: str, shape: str | None, attached: bool) -> None:
+def serve(
+    runs: tuple[Path, ...] = options.RUNS,
+    port: int = options.option(
+        None,
+        "The port to listen on; 0 for any that is free.",
+        type=click.IntRange(0, 65535),
+        default=_PORT,
+    ),
+    host: str = options.option(
+        None,
+        "The address to listen on. Others than this machine need a token to look: the address "
+        "that is printed has it. FIRES_TOKEN sets it.",
+        default="127.0.0.1",
+    ),
+    shape: str | None = options.SHAPE,
+    attached: bool = options.flag("", hidden=True),
+) -> None:
     """Show runs in a browser, also while they go on.
 
     RUN is a folder that fires select --out has made; several are shown side by side. The page shows

@@ -8,18 +8,19 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import click
 
 from fires.cli import options as shared
-from fires.cli.config import as_toml, read_config, settings_facts, stream_facts, typed_options
+from fires.cli.config import as_toml, settings_facts, stream_facts
 from fires.cli.interrupts import FromTheStart, let_signals_through, quick_imports
-from fires.cli.learning import NUMERIC, Learning, Options
+from fires.cli.learning import NUMERIC, Learning
 from fires.cli.progress import Values, json_progress, logs, one_bar
 from fires.cli.reading import Notices
 from fires.cli.report import LivePage, as_shape, write_report
+from fires.cli.select_options import Options, refuse_what_does_not_go_together
 from fires.cli.selection import print_result, say_lost
 from fires.cli.text import EXPECTED, message, say, saying_where, tried
 from fires.core.errors import InputError
@@ -44,110 +45,13 @@ Examples:
   fires select "logs/*.csv" --target label --columns open --forget-after 100000
   fires select --resume run/
 """
-_MODELS = ("auto", "probit", "logistic", *NUMERIC)
-_MAY_CHANGE = {
-    *("resume", "accept_loss", "checkpoint", "max_bad", "max_wait", "until_end", "rate"),
-    *("emit", "emit_every", "metrics", "log_level", "as_json", "quiet", "debug"),
-    *("report", "live", "shape", "engine", "master"),
-}
-"""What may be said anew when a run goes on."""
-_OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encoding", "decimal"}
-"""What may be said of other files, with which a run goes on elsewhere."""
 
 
 @click.command("select", epilog=_EXAMPLES)
-@shared.target()
-@shared.top
-@shared.batch_size()
-@shared.choice(
-    "--model",
-    _MODELS,
-    "What the target is: classes (probit, logistic), numbers (gaussian) or counts (poisson).",
-)
-@shared.count("--max-categories", 1000, "Categories of a text column that get a code of their own.")
-@shared.count("--seed", 0, "For models that draw random numbers; the linear ones do not.", least=0)
-@shared.flag(
-    "--as-published",
-    "The paper to the letter: a probit without intercept. Nothing is scaled, for the "
-    "Perceptron neither.",
-)
-@shared.choice(
-    "--columns",
-    ("fixed", "open"),
-    "Whether all files have the columns of the first; open: new ones join, absent ones rest.",
-)
-@shared.choice(
-    "--absent",
-    ("missing", "zero"),
-    "With --columns open: what it means that a row does not have a column.",
-)
-@shared.option(
-    "--forget-after",
-    "N",
-    "With --columns open: forget a column that has been absent for so many rows.",
-    type=click.IntRange(min=1),
-)
-@shared.choice(
-    "--redundancy",
-    ("ignore", "drop"),
-    "Of features that say the same, such as copies and sums of others: drop all but one.",
-)
-@shared.reading
-@shared.out(
-    "the result, and for what a later --resume needs: features.csv, columns.csv, "
-    "state.safetensors, run.json, run.toml, steps.jsonl, checkpoints and more."
-)
-@shared.overwrite
-@shared.option(
-    "--resume",
-    "DIR",
-    "Go on with the run in a folder that --out has made, wherever it ended; FILE and options "
-    "are those of the run. With another --engine than before, FILE is what comes next.",
-    type=click.Path(path_type=Path),
-    is_eager=True,
-    callback=lambda ctx, option, path: resume_options(ctx, path),
-)
-@shared.flag(
-    "--accept-loss", "With --resume: go on though records are lost, with those that are left."
-)
-@shared.option(
-    "--checkpoint",
-    "N|TIME",
-    "How often to save the run while it goes on: every so many batches, or 10s, 5m, ... "
-    "Time is stretched so that saving takes a twentieth of it at most.",
-    default="10s",
-)
-@shared.flag(
-    "--transform",
-    "Also write the selected columns of all rows to --out, a Parquet file a checkpoint.",
-)
-@shared.option(
-    "--max-bad",
-    None,
-    "End the run if more rows than this cannot be used: a number, or a share of all rows.",
-    type=shared.NumberOrShare("N|SHARE", 0, "a number of rows nor a share below 1"),
-)
-@shared.option(
-    "--max-wait",
-    "SECONDS",
-    "Learn from fewer rows than a batch has if no more come for so long.",
-    type=click.FloatRange(min=0.0, min_open=True),
-)
-@shared.choice("--engine", ("fires", "spark"), "What reads and learns: this program, or Spark.")
-@shared.option(
-    "--master",
-    "WHERE",
-    "With --engine spark: where Spark runs, such as local[2] or spark://HOST:7077.",
-    default="local[*]",
-)
-@shared.sources
-@shared.service
-@shared.showing
+@shared.takes
 @shared.config
-@shared.as_json
-@shared.quiet
 @shared.debug
-def command(**given: Any) -> None:
+def command(options: Options = shared.part(Options)) -> None:
     """Rank the features of FILE by how much they tell about a target.
 
     FILE is text with a header (CSV, TSV), NDJSON, ARFF, svmlight, Parquet or Arrow, text packed or
@@ -167,8 +71,7 @@ def command(**given: Any) -> None:
     Whatever ends the run early, Ctrl-C or an error: what was learnt until then is shown and saved.
     With --out, even a run that was killed goes on with --resume, and loses nothing.
     """
-    options = Options(**given)
-    _refuse_what_does_not_go_together(options)
+    refuse_what_does_not_go_together(options)
     if options.engine == "spark":
         from fires.cli.spark_engine import select_on_spark
 
@@ -189,7 +92,7 @@ def _select(options: Options) -> None:
         importlib.import_module("fires.run.run")
         importlib.import_module("fires.selectors.fires")
         importlib.import_module("polars")
-    for address in (*options.files, options.emit or ""):  # before anything is written down
+    for address in (*options.reading.files, options.emit or ""):  # before anything is written down
         refuse_secrets(address)
     schedule = Schedule(options.checkpoint)
     let_signals_through()
@@ -214,7 +117,7 @@ def _select(options: Options) -> None:
             most_bad=options.max_bad,
         )
         label = stream.schema.target if options.transform else None
-        where = saying_where(options.name, stream.schema.target, learning)
+        where = saying_where(options.reading.name, stream.schema.target, learning)
         with learning.source, _progress(stream.n_bytes, options) as show, where:
             orders.hand_over(learning.source)
             if saved is not None:
@@ -224,7 +127,7 @@ def _select(options: Options) -> None:
                 scale = None if options.as_published else "standard"
                 learning.begin(options.selector(), options.model, scale, label)
             learning.learn(show)
-        unsaved = _finish(learning, notices, facts, options.name)
+        unsaved = _finish(learning, notices, facts, options.reading.name)
     to_stderr = options.emit == "-"
     _print(learning, facts, options, is_saved=unsaved is None)
     reported = True
@@ -243,7 +146,7 @@ def _open_folder(
     from fires.run.folder import RunFolder
     from fires.run.saved import known_before
 
-    facts: Header = settings_facts(file=options.files) | {"id": uuid4().hex[:12]}
+    facts: Header = settings_facts(file=options.reading.files) | {"id": uuid4().hex[:12]}
     path, resume, saved = options.folder, options.resume is not None, None
     if path is None:
         return None, None, facts
@@ -253,7 +156,7 @@ def _open_folder(
         if resume:
             saved = _newest(folder, options.quiet)
             facts |= known_before(path)
-        told = as_toml(click.get_current_context(), file=options.files)
+        told = as_toml(click.get_current_context(), file=options.reading.files)
         folder.begin(told, facts, moved=_is_moved(saved))
     return folder, saved, facts
 
@@ -264,7 +167,7 @@ def _open_stream(
     """The rows, from the first or from where a checkpoint was."""
     sample, moved = facts.pop("sample", None), _is_moved(saved)
     after = None if moved else sample if saved is None else saved.facts["bookmark"]
-    stream = options.open(
+    stream = options.reading.open(
         options.target,
         holds=_holds(options.model, saved if moved else None),
         after=after,
@@ -302,7 +205,7 @@ def _progress(
     """A bar for a person; objects for a program, which has no terminal."""
     if options.as_json and not options.quiet and not sys.stderr.isatty():
         return json_progress()
-    return one_bar("0 rows", "{task.fields[now]}", total=n_bytes, hidden=options.quiet)
+    return one_bar("0 rows", total=n_bytes, hidden=options.quiet)
 
 
 def _service(
@@ -375,76 +278,6 @@ def _report(out: Path, shape: str | None, quiet: bool, *, to_stderr: bool) -> bo
     if not quiet:
         click.echo(line, err=to_stderr)
     return True
-
-
-def _refuse_what_does_not_go_together(options: Options) -> None:
-    """Raise an error for options of which one cannot be heeded."""
-    fixed, paper, model = options.columns == "fixed", options.as_published, options.model
-    needs_folder = {"transform": options.transform, "report": options.report, "live": options.live}
-    for why, is_wrong in {
-        "--absent zero goes with --columns open only.": fixed and options.absent == "zero",
-        "--forget-after goes with --columns open only.": fixed and options.forget_after,
-        "--as-published does not go with --columns open.": not fixed and paper,
-        "--engine spark does not go with --columns open.": not fixed and options.engine == "spark",
-        f"--as-published is a probit; it does not go with --model {model}.": paper
-        and model not in ("auto", "probit"),
-        "--as-published does not know how sure it is: give --top a number.": paper
-        and options.top == "auto",
-        "--as-published does not go with --redundancy drop.": paper
-        and options.redundancy == "drop",
-        **{
-            f"--{name} needs a folder to write to: give --out.": wanted and options.folder is None
-            for name, wanted in needs_folder.items()
-        },
-    }.items():
-        if is_wrong:
-            raise click.UsageError(why)
-    _refuse_what_is_settled(options)
-
-
-def _refuse_what_is_settled(options: Options) -> None:
-    """Raise an error if the command line says what the run has settled.
-
-    With another engine than before, a run goes on with other files: how far the old ones were read
-    is known to the engine that has read them, and rows must not be learnt from twice.
-    """
-    context = click.get_current_context()
-    resume, engine = options.resume, options.engine
-    if resume is None:
-        if options.accept_loss:
-            raise click.UsageError("--accept-loss goes with --resume only.")
-        return
-    before = (context.default_map or {}).get("engine", "fires")
-    moves = engine != before
-    if moves and not any(option.name == "file" for option in typed_options(context)):
-        raise click.UsageError(
-            f"{resume} has learnt with --engine {before}: to go on with --engine {engine}, name "
-            "the files that come next. Those that it has learnt from are not read again."
-        )
-    may_change = _MAY_CHANGE | (_OF_OTHER_FILES if moves else set())
-    for option in typed_options(context):
-        if option.name not in may_change:
-            given = option.opts[0] if isinstance(option, click.Option) else "FILE"
-            raise click.UsageError(
-                f"{given} does not go with --resume: it is settled by {resume / 'run.toml'}."
-            )
-    if engine == "fires" and not moves and options.reads_once:
-        raise InputError(
-            f"{resume} was learnt from {options.name}, which cannot be read again from the middle",
-            hint="what it had learnt is in its state.safetensors, for fires.load",
-        )
-
-
-def resume_options(ctx: click.Context, path: Path | None) -> Path | None:
-    """Take the options of a run from its folder."""
-    if path is None:
-        return None
-    if not (path / "run.toml").is_file():
-        why = "has no run.toml" if path.is_dir() else "is no folder"
-        hint = "give the folder that fires select --out has made"
-        raise InputError(f"{path} holds no run to go on with: it {why}", hint=hint)
-    read_config(ctx, path / "run.toml")
-    return path
 
 
 def _newest(folder: RunFolder, quiet: bool) -> Checkpoint | None:

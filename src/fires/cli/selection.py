@@ -12,7 +12,7 @@ from fires.cli.reading import rejected_lines
 from fires.cli.text import SCORES, if_known, printable, say
 
 if TYPE_CHECKING:
-    from fires.cli.learning import Options
+    from fires.cli.select_options import Options
     from fires.core.types import Json, Label
     from fires.run.folder import RunFolder
     from fires.run.run import Run
@@ -60,13 +60,10 @@ def _print_selection(
     live: bool,
 ) -> None:
     """Print the result of a run."""
-    from rich.console import Console
+    from fires.cli.tables import alarm_lines, print_features, print_scores, twin_lines
 
-    from fires.cli.tables import alarm_lines, feature_table, score_table, twin_lines
-
-    console = Console()
     if chosen:
-        console.print(feature_table(chosen, width=console.width))
+        print_features(chosen)
         click.echo("\n" + _meaning(run["classes"]))
     is_auto = run.get("settings", {}).get("top") == "auto"
     for line in [printable(run["why"])] if is_auto else noise_lines(chosen, run["n_features"]):
@@ -86,7 +83,7 @@ def _print_selection(
         click.echo(f"a batch took {p50:.3g} ms, one in a hundred {p99:.3g} ms or more")
     if rows := score_rows(totals, len(chosen), run["n_features"]):
         click.echo()
-        console.print(score_table(rows))
+        print_scores(rows)
         click.echo()
     for line in (*share_lines(totals), *verdict_lines(totals), *run.get("cautions", ())):
         click.echo(line)

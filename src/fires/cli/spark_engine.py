@@ -20,7 +20,7 @@ from fires.core.errors import InputError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from fires.cli.learning import Options
+    from fires.cli.select_options import Options
     from fires.core.types import Header
     from fires.evaluation.records import Step
     from fires.integrations.spark.running import SparkRun
@@ -48,7 +48,7 @@ def select_on_spark(options: Options) -> None:
     from fires.streams.table import Rejected
 
     if options.target is None:
-        if _form(options.file) != "libsvm":
+        if _form(options.reading.file) != "libsvm":
             raise click.UsageError("--engine spark needs --target.")
         options = replace(options, target="label")  # as Spark calls it
     session = spark_session(options.master, spark_ui_showConsoleProgress="false")
@@ -56,7 +56,7 @@ def select_on_spark(options: Options) -> None:
     frame = _read(session, options)
     run = _run(frame, options)
     say_lost(run.folder)
-    with one_bar("0 rows", "{task.fields[now]}", total=None, hidden=options.quiet) as show:
+    with one_bar("0 rows", total=None, hidden=options.quiet) as show:
         learn_frame(frame, run, _batch_rows(options), lambda step: show(partial(_seen, step)))
     assert run.run is not None
     left_out = Rejected(run.n_left_out, (), "row")
@@ -73,11 +73,11 @@ def _run(frame: DataFrame, options: Options) -> SparkRun:
 
     target = options.target
     assert target is not None
-    excluded = {name for names in options.exclude for name in names.split(",")}
+    excluded = {name for names in options.reading.exclude for name in names.split(",")}
     if unknown := excluded - set(frame.columns):
         raise InputError(f'there is no column "{min(unknown)}" to exclude')
     features = [name for name in frame.columns if name not in excluded | {target}]
-    known = {"file": list(options.file), "batch_size": _batch_rows(options)}
+    known = {"file": list(options.reading.file), "batch_size": _batch_rows(options)}
     return SparkRun(
         options.selector(),
         layout_of(frame.schema, target, features=features),
@@ -92,7 +92,7 @@ def _run(frame: DataFrame, options: Options) -> SparkRun:
 
 def _read(session: SparkSession, options: Options) -> DataFrame:
     """A frame of what Spark reads, by the ending of the name."""
-    file = options.file
+    file = options.reading.file
     form = _form(file)
     if form is None or any(name.split("://")[0] in ("kafka", "redis", "-") for name in file):
         raise InputError(
@@ -101,8 +101,8 @@ def _read(session: SparkSession, options: Options) -> DataFrame:
         )
     reader = session.read.format(form)
     if form == "csv":
-        sep = options.sep or ("\t" if _endings(file) == {".tsv"} else ",")
-        reader = reader.option("header", not options.no_header).option("inferSchema", True)
+        sep = options.reading.sep or ("\t" if _endings(file) == {".tsv"} else ",")
+        reader = reader.option("header", not options.reading.no_header).option("inferSchema", True)
         reader = reader.option("sep", sep)
     if form == "libsvm" and options.resume is not None:  # later rows may lack the last columns
         names = json.loads((options.resume / "names.json").read_bytes())

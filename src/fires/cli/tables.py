@@ -3,84 +3,96 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 from rich import box
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from fires.cli.text import SCORES, printable, score_text
 
-if TYPE_CHECKING:
-    from fires.columns.warnings import ColumnFacts
-
 _MOST_ALARMS = 10
-_MOST_TWINS = 5
 _SHARE = "batches\nselected"
 _WORDS = ("feature", "class", "relevant")
 _FOLDED = 12  # letters of a name in one line
 _ANY_WIDTH = 10_000
+_Column = tuple[str, Sequence[str]]
 
 
-def feature_table(
-    rows: Sequence[Mapping[str, Any]],
-    relevant: Mapping[str, str] | None = None,
-    width: int | None = None,
-) -> Table:
+def print_table(
+    columns: Iterable[_Column],
+    *,
+    left: Collection[str] = (),
+    wrapped: Collection[str] = (),
+    spare: Mapping[str, Sequence[_Column]] | None = None,
+    names: Sequence[str] = (),
+    dim: Collection[int] = (),
+    gap: int | None = None,
+    vertical: Literal["top", "bottom"] = "bottom",
+    **look: Any,
+) -> None:
+    """Print columns, each with its title: a line below the head, and no other.
+
+    Where it is too wide, ``spare`` says what to leave out first, and what takes its place; wrapped
+    ``names`` take less room than they are long.
+    """
+    console, wide = Console(), Console(width=_ANY_WIDTH)
+    shown, folds = list(columns), max(max(map(len, names), default=0) - _FOLDED, 0)
+    for title, instead in [*(spare or {}).items(), ("", ())]:
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, **look)
+        for one, _ in shown:
+            table.add_column(
+                one,
+                justify="left" if one in left else "right",
+                vertical=vertical,
+                no_wrap=one not in wrapped,
+                overflow="fold",
+            )
+        for place, cells in enumerate(zip(*(cells for _, cells in shown), strict=True)):
+            # A name may hold what rich takes for markup.
+            style = "dim" if place in dim else ""
+            table.add_row(*map(Text, cells), end_section=place == gap, style=style)
+        if Measurement.get(wide, wide.options, table).maximum - folds <= console.width:
+            break
+        shown = [kept for one in shown for kept in (instead if one[0] == title else [one])]
+    console.print(table)
+
+
+def print_features(
+    rows: Sequence[Mapping[str, Any]], relevant: Mapping[str, str] | None = None
+) -> None:
     """Features in order: significant ones that are selected bright, with a gap below the last."""
     importance, importances = _importances(rows)
-    columns: dict[str, list[str]] = {
+    columns = {
         "rank": [str(row["rank"]) for row in rows],
         "feature": [printable(row["feature"]) for row in rows],
         "weight": [f"{row['weight']:#.3g}" for row in rows],
         importance: importances,
-        "importance": [text.split()[0] for text in importances],
         _SHARE: [f"{row['share_selected']:.1%}" for row in rows],
     }
     if any(row.get("class") is not None for row in rows):
         columns["class"] = [printable(str(row["class"])) for row in rows]
     if relevant is not None:
         columns["relevant"] = [relevant.get(row["feature"], "") for row in rows]
+    short = ("importance", [text.split()[0] for text in importances])
     # Where there is no interval, noise is not known, and does not count.
-    bright = [row["selected"] and row.get("above_noise") is not False for row in rows]
-    last = max((place for place, is_bright in enumerate(bright) if is_bright), default=-1)
-
-    def make(left_out: Sequence[str]) -> Table:
-        short = "importance" if importance not in left_out else importance
-        titles = [title for title in columns if title not in (*left_out, short)]
-        table = text_table(titles, left=_WORDS, wrapped=_WORDS)
-        for place in range(len(rows)):
-            # A name may hold what rich takes for markup.
-            cells = [Text(columns[title][place]) for title in titles]
-            style = "" if bright[place] else "dim"
-            table.add_row(*cells, end_section=place == last, style=style)
-        return table
-
-    return narrowed(make, ["weight", _SHARE, importance, "rank"], width, columns["feature"])
-
-
-def narrowed(
-    make: Callable[[Sequence[str]], Table],
-    spare: Sequence[str],
-    width: int | None,
-    names: Sequence[str] = (),
-) -> Table:
-    """The table with as many of its columns as have room."""
-    from rich.console import Console
-    from rich.measure import Measurement
-
-    table = make(())
-    if width is None:
-        return table
-    console = Console(width=_ANY_WIDTH)
-    longest = max(map(len, names), default=0)
-    for n_left_out in range(1, len(spare) + 1):
-        wanted = Measurement.get(console, console.options, table).maximum
-        if wanted - max(longest - _FOLDED, 0) <= width:
-            break
-        table = make(spare[:n_left_out])
-    return table
+    dim = [
+        place
+        for place, row in enumerate(rows)
+        if not row["selected"] or row.get("above_noise") is False
+    ]
+    print_table(
+        columns.items(),
+        left=_WORDS,
+        wrapped=_WORDS,
+        spare={"weight": (), _SHARE: (), importance: [short], "rank": ()},
+        names=columns["feature"],
+        dim=dim,
+        gap=max(set(range(len(rows))).difference(dim), default=-1),
+    )
 
 
 def _importances(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
@@ -101,12 +113,7 @@ def _importances(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
 
 def twin_lines(twins: Mapping[str, Sequence[str]]) -> list[str]:
     """A line for each selected feature that stands for others."""
-    lines = []
-    for one, others in twins.items():
-        named = ", ".join(map(printable, others[:_MOST_TWINS]))
-        more = len(others) - _MOST_TWINS
-        lines.append(f"{printable(one)} stands for {named}" + f" and {more} more" * (more > 0))
-    return lines
+    return [f"{printable(one)} stands for {_listed(others)}" for one, others in twins.items()]
 
 
 def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -147,67 +154,10 @@ def _listed(names: Sequence[str], most: int = 5) -> str:
     return shown if more <= 0 else f"{shown} and {more:,} more"
 
 
-def score_table(rows: Sequence[tuple[str, Mapping[str, float]]]) -> Table:
+def print_scores(rows: Sequence[tuple[str, Mapping[str, float]]]) -> None:
     """Scores side by side."""
-    names = list(rows[0][1])
-    titles = [SCORES.get(name, name).replace(" ", "\n") for name in names]
-    table = text_table(["", *titles], left=[""], wrapped=[""])
-    for what, scores in rows:
-        cells = ["-" if (s := scores[name]) != s else score_text(name, s) for name in names]
-        table.add_row(Text(what), *cells)
-    return table
-
-
-def text_table(
-    titles: Sequence[str],
-    *,
-    left: Collection[str] = (),
-    wrapped: Collection[str] = (),
-    vertical: Literal["top", "bottom"] = "bottom",
-    **options: Any,
-) -> Table:
-    """An empty table in the look of all commands: a line below the head, and no other."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, **options)
-    for title in titles:
-        table.add_column(
-            title,
-            justify="left" if title in left else "right",
-            vertical=vertical,
-            no_wrap=title not in wrapped,
-            overflow="fold",
-        )
-    return table
-
-
-def column_table(rows: Sequence[ColumnFacts], width: int | None = None) -> Table:
-    """The columns of a file, and how they are understood."""
-    columns = {
-        "name": [printable(str(row["name"])) for row in rows],
-        "kind": [str(row["kind"]) for row in rows],
-        "missing": [_if_known("{:.1%}", row["missing"]) for row in rows],
-        "distinct": [_if_known("{:,}", row["distinct"]) for row in rows],
-        "example": [_short(_if_known("{}", row["example"])) for row in rows],
-        "what is done": [printable(str(row["done"])) for row in rows],
-    }
-    words = ("name", "kind", "example", "what is done")
-
-    def make(left_out: Sequence[str]) -> Table:
-        titles = [title for title in columns if title not in left_out]
-        table = text_table(
-            titles, left=words, wrapped=("name", "example", "what is done"), vertical="top"
-        )
-        for place in range(len(rows)):
-            table.add_row(*(Text(columns[title][place]) for title in titles))
-        return table
-
-    texts = [a + b for a, b in zip(columns["name"], columns["what is done"], strict=True)]
-    return narrowed(make, ["example", "distinct", "missing"], width, texts)
-
-
-def _if_known(text: str, value: float | str | None) -> str:
-    """The text with the value in it, safe to show."""
-    return "" if value is None else printable(text.format(value))
-
-
-def _short(text: str, most: int = 16) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    columns = [("", [what for what, _ in rows])]
+    for name in rows[0][1]:
+        cells = ["-" if (s := scores[name]) != s else score_text(name, s) for _, scores in rows]
+        columns.append((SCORES.get(name, name).replace(" ", "\n"), cells))
+    print_table(columns, left=[""], wrapped=[""])

@@ -22,14 +22,14 @@ import polars as pl
 from fires.columns.schema import NO_HINTS, Column, DateForm, DateOrder, Hints, Kind, NumberForm
 from fires.core.validation import LARGEST
 
+# What a missing value may be written as, in any column.
 MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "#N/A", "\\N", "<NA>", "NaT")
-"""What a missing value may be written as, in any column."""
+# What else cannot be meant as a value among numbers, dates or flags; in lower case.
 _AMONG_NUMBERS = (
     *("-", "--", ".", "?", "na", "n/a", "n.a.", "n/d", "nd", "nan", "-nan", "nat", "<na>", "\\n"),
     *("null", "nil", "none", "missing", "unknown", "undefined"),
     *("#n/a", "#na", "#null!", "#div/0!", "#value!", "#ref!", "#name?", "#num!"),
 )
-"""What else cannot be meant as a value among numbers, dates or flags; in lower case."""
 _KINDS_OF_TYPES: dict[type[pl.DataType], Kind] = {
     pl.Boolean: "flag",
     pl.Date: "date",
@@ -44,8 +44,8 @@ _KINDS_OF_TYPES: dict[type[pl.DataType], Kind] = {
 _WHOLE = 2.0**53  # above it, not every whole number is a float64
 
 BLANK = r"[ \u00a0\u202f]"
+# Groups of three digits; in India, of two before the last.
 _GROUPS = r"(?:[1-9]\d{0,2}(?:S\d{3})+|[1-9]\d?(?:S\d{2})+S\d{3})"
-"""Groups of three digits; in India, of two before the last."""
 
 _DATES: dict[DateOrder, tuple[str, str]] = {
     "year-first": ("%Y-%m-%d", r"^\d{4}-\d{1,2}-\d{1,2}(?: |$)"),

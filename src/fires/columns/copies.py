@@ -13,8 +13,7 @@ from fires.columns.cells import parsed, read_cells
 from fires.columns.schema import Column, Doubt, Hints
 from fires.core.types import Floats, Ints, Labels, Mask
 
-LEAST = 100
-"""Values of a column, below which nothing but a constant is told."""
+LEAST = 100  # values of a column, below which nothing but a constant is told
 _WHOLE = 2.0**53
 _SAME = 1e-4  # of the variance of a copy may be rounding
 _OFF = 50  # rows of a copy have another value than the commonest; of a leak, a tenth of that

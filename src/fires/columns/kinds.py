@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LONG_TEXT, _TEXT = 50, 20
+# Different values with a comma, or a point, that settle what another column leaves open.
 _EVIDENCE = 5
-"""Different values with a comma, or a point, that settle what another column leaves open."""
 _SIGNS = r"[$€£¥₹₩₽₺฿₫₪₴]"
 _CODES = (
     "USD|EUR|GBP|JPY|CHF|CNY|INR|AUD|CAD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|TRY|US\\$|R\\$"
@@ -42,9 +42,9 @@ _NUMBER = re.compile(
     rf"(?P<digits>\d(?:[\d.,'’]|{BLANK}\d)*(?:[eE][+-]?\d+)?|[.,]\d+)"
     rf"{BLANK}*(?P<behind>[%‰°]?(?:{_SIGNS}|[A-Za-zÀ-ÿµ/²³]{{0,8}}))\)?$"
 )
-_MOST_DIGITS = 24
-"""A longer row of digits is a name, not an amount."""
+_MOST_DIGITS = 24  # a longer row of digits is a name, not an amount
 _COMMA = NumberForm("", ",", ".")
+# What may stand before decimals, and between thousands, and where; the likeliest first.
 _MARKS = {
     (".", ","): "",
     (",", "."): "[.,]",
@@ -53,7 +53,6 @@ _MARKS = {
     (".", "'"): "['’]",
     (",", "'"): "['’]",
 }
-"""What may stand before decimals, and between thousands, and where; the likeliest first."""
 _DATE = re.compile(
     r"^(?P<first>\d{1,4})(?P<mark>[-/.])(?P<second>\d{1,2})(?P=mark)(?P<third>\d{1,4})(?:[T ,].*)?$"
 )

@@ -41,8 +41,8 @@ from fires.columns.target import TargetStatistics
 from fires.core.types import Floats, Ints, RowsLike
 
 _MANY_UNREADABLE = 0.05
+# Columns of which examples are kept; values among which one is looked for.
 _MOST_FACTS, _LOOKED_AT = 10_000, 1000
-"""Columns of which examples are kept; values among which one is looked for."""
 _DONE = {
     "number": "used as it is",
     "flag": "true is 1, false is 0",

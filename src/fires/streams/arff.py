@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Mapping
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import polars as pl
@@ -15,15 +14,7 @@ from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
 from fires.streams.table import Chunk
-from fires.streams.text_blocks import (
-    NOT_UTF8,
-    PIECE,
-    Block,
-    Read,
-    Ready,
-    cut_into_lines,
-    fill,
-)
+from fires.streams.text_blocks import NOT_UTF8, PIECE, Block, Lines, Read, Ready, fill
 from fires.streams.text_source import TextSource
 from fires.streams.text_table import Header, TextOptions, TextTable, unique_names
 
@@ -58,9 +49,9 @@ class ArffTable(TextTable):
 
     def __init__(self, text: TextSource, block_size: int) -> None:
         with text.open(again=True) as (read, _):
-            header, self._declared = read_arff_header(read, text.name, text.ready)
+            header, self._declared = read_arff_header(read, text.name, text.source.ready)
         super().__init__(text, TextOptions(comment="%"), block_size, header)
-        self._cut = partial(cut_into_lines, block_size=block_size)
+        self._cut = Lines(block_size)
 
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
@@ -84,7 +75,7 @@ class ArffTable(TextTable):
                 found += [numbers] if numbers.null_count() == text.null_count() else []
         return frame.with_columns(found)
 
-    def _as_csv(self, block: Block) -> Block:
+    def _as_parsed(self, block: Block) -> Block:
         """The block with the quotes of CSV, which it is otherwise."""
         data = block.data
         if not data:
@@ -97,12 +88,8 @@ class ArffTable(TextTable):
             lengths = map(len, data.removesuffix(b"\n").split(b"\n"))
             ends = np.cumsum(np.fromiter(lengths, np.int64, len(ends)) + 1)
             ends[-1] = len(data)
-        return replace(
-            block,
-            data=data,
-            ends=ends,
-            regular=self._looks_regular(data, len(ends)),
-        )
+        regular = self._looks_regular(data, len(ends))
+        return replace(block, data=data, ends=ends, regular=regular)
 
 
 def _requoted(found: re.Match[bytes]) -> bytes:

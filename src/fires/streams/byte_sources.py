@@ -11,6 +11,7 @@ import os
 import select
 import sys
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib import import_module
@@ -22,11 +23,10 @@ from fires.core.errors import InputError
 from fires.core.optional import require
 from fires.streams.base import Position
 
-N_MAGIC = 16
-"""First bytes that tell what a file is."""
-
+N_MAGIC = 16  # first bytes that tell what a file is
+# The zstandard library unpacks all it gets: at worst 32,000 times as much as this.
 _ZSTD_PACKED = 1 << 9
-"""The zstandard library unpacks all it gets: at worst 32,000 times as much as this."""
+_AT_ONCE = 1 << 18  # bytes asked of a pipe at once; most give 64 KB
 
 _MAGIC = {
     b"\x1f\x8b": "gzip",
@@ -44,6 +44,18 @@ _MAGIC = {
     b"Rar!\x1a\x07": "rar",
 }
 _BZ2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")  # the first, and the end of a file without one
+_UNPACK = "unpack it first"
+# What is said about files that cannot be read, behind their names.
+ADVICE: Mapping[str, str] = {
+    "Excel": "is an Excel workbook; save it as CSV there, or convert it, for instance with "
+    'polars.read_excel("book.xlsx").write_parquet("table.parquet")',
+    "feather version 1": "is a feather file of version 1; write it again with a library of "
+    "today, or as Parquet",
+    "Arrow stream": "is an Arrow stream; write it as an Arrow file (.arrow) or as Parquet",
+    "7z": f"is packed with 7z; {_UNPACK}",
+    "rar": f"is packed with rar; {_UNPACK}",
+    "tar": f"is a tar archive; {_UNPACK}",
+}
 
 
 def kind_of(head: bytes) -> str:
@@ -57,26 +69,33 @@ def kind_of(head: bytes) -> str:
     if head[1:4] == b"\x2a\x4d\x18" and head[0] & 0xF0 == 0x50:  # a frame with a note
         return "zstd"
     kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "text")
-    if kind == "bz2" and head[4:10] not in _BZ2_BLOCKS:
-        return "text"
-    return kind
+    return "text" if kind == "bz2" and head[4:10] not in _BZ2_BLOCKS else kind
 
 
 class Damaged(Exception):  # noqa: N818 - it says what happened
     """Packed bytes cannot be unpacked further. All text before is handed out already."""
 
 
-class Readable(Protocol):
-    """What bytes can be read from."""
+class Bytes(Protocol):
+    """Bytes of a source, which tell where they are."""
 
     def read(self, n: int, /) -> bytes:
         """Read on."""
+
+    def tell(self) -> int:
+        """Say where reading goes on."""
+
+    def seek(self, at: int, /) -> object:
+        """Go on reading elsewhere, right after it was opened."""
+
+
+# --- packed ---------------------------------------------------------------------------------------
 
 
 class _Zstd:
     """Frames of zstd before Python 3.14: the library's reader takes half a frame for whole."""
 
-    def __init__(self, file: Readable) -> None:
+    def __init__(self, file: Bytes) -> None:
         self._library = require("zstandard", "a file packed with zstd", "zstd")
         self._file, self._frame = file, None
         self._packed = self._text = b""
@@ -90,27 +109,17 @@ class _Zstd:
             if not packed:
                 return b""
             frame = self._frame or self._library.ZstdDecompressor().decompressobj()
-            self._text = frame.decompress(packed)
-            self._packed = frame.unused_data
+            self._text, self._packed = frame.decompress(packed), frame.unused_data
             self._frame = None if frame.eof else frame
         text, self._text = self._text[:n], self._text[n:]
         return text
 
 
-def _zstd(file: Readable) -> Any:
-    if sys.version_info < (3, 14):
-        return _Zstd(file)
-    return import_module("compression.zstd").ZstdFile(file)
-
-
-def _unzipped(file: Readable) -> Any:
+def _unzipped(file: Bytes) -> Any:
     """The only file in a zip file."""
     archive = zipfile.ZipFile(cast("BinaryIO", file))
-    names = [
-        entry.filename
-        for entry in archive.infolist()
-        if not entry.is_dir() and not entry.filename.startswith("__MACOSX/")
-    ]
+    entries = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
+    names = [name for name in entries if not name.startswith("__MACOSX/")]
     if any(name.startswith("xl/") for name in names):
         raise InputError(f"it {ADVICE['Excel']}")
     if len(names) != 1:
@@ -129,11 +138,12 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "gzip": lambda file: gzip.GzipFile(fileobj=file),
     "bz2": bz2.BZ2File,
     "xz": lzma.LZMAFile,
-    "zstd": _zstd,
+    "zstd": _Zstd
+    if sys.version_info < (3, 14)
+    else lambda file: import_module("compression.zstd").ZstdFile(file),
     "zip": _unzipped,
 }
-PACKINGS = tuple(_READERS)
-"""The kinds of packed files that can be read."""
+PACKINGS = tuple(_READERS)  # the kinds of packed files that can be read
 
 
 class Unpacked:
@@ -141,58 +151,38 @@ class Unpacked:
 
     Examples
     --------
-    >>> import io
     >>> Unpacked(io.BytesIO(bz2.compress(b"1,2\n")), "bz2").read(100)
     b'1,2\n'
     """
 
-    def __init__(self, file: Readable, packing: str) -> None:
-        self._damage: Damaged | None = None
-        with self._noting_damage():
-            # The one that does not wait for n bytes: a pipe may have no more for now.
-            self._read: Callable[[int], bytes] = _READERS[packing](file).read1
+    def __init__(self, file: Bytes, packing: str) -> None:
+        self._file, self._packing = file, packing
+        self._read: Callable[[int], bytes] | None = None
+        self._damage = ""
 
     def read(self, n: int) -> bytes:
         """Read on."""
-        if self._damage is not None:
-            raise self._damage
-        with self._noting_damage():
-            return self._read(n)
-
-    @contextmanager
-    def _noting_damage(self) -> Iterator[None]:
-        try:
-            yield
-        except (InputError, ImportError):
-            raise
-        except EOFError:
-            self._damage = Damaged("its end is missing")
-        except Exception as error:  # each library has errors of its own
-            if isinstance(error, OSError) and error.errno is not None:  # not of the packing
+        if not self._damage:
+            try:
+                # The one that does not wait for n bytes: a pipe may have no more for now.
+                self._read = self._read or _READERS[self._packing](self._file).read1
+                return self._read(n)
+            except (InputError, ImportError):
                 raise
-            self._damage = Damaged(str(error))
-        if self._damage is not None:
-            raise self._damage
+            except EOFError:
+                self._damage = "its end is missing"
+            except Exception as error:  # each library has errors of its own
+                if isinstance(error, OSError) and error.errno is not None:  # not of the packing
+                    raise
+                self._damage = str(error) or repr(error)
+        raise Damaged(self._damage)
 
 
-_UNPACK = "unpack it first"
-ADVICE: Mapping[str, str] = {
-    "Excel": "is an Excel workbook; save it as CSV there, or convert it, for instance with "
-    'polars.read_excel("book.xlsx").write_parquet("table.parquet")',
-    "feather version 1": "is a feather file of version 1; write it again with a library of "
-    "today, or as Parquet",
-    "Arrow stream": "is an Arrow stream; write it as an Arrow file (.arrow) or as Parquet",
-    "7z": f"is packed with 7z; {_UNPACK}",
-    "rar": f"is packed with rar; {_UNPACK}",
-    "tar": f"is a tar archive; {_UNPACK}",
-}
-"""What is said about files that cannot be read, behind their names."""
+# --- which file it is -----------------------------------------------------------------------------
 
-
+# Of a Parquet or Arrow file, a row that was read may lie so many bytes further on.
 _ROW_GROUP = 1 << 28
-"""Of a Parquet or Arrow file, a row that was read may lie so many bytes further on."""
-_HEAD = 1 << 16
-"""First bytes that two files share only if they are the same."""
+_HEAD = 1 << 16  # first bytes that two files share only if they are the same
 
 
 class Identity(TypedDict):
@@ -210,12 +200,8 @@ def identity_of(path: Path, *, may_grow: bool = True) -> Identity:
     """What tells a file from another one."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        return {
-            "name": str(path),
-            "size": size,
-            "head": _digest(file.read(min(size, _HEAD))),
-            "may_grow": may_grow,
-        }
+        head = _digest(file.read(min(size, _HEAD)))
+    return {"name": str(path), "size": size, "head": head, "may_grow": may_grow}
 
 
 def read_so_far(files: Sequence[Identity | None], position: Position) -> list[Identity | None]:
@@ -253,7 +239,9 @@ def refuse_others(
             )
         _refuse_another(found, known, None if index < position.file else position.offset)
     if then is not None and len(now) <= position.file:
-        raise InputError(f"{_name(then[len(now)])}, which was read before, is not among the files")
+        lost = then[len(now)]
+        name = "standard input" if lost is None else lost["name"]
+        raise InputError(f"{name}, which was read before, is not among the files")
 
 
 def _refuse_another(found: Identity, known: Identity, offset: int | None) -> None:
@@ -287,62 +275,45 @@ def changed(name: str) -> InputError:
     return InputError(f"{name} has been changed since it was read before")
 
 
-def _name(identity: Identity | None) -> str:
-    return "standard input" if identity is None else str(identity["name"])
-
-
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-_AT_ONCE = 1 << 18
-"""Bytes asked of a pipe at once; most give 64 KB."""
+# --- files and pipes ------------------------------------------------------------------------------
 
 
-class Bytes(Readable, Protocol):
-    """Bytes of a source, which tell where they are."""
-
-    def tell(self) -> int:
-        """Say where reading goes on."""
-
-    def seek(self, at: int, /) -> object:
-        """Go on reading elsewhere, right after it was opened."""
-
-
-class ByteSource(Protocol):
+class ByteSource(ABC):
     """What a text can be read from: a :class:`File`, a :class:`Pipe`, or a file that grows."""
 
-    n_bytes: int | None
     magic: bytes
-    identity: Identity | None
+    n_bytes: int | None = None
+    identity: Identity | None = None
 
+    @abstractmethod
     def open(self, again: bool) -> AbstractContextManager[Bytes]:
         """Start at the beginning."""
 
     def ready(self, seconds: float) -> bool:
-        """Tell whether there is something to read."""
+        """Tell whether there is something to read, or the end."""
+        return True
 
 
-class File:
+class File(ByteSource):
     """A file that can be opened any number of times."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         with path.open("rb") as file:
             self.magic = file.read(N_MAGIC)
-        self.identity: Identity | None = identity_of(path)
-        self.n_bytes: int | None = self.identity["size"]
+        self.identity = identity_of(path)
+        self.n_bytes = self.identity["size"]
 
     def open(self, again: bool) -> AbstractContextManager[Bytes]:
         """Open it at its start."""
         return self._path.open("rb")
 
-    def ready(self, seconds: float) -> bool:
-        """Tell whether there is something to read."""
-        return True
 
-
-class Pipe:
+class Pipe(ByteSource):
     """A stream that can be read once, but keeps what is to be read again.
 
     It hands on what is there: the other end may write a row now and the next one later.
@@ -351,19 +322,16 @@ class Pipe:
     def __init__(self, file: BinaryIO, *, close: bool = False) -> None:
         if getattr(file, "closed", False):
             raise InputError("it is closed already")
-        self._file = file
+        self._file, self._close = file, close
         # The one that does not wait for all of it.
         self._read = file.read1 if isinstance(file, io.BufferedIOBase) else file.read
         self._poll = _poll(file)
-        self._close = close
         self._ended = False
         self._kept: list[bytes] | None = []
         self._data, self._at, self._n_read = b"", 0, 0
         while not self._ended and sum(map(len, self._kept)) < N_MAGIC:
             self._fetch()
         self.magic = b"".join(self._kept)[:N_MAGIC]
-        self.identity: Identity | None = None
-        self.n_bytes: int | None = None
 
     @contextmanager
     def open(self, again: bool) -> Iterator[Bytes]:
@@ -395,7 +363,7 @@ class Pipe:
 
     def seek(self, at: int) -> None:
         """Go on reading further on."""
-        skip(self, at - self._n_read)
+        skip(self.read, at - self._n_read)
 
     def _fetch(self) -> None:
         """Wait for more, or for the end."""
@@ -419,11 +387,10 @@ def _poll(file: BinaryIO) -> select.poll | None:
     return poll
 
 
-def skip(file: Readable, n: int) -> bool:
+def skip(read: Callable[[int], bytes], n: int) -> None:
     """Go on reading n bytes further on, if there are so many."""
-    while n > 0 and (data := file.read(min(n, _AT_ONCE))):
+    while n > 0 and (data := read(min(n, _AT_ONCE))):
         n -= len(data)
-    return n == 0
 
 
 @contextmanager

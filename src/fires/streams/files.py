@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -24,7 +24,7 @@ from fires.streams.arff import ArffTable, looks_like_arff
 from fires.streams.base import Bookmark, Position
 from fires.streams.byte_sources import ADVICE, File, Pipe, kind_of, plain_errors
 from fires.streams.columnar import ScannedTable
-from fires.streams.following import Follow, FollowedTable
+from fires.streams.following import Follow
 from fires.streams.json_table import JsonTable
 from fires.streams.sampling import exclude_columns, read_sample
 from fires.streams.svmlight import ENDINGS as SVMLIGHT_ENDINGS
@@ -32,7 +32,7 @@ from fires.streams.svmlight import Counted, SvmlightFile, SvmlightStream, looks_
 from fires.streams.table import Chunk, Table
 from fires.streams.table_stream import TableStream, doubts_of, start_of, stream_of
 from fires.streams.text_blocks import BLOCK
-from fires.streams.text_source import TextSource
+from fires.streams.text_source import BlockTable, TextSource
 from fires.streams.text_table import FOUND_OUT, TextOptions, TextTable
 
 
@@ -81,14 +81,6 @@ class ManyTables(Table):
         """How the columns of later tables differ from those of the first."""
         return self._differences
 
-    @property
-    def new_fields(self) -> dict[str, int]:
-        """Keys of NDJSON that came after the sample; see :class:`JsonTable`."""
-        found: dict[str, int] = {}
-        for table in reversed(self._tables):
-            found |= table.new_fields
-        return found
-
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:
@@ -102,24 +94,19 @@ class ManyTables(Table):
             lacking = [pl.lit(None, pl.String).alias(name) for name in absent]
             wanted = {name: kinds[name] for name in names if name in present}
             begin = start if index == start.file else Position()
+            told: dict[str, Json] = {"file": table.name}
             for chunk in table.chunks(wanted, begin, n_rows=n_rows):
                 places = np.column_stack([chunk.places, np.full(len(chunk.places), index)])
                 places[:, 0] += self._before[index]
                 frame = chunk.frame.with_columns(lacking)
-                told: dict[str, Json] = {"file": table.name}
-                faults = [
-                    fault._replace(where=told | dict(fault.where or {})) for fault in chunk.faults
-                ]
-                where = partial(_with_file, told, chunk.where)
+                faults = [fault._replace(where=told) for fault in chunk.faults]
+                where = partial(_told, told)
                 yield replace(chunk, frame=frame, places=places, faults=faults, where=where)
                 wanted.update({name: kinds[name] for name in wanted})  # it may have changed
 
 
-def _with_file(
-    told: dict[str, Json], where: Callable[[int], Mapping[str, Json]] | None, row: int
-) -> Mapping[str, Json]:
-    """Where a row is, with the name of its file."""
-    return told | dict(where(row) if where is not None else {})
+def _told(where: Mapping[str, Json], row: int) -> Mapping[str, Json]:
+    return where
 
 
 def _differences(first: Table, later: Iterable[Table]) -> list[str]:
@@ -191,7 +178,7 @@ def open_followed(
     options: TextOptions = FOUND_OUT,
     block_size: int = BLOCK,
     start: Position | None = None,
-) -> FollowedTable:
+) -> BlockTable:
     """Open a file that grows, and may be rotated."""
     if isinstance(source, Sequence) and not isinstance(source, str) and len(source) == 1:
         source = source[0]
@@ -200,8 +187,8 @@ def open_followed(
     name = str(source)
     with plain_errors(name):
         file = Follow(Path(source), start or Position())
-        if file.header is not None and (delimiter := file.delimiter):
-            options = replace(options, delimiter=delimiter)
+        if file.delimiter is not None:  # of a file without a header
+            options = replace(options, delimiter=file.delimiter)
         kind = kind_of(file.magic)
         if kind == "text":
             text = TextSource(name, file, options.encoding)
@@ -209,7 +196,8 @@ def open_followed(
             if text.is_direct:
                 table = _text_table(text, options, block_size)
                 if isinstance(table, (TextTable, JsonTable)) and not isinstance(table, ArffTable):
-                    return FollowedTable(table, file)
+                    file.know(table.column_names, table.delimiter, table.body)
+                    return table
                 kind = "ARFF"
         raise InputError(f"{name} is {kind}; only plain text in UTF-8 can be followed")
 

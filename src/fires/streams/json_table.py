@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import closing
-from functools import partial
 
 import numpy as np
 import polars as pl
@@ -16,26 +15,17 @@ from fires.core.errors import InputError
 from fires.core.types import Json
 from fires.streams.base import Position
 from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunk
-from fires.streams.text_blocks import (
-    BLOCK,
-    NOT_UTF8,
-    Block,
-    cut_into_lines,
-    is_utf8_bytes,
-)
-from fires.streams.text_source import BlockTable, Cut, Places, TextSource
+from fires.streams.text_blocks import BLOCK, NOT_UTF8, Block, Lines, is_utf8
+from fires.streams.text_source import BlockTable, Places, TextSource
 
 NOT_AN_OBJECT = "not a JSON object"
 NOT_UNICODE = r"a lone surrogate such as \ud800, which is not text"
-
+# Half of a pair of escapes; also a text that looks like one, behind a backslash.
 _LONE = re.compile(
     rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])"
 )
-"""Half of a pair of escapes; also a text that looks like one, behind a backslash."""
 _NESTED = r"(?s)^(\{.*\}|\[.*\])$"
-
-_LOOK_EVERY = 100
-"""In one line of so many the reader looks for keys that are new."""
+_LOOK_EVERY = 100  # in one line of so many the reader looks for keys that are new
 _SAMPLE_BYTES = 2 * BLOCK
 _Row = dict[str, Json] | str | None
 
@@ -49,7 +39,7 @@ class JsonRows(BlockTable):
 
     def _find_columns(self, blocks: Iterable[Block]) -> None:
         """Let the first objects decide which columns there are."""
-        self._new_fields: dict[str, int] = {}
+        self.new_fields: dict[str, int] = {}
         self._typed = True
         self._nested: set[str] = set()
         names: dict[str, None] = {}
@@ -82,11 +72,6 @@ class JsonRows(BlockTable):
         if n_objects == 0:
             raise self.unreadable(*fault) if fault else InputError(f"{self.name} is empty")
 
-    @property
-    def new_fields(self) -> Mapping[str, int]:
-        """See :class:`fires.streams.table.Table`."""
-        return self._new_fields
-
     def let_columns_change(self) -> None:
         """See :meth:`fires.streams.table.Table.let_columns_change`: later keys are columns too."""
         self.is_open = True
@@ -98,22 +83,15 @@ class JsonRows(BlockTable):
 
     def _fast(self, block: Block, kinds: Mapping[str, Kind], places: Places) -> Chunk | None:
         """Parse lines that are all as they should be; None if one is not."""
-        if any(map(self._is_nested, kinds.items())) or not is_utf8_bytes(block.data):
+        if any(map(self._is_nested, kinds.items())) or not is_utf8(block.data):
             return None
         frame = None if _LONE.search(block.data) else self._ndjson(block, kinds)
         if frame is None:
             return None
         if not self.is_open:
             self._look_for_new_fields(block)
-        return Chunk(
-            frame,
-            block.lines[:-1],
-            places,
-            short=block.short,
-            raw=block.text,
-            written=lambda name: pl.read_ndjson(block.data, schema={name: pl.String})[name],
-            ragged=self.is_open,
-        )
+        lines, ragged = block.lines[:-1], self.is_open
+        return Chunk(frame, lines, places, short=block.short, raw=block.text, ragged=ragged)
 
     def _ndjson(self, block: Block, kinds: Mapping[str, Kind]) -> pl.DataFrame | None:
         for typed in (True, False) if self._typed else (False,):
@@ -168,11 +146,9 @@ class JsonRows(BlockTable):
 
     def _look_for_new_fields(self, block: Block) -> None:
         """Look at a few lines: the same ones, however the text is cut into blocks."""
-        starts = np.concatenate([[0], block.ends[:-1] - (block.ends[-1] - len(block.data))])
         first = int(block.lines[0])
-        for i in range((1 - first) % _LOOK_EVERY, len(starts), _LOOK_EVERY):
-            at = int(starts[i])
-            row = json_row(block.data[at : block.data.find(b"\n", at) % (len(block.data) + 1)])
+        for i in range((1 - first) % _LOOK_EVERY, len(block.ends), _LOOK_EVERY):
+            row = json_row(block.record(i))
             if isinstance(row, dict):
                 self._note_new_fields(row, first + i)
 
@@ -180,7 +156,7 @@ class JsonRows(BlockTable):
         if line % _LOOK_EVERY == 1 and not self.is_open:
             for name in row:
                 if name not in self._known:
-                    self._new_fields.setdefault(name, line)
+                    self.new_fields.setdefault(name, line)
 
 
 def _series(values: list[str | None], is_nested: bool) -> pl.Series:
@@ -236,18 +212,6 @@ class JsonTable(JsonRows):
     """A text of JSON objects, one a line."""
 
     def __init__(self, text: TextSource, block_size: int) -> None:
-        self.name, self.n_bytes, self.head = text.name, text.n_bytes, text.head
-        self.files = [text.identity]
-        self._text = text
-        self._cut: Cut = partial(cut_into_lines, block_size=block_size)
+        self._read_from(text, Lines(block_size))
         with closing(text.blocks(self._cut, Position(), again=True)) as blocks:
             self._find_columns(block for block, _ in blocks)
-
-    def chunks(
-        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
-    ) -> Generator[Chunk, None, None]:
-        """Read the lines in order; see :meth:`Table.chunks`."""
-        blocks = self._blocks(self._text, self._cut, start, again=n_rows is not None)
-        with closing(blocks):
-            for block, places in blocks:
-                yield from self._parsed(block, kinds, places)

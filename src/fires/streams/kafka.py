@@ -11,7 +11,6 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from operator import itemgetter
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -31,7 +30,6 @@ from fires.streams.messages import (
     NOTHING,
     START,
     WAIT,
-    Address,
     Messages,
     MessageTable,
     portion,
@@ -44,14 +42,15 @@ from fires.streams.table_stream import TableStream
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-PATIENCE = 0.01
-"""Seconds to wait for more, once there is one."""
+_Settings = dict[str, Any]
+_Row = tuple[int, int, bytes]  # partition, offset, value
+
+_PATIENCE = 0.01  # seconds to wait for more, once there is one
 _COMMIT_EVERY = 5.0
 _MOST_PLACES = 1_000_000
-_ANY = -1
-"""In the place of a checksum: the messages were not read before."""
 
-_DEFAULTS = {
+_DEFAULTS: _Settings = {
+    "group.id": "fires",
     "topic.metadata.refresh.interval.ms": 5_000,  # how soon a new partition is noticed
     "statistics.interval.ms": 5_000,
     "max.poll.interval.ms": 86_400_000,
@@ -59,16 +58,14 @@ _DEFAULTS = {
     "fetch.queue.backoff.ms": 10,
     "reconnect.backoff.max.ms": 1_000,
 }
-_FIXED = {
+_FIXED: _Settings = {
     "enable.auto.commit": False,
     "enable.partition.eof": True,
     "auto.offset.reset": "error",
     "isolation.level": "read_committed",
     "allow.auto.create.topics": False,
 }
-_SILENT = {"log_level": 0, "statistics.interval.ms": 0}  # nobody hears what it would say
 
-_Row = tuple[int, int, bytes]  # partition, offset, value
 _log = logging.getLogger(__name__)
 _log.addHandler(logging.NullHandler())  # librdkafka tells of each attempt to reach a broker
 
@@ -120,7 +117,37 @@ def from_kafka(
     return stream_from(KafkaTopic(uri, until_end=until_end), target, **options)
 
 
-class KafkaTopic(MessageTable):
+class _Client:
+    """Whoever asks for a topic, and what the brokers have complained of last."""
+
+    def __init__(self, uri: str) -> None:
+        self._kafka = require("confluent_kafka", "kafka://", "kafka")
+        address = read_address(uri, "kafka://host:port/topic", 9092)
+        self.name, self._topic, self._servers = str(address), address.path, address.servers
+        self._trouble = ""
+
+    def _connect(self, kind: str, defaults: _Settings, fixed: _Settings) -> Any:
+        """Make a ``Consumer`` or ``Producer``, with the properties that the user has set."""
+        fixed = {"bootstrap.servers": self._servers, "error_cb": self._note} | fixed
+        try:
+            return vars(self._kafka)[kind](defaults | _properties() | fixed, logger=_log)
+        except self._kafka.KafkaException as error:
+            hint = f"see the file that {KAFKA_CONFIG} names" if os.environ.get(KAFKA_CONFIG) else ""
+            raise InputError(error.args[0].str(), self.name, hint) from None
+
+    def _note(self, error: KafkaError) -> None:
+        self._trouble = error.str()
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        try:
+            yield
+        except self._kafka.KafkaException as error:
+            reason = self._trouble or error.args[0].str()
+            raise InputError(f"no broker answers ({reason})", self.name) from None
+
+
+class KafkaTopic(_Client, MessageTable):
     """The messages of a topic.
 
     The ``mark`` of a position is the next offset of each partition. What is read at once comes
@@ -131,12 +158,10 @@ class KafkaTopic(MessageTable):
     unit = "message"
 
     def __init__(self, uri: str, *, until_end: bool = False) -> None:
-        self._kafka = require("confluent_kafka", "kafka://", "kafka")
-        self._address = _address(uri)
-        self.name, self._topic = str(self._address), self._address.path
-        self._until_end = until_end
+        super().__init__(uri)
+        self._uri, self._until_end = uri, until_end
         self._n_tombstones = 0
-        self._next: tuple[int, ...] = ()  # the next offsets of the last messages that were read
+        self._next: Sequence[int] = ()  # the next offsets of the last messages that were read
         self._asker: Consumer | None = None
         self._asking = threading.Lock()
 
@@ -158,7 +183,8 @@ class KafkaTopic(MessageTable):
         parts = [self._kafka.TopicPartition(self._topic, p, end) for p in range(len(at))]
         with self._asking, suppress(InputError, self._kafka.KafkaException):
             if self._asker is None:  # a client of its own: the reader's may be closed meanwhile
-                self._asker = _consumer(self._kafka, self._address, _SILENT)
+                silent = {"log_level": 0, "statistics.interval.ms": 0}  # nobody hears it
+                self._asker = self._connect("Consumer", _DEFAULTS, _FIXED | silent)
             ends: list[int] = [part.offset for part in self._asker.offsets_for_times(parts, ASK)]
             if min(ends) >= 0:
                 return sum(max(end - next_, 0) for end, next_ in zip(ends, at, strict=True))
@@ -166,26 +192,25 @@ class KafkaTopic(MessageTable):
 
     def read(self, start: Position, sample: bool = False) -> Generator[Messages, None, None]:
         """Read all partitions."""
-        with closing(_Reader(self._kafka, self._address)) as reader:
+        with closing(_Reader(self._uri)) as reader:
             for messages in reader.messages(start, self._until_end, sample):
                 self._next, self._n_tombstones = tuple(reader.next), reader.n_tombstones
                 yield messages
 
 
-class _Reader:
+class _Reader(_Client):
     """Reads all partitions of a topic, once."""
 
-    def __init__(self, kafka: ModuleType, address: Address) -> None:
+    def __init__(self, uri: str) -> None:
+        super().__init__(uri)
         self.n_tombstones = 0
-        self._kafka, self._name, self._topic = kafka, str(address), address.path
-        self._commits, self._committed = "group.id" in _properties(), time.monotonic()
-        self._trouble = ""  # what was wrong with the brokers last
-        self._n_present = 0  # partitions that the brokers know of
-        self._broken: InputError | None = None
         self.next: list[int] = []  # the offset of each partition that comes next
         self._line = 0  # messages before the next
-        heard = {"stats_cb": self._count_partitions, "error_cb": self._note}
-        self._consumer = _consumer(kafka, address, heard)
+        self._commits, self._committed = "group.id" in _properties(), time.monotonic()
+        self._n_present = 0  # partitions that the brokers know of
+        self._broken: InputError | None = None
+        fixed = _FIXED | {"stats_cb": self._count_partitions}
+        self._consumer = self._connect("Consumer", _DEFAULTS, fixed)
 
     def close(self) -> None:
         """Leave the brokers."""
@@ -197,27 +222,25 @@ class _Reader:
         """Read from a position on."""
         bounds = self._bounds()
         marks = self._checked(start.mark, bounds)
-        self.next = [low for low, *_ in marks]
-        self._line = start.line
+        self.next, self._line = [at for at, *_ in marks], start.line
         self._assign()
         if len(marks[0]) == 3:  # these were handed out before, in part
-            yield from self._again(marks)
+            yield from self._again([end for _, end, _ in marks], [crc for *_, crc in marks])
         n, most = FIRST, max(1, _MOST_PLACES // len(bounds))
         before: list[int] = []
         highs = [high for _, high in bounds]
         while sample and self.next not in (before, highs):  # a transaction may be open
             before = self.next.copy()  # as many offsets of each partition, whatever arrives
-            parts = zip(self.next, highs, strict=True)
-            marks = [[at, min(high, at + n // len(bounds) + 1), _ANY] for at, high in parts]
-            is_last = [end for _, end, _ in marks] == highs
-            for messages in self._again(marks):
+            share = n // len(bounds) + 1
+            ends = [min(high, at + share) for at, high in zip(before, highs, strict=True)]
+            is_last = ends == highs
+            for messages in self._again(ends):
                 if n_values := len(messages.values):
                     n = portion(n_values, sum(map(len, messages.values)))
                 yield messages._replace(short=is_last and n_values > 0)
-        ends = highs if until_end else None
-        while ends is None or any(at < end for at, end in zip(self.next, ends, strict=True)):
+        while not until_end or self._is_before(highs):
             begin = self.next.copy()
-            rows = self._take(min(n, most), ends)
+            rows = self._take(min(n, most), highs if until_end else None)
             if rows:
                 short = len(rows) < min(n, most)
                 n = portion(len(rows), sum(len(value) for *_, value in rows))
@@ -230,20 +253,22 @@ class _Reader:
                 raise self._new_partition(len(bounds))
             self._commit()
 
+    def _is_before(self, ends: list[int]) -> bool:
+        return any(at < end for at, end in zip(self.next, ends, strict=True))
+
     def _bounds(self) -> list[tuple[int, int]]:
         """The first offset of each partition, and the one behind its last."""
-        name = self._name
-        try:
+        with self._reached():
             topic = self._consumer.list_topics(self._topic, START).topics[self._topic]
             if topic.error is None:
-                parts = [self._partition(p) for p in sorted(topic.partitions)]
-                return [self._consumer.get_watermark_offsets(part, START) for part in parts]
-        except self._kafka.KafkaException as error:
-            reason = self._trouble or error.args[0].str()
-            raise InputError(f"no broker answers ({reason})", name) from None
-        if topic.error.code() == self._kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
-            raise InputError(f'there is no topic "{self._topic}"', name)
-        raise InputError(topic.error.str(), name)
+                return [self._bounds_of(p) for p in sorted(topic.partitions)]
+        unknown = topic.error.code() == self._kafka.KafkaError.UNKNOWN_TOPIC_OR_PART
+        reason = f'there is no topic "{self._topic}"' if unknown else topic.error.str()
+        raise InputError(reason, self.name)
+
+    def _bounds_of(self, p: int) -> tuple[int, int]:
+        low, high = self._consumer.get_watermark_offsets(self._partition(p), START)
+        return low, high
 
     def _checked(self, mark: Any, bounds: list[tuple[int, int]]) -> list[list[int]]:
         """Where to begin in each partition and, if these were read before, where that ended."""
@@ -256,13 +281,12 @@ class _Reader:
             for p, (at, *rest) in sorted(marks.items()):
                 if p >= len(bounds):
                     raise self._lost(p, f"is gone; {at:,} was its next offset", made_anew=True)
-                self._check_offset(p, at, *bounds[p])
-                for end in rest[:1]:
-                    self._check_offset(p, end, *bounds[p])
+                for offset in (at, *rest[:1]):
+                    self._check_offset(p, offset, *bounds[p])
         except (AttributeError, TypeError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
-            raise StateError(f"the bookmark of {self._name} is damaged ({error!r})") from None
+            raise StateError(f"the bookmark of {self.name} is damaged ({error!r})") from None
         return [marks[p] for p in range(len(bounds))]
 
     def _check_offset(self, p: int, at: int, low: int, high: int) -> None:
@@ -277,18 +301,20 @@ class _Reader:
         hint = "begin a new run, or keep messages for longer than a run may stand still"
         if made_anew:
             hint = "begin a new run; was the topic made anew, or compacted?"
-        return InputError(f'partition {p} of topic "{self._topic}": {what}', self._name, hint)
+        return InputError(f'partition {p} of topic "{self._topic}": {what}', self.name, hint)
 
     def _new_partition(self, p: int) -> InputError:
         what = f'partition {p} of topic "{self._topic}" is new'
         hint = "its messages from offset 0 on were not read; begin a new run to read all partitions"
-        return InputError(what, self._name, hint)
+        return InputError(what, self.name, hint)
 
-    def _again(self, marks: list[list[int]]) -> Generator[Messages, None, None]:
-        """Read messages that were handed out before, in the same order."""
-        begin, ends = self.next.copy(), [end for _, end, _ in marks]
+    def _again(
+        self, ends: list[int], crcs: Sequence[int] | None = None
+    ) -> Generator[Messages, None, None]:
+        """Read up to some offsets, partition by partition; if known, by these checksums."""
+        begin, ends = self.next.copy(), ends.copy()
         rows: list[_Row] = []
-        while any(at < end for at, end in zip(self.next, ends, strict=True)):
+        while self._is_before(ends):
             taken = self._take(MOST, ends)
             rows += taken
             if self._broken is not None:
@@ -296,11 +322,10 @@ class _Reader:
             if not taken:
                 yield NOTHING
         rows.sort(key=itemgetter(0))
-        for p, found in enumerate(_crcs(rows, len(marks))):
-            at, end, crc = marks[p]
-            if crc not in (_ANY, found):
-                what = f"offsets {at:,} to {end - 1:,} were read, and are not what they were"
-                raise self._lost(p, f"{what}: messages are gone", made_anew=True)
+        for p, found in enumerate(_crcs(rows, len(ends)) if crcs is not None else ()):
+            if crcs is not None and crcs[p] != found:
+                what = f"offsets {begin[p]:,} to {ends[p] - 1:,} were read, and are not what they"
+                raise self._lost(p, f"{what} were: messages are gone", made_anew=True)
         if rows:
             yield self._together(rows, begin, True)
         self.next = ends
@@ -308,12 +333,11 @@ class _Reader:
 
     def _take(self, n: int, ends: list[int] | None) -> list[_Row]:
         """Messages that are there, without those at or behind ``ends``, partition by partition."""
-        consumer = self._consumer
-        first = consumer.poll(WAIT)
+        first = self._consumer.poll(WAIT)
         if first is None:
             return []
         rows = []
-        more = consumer.consume(n - 1, PATIENCE) if n > 1 else []
+        more = self._consumer.consume(n - 1, _PATIENCE) if n > 1 else []
         for message in [first, *more]:
             if message.error() is not None:
                 self._heed(message, ends)
@@ -339,43 +363,38 @@ class _Reader:
             if ends is not None:
                 ends[p] = min(ends[p], offset)
         elif error.code() == self._kafka.KafkaError._AUTO_OFFSET_RESET:
-            self._broken = self._out_of_range(p, error)
+            self._broken = self._lost(p, f"offset {self.next[p]:,} cannot be read: {error.str()}")
+            try:
+                self._check_offset(p, self.next[p], *self._bounds_of(p))
+            except InputError as gap:
+                self._broken = gap
+            except self._kafka.KafkaException:
+                pass
         elif not error.retriable():
             self._broken = self._lost(p, error.str())
 
-    def _out_of_range(self, p: int, error: KafkaError) -> InputError:
-        """Say what the next offset of a partition is out of."""
-        try:
-            bounds = self._consumer.get_watermark_offsets(self._partition(p), START)
-            self._check_offset(p, self.next[p], *bounds)
-        except self._kafka.KafkaException:
-            pass
-        except InputError as gap:
-            return gap
-        return self._lost(p, f"offset {self.next[p]:,} cannot be read: {error.str()}")
-
     def _together(self, rows: list[_Row], begin: list[int], short: bool) -> Messages:
         """Messages, partition by partition, with the places where they end."""
-        line, n_rows, n_partitions = self._line, len(rows), len(begin)
-        self._line += n_rows
+        n_rows, n_partitions = len(rows), len(begin)
         partitions, offsets = (
             np.fromiter(map(itemgetter(i), rows), np.int64, n_rows) for i in (0, 1)
         )
         places = np.empty((n_rows, 1 + n_partitions), dtype=np.int64)
-        places[:, 0] = np.arange(line + 1, self._line + 1)
+        places[:, 0] = np.arange(self._line + 1, self._line + n_rows + 1)
+        self._line += n_rows
         for p, at in enumerate(begin):
             places[:, 1 + p] = np.maximum.accumulate(np.where(partitions == p, offsets + 1, at))
 
-        def where(at: int) -> dict[str, int]:
+        def where(at: int) -> dict[str, Json]:
             return {"partition": rows[at][0], "offset": rows[at][1]}
 
-        def start(at: int) -> Position:
+        def mark(at: int) -> dict[str, Json]:
             nexts = places[at - 1, 1:].tolist() if at else begin
             ends = places[-1, 1:].tolist()
             marks = zip(nexts, ends, _crcs(rows[at:], n_partitions), strict=True)
-            return Position(line=line + at, mark={str(p): list(m) for p, m in enumerate(marks)})
+            return {str(p): list(mark) for p, mark in enumerate(marks)}
 
-        return Messages([row[2] for row in rows], places[:, 0], places, where, start, short)
+        return Messages([row[2] for row in rows], places, where, mark, short)
 
     def _assign(self) -> None:
         self._consumer.assign([self._partition(p, at) for p, at in enumerate(self.next)])
@@ -396,58 +415,38 @@ class _Reader:
         topic = json.loads(statistics).get("topics", {}).get(self._topic, {})
         self._n_present = sum(int(p) >= 0 for p in topic.get("partitions", ()))
 
-    def _note(self, error: KafkaError) -> None:
-        self._trouble = error.str()
 
-
-def _consumer(kafka: ModuleType, address: Address, more: Mapping[str, Any]) -> Any:
-    """A client that reads, with the properties that the user has set."""
-    settings = {"group.id": "fires"} | _DEFAULTS | _properties() | _FIXED | _servers(address)
-    with _plain_errors(kafka, str(address)):
-        return kafka.Consumer(settings | dict(more), logger=_log)
-
-
-class KafkaSink:
+class KafkaSink(_Client):
     """Writes records to a topic, each as a JSON object under its ``id`` as a key."""
 
     def __init__(self, uri: str) -> None:
-        self._kafka = require("confluent_kafka", "kafka://", "kafka")
-        address = _address(uri)
-        self._name, self._topic = str(address), address.path
+        super().__init__(uri)
         self._refused = ""
-        settings: dict[str, Any] = {"message.timeout.ms": int(FLUSH * 1000)} | _properties()
-        settings |= {"enable.idempotence": True, "error_cb": self._note} | _servers(address)
-        with _plain_errors(self._kafka, self._name):
-            self._producer = self._kafka.Producer(settings, logger=_log)
-        self._trouble = ""
-        try:
+        defaults = {"message.timeout.ms": int(FLUSH * 1000)}
+        self._producer = self._connect("Producer", defaults, {"enable.idempotence": True})
+        with self._reached():
             self._producer.list_topics(self._topic, START)
-        except self._kafka.KafkaException as error:
-            reason = self._trouble or error.args[0].str()
-            raise InputError(f"no broker answers ({reason})", self._name) from None
 
     def write(self, record: Mapping[str, Json]) -> None:
         """Hand over a record; it may be on its way until :meth:`flush` returns."""
-        value = json.dumps(record, ensure_ascii=False).encode()
+        value, key = json.dumps(record, ensure_ascii=False).encode(), str(record["id"])
         deadline = time.monotonic() + FLUSH
         while True:
             try:
-                self._producer.produce(
-                    self._topic, value, str(record["id"]), on_delivery=self._delivered
-                )
+                self._producer.produce(self._topic, value, key, on_delivery=self._delivered)
                 self._producer.poll(0)
                 return
             except BufferError:  # too many are on their way
                 self._producer.poll(WAIT)
                 if time.monotonic() > deadline:
-                    raise InputError("the broker takes no more records", self._name) from None
+                    raise InputError("the broker takes no more records", self.name) from None
 
     def flush(self) -> None:
         """Wait until the broker has all records."""
         n_left = self._producer.flush(FLUSH)
         if self._refused or n_left:
             reason, self._refused = self._refused or self._trouble or "no answer", ""
-            raise InputError(f"records could not be written: {reason}", self._name)
+            raise InputError(f"records could not be written: {reason}", self.name)
 
     def close(self) -> None:
         """Leave the broker."""
@@ -456,9 +455,6 @@ class KafkaSink:
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self._refused = error.str()
-
-    def _note(self, error: KafkaError) -> None:
-        self._trouble = error.str()
 
 
 def _crcs(rows: Sequence[_Row], n_partitions: int) -> list[int]:
@@ -469,15 +465,7 @@ def _crcs(rows: Sequence[_Row], n_partitions: int) -> list[int]:
     return crcs
 
 
-def _address(uri: str) -> Address:
-    return read_address(uri, "kafka://host:port/topic", 9092)
-
-
-def _servers(address: Address) -> dict[str, str]:
-    return {"bootstrap.servers": address.servers}
-
-
-def _properties() -> dict[str, str]:
+def _properties() -> _Settings:
     """What the file says that the environment names; no message quotes it, for the secrets."""
     path = os.environ.get(KAFKA_CONFIG)
     if not path:
@@ -495,13 +483,3 @@ def _properties() -> dict[str, str]:
                 raise InputError("not of the form key=value", f"{path}, line {number}")
             found[key.strip()] = value.strip()
     return found
-
-
-@contextmanager
-def _plain_errors(kafka: ModuleType, name: str) -> Iterator[None]:
-    """Raise what librdkafka says of its properties in one line."""
-    try:
-        yield
-    except kafka.KafkaException as error:
-        hint = f"see the file that {KAFKA_CONFIG} names" if os.environ.get(KAFKA_CONFIG) else ""
-        raise InputError(error.args[0].str(), name, hint) from None

@@ -8,15 +8,14 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, unquote
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fires.columns import Columns
-from fires.columns.schema import Column, Kind
+from fires.columns.schema import Kind
 from fires.columns.target import Target
 from fires.core.errors import InputError, StateError
 from fires.core.types import Json
@@ -27,33 +26,44 @@ from fires.streams.table import Chunk, Fault
 from fires.streams.table_stream import TableStream, stream_of
 from fires.streams.text_blocks import BLOCK, Block
 
-WAIT = 0.2
-"""Seconds to wait for messages at a time."""
-START = 5.0
-"""Seconds to wait for a broker that was not reached before."""
-ASK = 2.0
-"""Seconds to wait for an answer about the lag."""
-FLUSH = 30.0
-"""Seconds within which a broker has to take what is written."""
-FIRST = 1_000
-"""Messages taken at once before their size is known."""
-MOST = 10_000
-"""Messages taken at once, at most."""
+WAIT = 0.2  # seconds to wait for messages at a time
+START = 5.0  # seconds to wait for a broker that was not reached before
+ASK = 2.0  # seconds to wait for an answer about the lag
+FLUSH = 30.0  # seconds within which a broker has to take what is written
+FIRST = 1_000  # messages taken at once before their size is known
+MOST = 10_000  # messages taken at once, at most
+
+_T = TypeVar("_T")
 
 
 class Messages(NamedTuple):
-    """Messages that came together; none says that there are no more for now."""
+    """Messages that came together; none says that there are no more for now.
+
+    A place is the number of a message, from 1 on, and what a position says of it. A mark is where
+    the messages from one of them on are read again.
+    """
 
     values: Sequence[bytes] = ()
-    lines: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
-    places: npt.NDArray[np.generic] = np.empty((0, 0))
+    places: npt.NDArray[np.generic] = np.empty((0, 1), dtype=np.int64)
     where: Callable[[int], Mapping[str, Json]] = lambda at: {}
-    start: Callable[[int], Position | None] = lambda at: None
+    mark: Callable[[int], Json] = lambda at: None
     short: bool = True
 
+    def as_block(self) -> Block:
+        """A line for each message."""
+        values, lines = self.values, self.places[:, 0].astype(np.int64)
+        if not values:
+            return Block(b"", lines, np.ones(1, np.int64), True, self.short)
+        data = b"\n".join(values) + b"\n"
+        if data.count(b"\n") > len(values) or any(not v or v.isspace() for v in values):
+            # Line ends mean nothing in JSON; and an empty text is no object.
+            values = [v.replace(b"\n", b" ") if v.strip() else b"null" for v in values]
+            data = b"\n".join(values) + b"\n"
+        ends = np.cumsum(np.fromiter(map(len, values), np.int64, len(values)) + 1)
+        return Block(data, ends, np.append(lines, lines[-1] + 1), True, self.short)
 
-NOTHING = Messages()
-"""The broker has no more for now."""
+
+NOTHING = Messages()  # the broker has no more for now
 
 
 class MessageTable(JsonRows):
@@ -77,10 +87,10 @@ class MessageTable(JsonRows):
         """The columns are those of the first messages, unless they are known."""
         if names is not None:
             line = json.dumps(dict.fromkeys(names)).encode()
-            self._find_columns([_as_block([line], np.ones(1, np.int64), True)])
+            self._find_columns([Messages([line], np.ones((1, 1), np.int64)).as_block()])
             return
         with closing(self.read(Position(), True)) as portions:
-            self._find_columns(_as_block(*portion[:2], portion.short) for portion in portions)
+            self._find_columns(portion.as_block() for portion in portions)
 
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
@@ -91,27 +101,35 @@ class MessageTable(JsonRows):
                 if messages.values:
                     yield from self._placed(messages, kinds)
                 else:
-                    short = messages.short
-                    yield Chunk(pl.DataFrame(), messages.lines, messages.places, short=short)
+                    lines = np.empty(0, dtype=np.int64)
+                    yield Chunk(pl.DataFrame(), lines, messages.places, short=messages.short)
 
     def _placed(self, messages: Messages, kinds: Mapping[str, Kind]) -> Iterator[Chunk]:
         """Parse messages, and say of each where it is."""
-        values, lines, places, where, start, short = messages
-        n_before = 0
-        for chunk in self._parsed(_as_block(values, lines, short), kinds, places):
-            at = (chunk.lines - lines[0]).tolist()  # they are numbered one by one
+        block, n_before = messages.as_block(), 0
+        first = int(block.lines[0])  # they are numbered one by one
+
+        def text(at: int) -> str:
+            return messages.values[at].decode("utf-8", "backslashreplace")
+
+        for chunk in self._parsed(block, kinds, messages.places):
+            at = (chunk.lines - first).tolist()
             faults = [
-                Fault(line, reason, _text(values[line - lines[0]]), where(line - lines[0]))
+                Fault(line, reason, text(line - first), messages.where(line - first))
                 for line, reason, *_ in chunk.faults
             ]
             yield replace(
                 chunk,
                 faults=faults,
-                raw=partial(_raw, values, at),
-                where=partial(_where, where, at),
-                start=start(n_before),
+                raw=partial(_at, text, at),
+                where=partial(_at, messages.where, at),
+                start=Position(line=first - 1 + n_before, mark=messages.mark(n_before)),
             )
             n_before += len(at) + len(faults)
+
+
+def _at(found: Callable[[int], _T], places: Sequence[int], row: int) -> _T:
+    return found(places[row])
 
 
 def stream_from(
@@ -123,19 +141,15 @@ def stream_from(
     **options: Any,
 ) -> TableStream:
     """The stream of a table of messages; the other arguments are those of ``stream_of``."""
-    table.find_columns(None if after is None else names_in(after, exclude))
+    names: list[str] | None = None
+    if after is not None:
+        try:
+            names = [column[0] for column in (*after["columns"]["columns"], after["target"])]
+        except (LookupError, TypeError) as error:
+            raise StateError(f"the bookmark is damaged ({error!r})") from None
+        names += [exclude] if isinstance(exclude, str) else exclude
+    table.find_columns(names)
     return stream_of(table, target, exclude=exclude, after=after, **options)
-
-
-def names_in(bookmark: Bookmark, exclude: Sequence[str] = ()) -> list[str]:
-    """The columns of an earlier run."""
-    try:
-        columns = Columns.from_json(bookmark["columns"]).all
-        target = Column.from_json(bookmark["target"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise StateError(f"the bookmark is damaged ({error!r})") from None
-    left_out = [exclude] if isinstance(exclude, str) else exclude
-    return [*(column.name for column in columns), target.name, *left_out]
 
 
 def portion(n_messages: int, n_bytes: int) -> int:
@@ -147,37 +161,6 @@ def portion(n_messages: int, n_bytes: int) -> int:
     (10000, 1)
     """
     return max(1, min(MOST, BLOCK * n_messages // max(n_bytes, 1)))
-
-
-def _as_block(values: Sequence[bytes], lines: npt.NDArray[np.int64], short: bool) -> Block:
-    """A line for each message."""
-    if not values:
-        return Block(b"", lines, np.ones(1, np.int64), True, short)
-    data = b"\n".join(values) + b"\n"
-    if data.count(b"\n") > len(values) or any(not v or v.isspace() for v in values):
-        values = [_in_one_line(value) for value in values]
-        data = b"\n".join(values) + b"\n"
-    ends = np.cumsum(np.fromiter(map(len, values), np.int64, len(values)) + 1)
-    return Block(data, ends, np.append(lines, lines[-1] + 1), True, short)
-
-
-def _in_one_line(value: bytes) -> bytes:
-    """A JSON text without line ends, which mean nothing there; an empty one is no object."""
-    return value.replace(b"\n", b" ") if value.strip() else b"null"
-
-
-def _raw(values: Sequence[bytes], at: Sequence[int], row: int) -> str:
-    return _text(values[at[row]])
-
-
-def _where(
-    where: Callable[[int], Mapping[str, Json]], at: Sequence[int], row: int
-) -> Mapping[str, Json]:
-    return where(at[row])
-
-
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", "backslashreplace")
 
 
 class Address(NamedTuple):
@@ -213,20 +196,12 @@ def read_address(uri: str, form: str, port: int, options: tuple[str, ...] = ()) 
     if unknown := sorted(set(found_options) - set(options)):
         raise InputError(f'{scheme}://{servers}/{path}: there is no option "{unknown[0]}"')
     try:
-        hosts = tuple(_host(server, port) for server in servers.split(","))
+        parts = [urlsplit(f"//{server}") for server in servers.split(",")]
+        hosts = tuple((part.hostname or "", part.port or port) for part in parts)
+        if not all(host for host, _ in hosts):
+            raise ValueError(servers)
     except ValueError:
         raise InputError(f"{scheme}://{servers}: no host and port", hint=f"use {form}") from None
     if not path:
         raise InputError(f"{uri} names no {form.rpartition('/')[2]}", hint=f"use {form}")
     return Address(scheme, hosts, unquote(path), found_options)
-
-
-def _host(server: str, port: int) -> tuple[str, int]:
-    """Host and port; the host may be an address of IPv6 in brackets."""
-    host, colon, number = server.rpartition(":")
-    if not colon or server.endswith("]"):
-        host, number = server, str(port)
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not 0 < int(number) < 65536:
-        raise ValueError(server)
-    return host, int(number)

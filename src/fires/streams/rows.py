@@ -115,7 +115,7 @@ class RowReader:
 
     def surprises(self) -> list[str]:
         """What a user should know about the table, in one line each."""
-        return self._table.surprises()
+        return self._table.surprises(self._table.late_fields({}))
 
     def batches(self, batch_size: int) -> Iterator[Rows]:
         """Hand out the rows in order, as soon as they are read."""

@@ -7,10 +7,11 @@ import os
 import re
 import sqlite3
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 import numpy as np
@@ -31,10 +32,14 @@ Pointers: TypeAlias = "ctypes.Array[ctypes.c_void_p]"
 _API = ctypes.pythonapi
 _GET = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 _LAST_ERROR = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p)
-_N_SCHEMA, _N_ARRAY = 9, 10
-"""How many pointers and counts of eight bytes the two structures hold."""
-_RELEASE = 8
-"""Which of an array's is nothing behind the last one."""
+_N_SCHEMA, _N_ARRAY = 9, 10  # pointers and counts of eight bytes that the two structures hold
+_RELEASE = 8  # which of an array's is nothing behind the last one
+
+_CHUNK_CELLS = 1_000_000  # handed out at once
+_PATIENCE = 5.0  # seconds to wait for another program that writes to a database of SQLite
+_MEMORY = "1GB"  # that DuckDB may use; it puts what is more into temporary files
+_PLACE = "the place of each row"  # what the position column is called among the others
+_IN_USE = re.compile("lock on file|different configuration|locked")
 
 
 class _Batch:
@@ -76,18 +81,6 @@ def frames_of(source: Any) -> Generator[pl.DataFrame, None, None]:
         if not array[_RELEASE]:
             return
         yield pl.DataFrame(_Batch(get(get_schema, _N_SCHEMA), array))
-
-
-_CHUNK_CELLS = 1_000_000
-"""How much is handed out at once."""
-_PATIENCE = 5.0
-"""Seconds to wait for another program that writes to a database of SQLite."""
-_MEMORY = "1GB"
-"""How much DuckDB may use; it puts what is more into temporary files."""
-_PLACE = "the place of each row"
-"""What the position column is called among the others."""
-_BROKEN = "text is no UTF-8"
-"""What the column is called that marks rows which cannot be used."""
 
 
 def from_sql(
@@ -156,7 +149,7 @@ class SqlTable(Table):
     def __init__(self, uri: str, position: str | None = None) -> None:
         kind, path, query = _parts(uri)
         self.name = f"{kind}:{path}"
-        self._database: _Database = _DATABASES[kind](path, self.name)
+        self._database = _DATABASES[kind](path, self.name)
         self._query = f"(\n{query}\n) as query"
         self._types = self._database.columns(self._query)
         self._position = position
@@ -174,63 +167,66 @@ class SqlTable(Table):
         self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:
         """Read the rows in order; see :meth:`Table.chunks`."""
-        if self._position is not None:
-            self._refuse_null(self._position)
         names = [name for name in self.column_names if name in kinds]
         size = max(1, _CHUNK_CELLS // max(len(names), 1))
-        last, n_read = start.mark, start.offset
-        with closing(self._frames(names, last, size, n_rows)) as frames:
-            for frame in frames:
-                marks: list[Json] = [None] * len(frame)
-                if self._position is not None:
-                    marks = frame[_PLACE].to_list()
-                    frame = frame.drop(_PLACE)
-                    if marks and marks[0] == start.mark and n_read == start.offset:
-                        frame, marks = frame[1:], marks[1:]  # the row that was the last one
-                tie = _tie([last, *marks])
-                for at in range(0, len(marks) if tie is None else tie, size):
-                    stop = min(at + size, len(marks) if tie is None else tie)
-                    numbers = np.arange(n_read + at, n_read + stop) + 1
-                    places = np.empty((stop - at, 2), dtype=object)
-                    places[:, 0], places[:, 1] = numbers, marks[at:stop]
-                    yield _without_broken_text(frame[at:stop], numbers, places)
-                if tie is not None:
+        n_read, last, has_last = start.offset, start.mark, start.mark is not None
+        with closing(self._rows(names, last, size, n_rows)) as found:
+            for frame, marks, broken in found:
+                skip = int(has_last and marks[:1] == [last])  # the row that was the last one
+                has_last = False
+                tie = self._tie([last, *marks], skip)
+                for at in range(skip, tie, size):
+                    rows = slice(at, min(at + size, tie))
+                    numbers = np.arange(n_read + rows.start, n_read + rows.stop) - skip + 1
+                    places = np.empty((len(numbers), 2), dtype=object)
+                    places[:, 0], places[:, 1] = numbers, marks[rows]
+                    yield _without_broken_text(frame[rows], numbers, places, broken[rows])
+                if tie < len(marks):
                     raise InputError(
                         f'{self.name}: two rows have the position "{self._position}" = '
                         f"{marks[tie]!r}, so that their order is open",
                         hint="name a column that is different in each row",
                     )
-                last, n_read = (marks[-1] if marks else last), n_read + len(marks)
+                n_read, last = n_read + len(marks) - skip, marks[-1] if marks else last
+
+    def _tie(self, marks: Sequence[Json], first: int) -> int:
+        """The row whose mark is that of the row before; marks begin with that before them all."""
+        if self._position is not None:
+            for row in range(first, len(marks) - 1):
+                mark = marks[row + 1]
+                if mark == marks[row] or mark != mark:  # NaN is like any NaN
+                    return row
+        return len(marks) - 1
 
     def position(self, rows: int, place: npt.NDArray[np.generic]) -> Position:
         """Where a row ends; see :meth:`Table.position`."""
         number, mark = place.tolist()
         return Position(rows, offset=number, line=number, mark=mark)
 
-    def _frames(
+    def _rows(
         self, names: list[str], last: Json, size: int, n_rows: int | None
-    ) -> Generator[pl.DataFrame, None, None]:
+    ) -> Generator[_Rows, None, None]:
         """Run the query. The row that was the last one comes too: another may be like it."""
         database, values = self._database, []
         columns = [database.read_as(name, self._types[name]) for name in names]
         order = limit = where = ""
+        place = "null"
         if self._position is not None:
-            sorted_by, text = database.place(self._position, self._types[self._position])
-            columns.append(f"{text} as {quoted(_PLACE)}")
-            order = f"order by {sorted_by}"
+            self._refuse_null(self._position)
+            by, place, value = database.place(self._position, self._types[self._position])
+            order = f"order by {by}"
             if last is not None:
-                where = f"where {sorted_by} >= {database.value(self._types[self._position])}"
-                values = [last]
+                where, values = f"where {by} >= {value}", [last]
         if n_rows is not None:
             limit = f"limit {n_rows + 1}"
+        columns.append(f"{place} as {quoted(_PLACE)}")
         sql = f"select {', '.join(columns)} from {self._query} {where} {order} {limit}"
-        return database.frames(sql, values, size)
+        yield from database.rows(sql, values, size)
 
     def _refuse_null(self, position: str) -> None:
         """Such rows are neither before nor behind any other."""
-        column = quoted(position)
-        sql = f"select 1 as found from {self._query} where {column} is null limit 1"
-        if any(len(frame) for frame in self._database.frames(sql, [], 1)):
+        sql = f"select 1 as {quoted(_PLACE)} from {self._query} where {quoted(position)} is null"
+        if any(marks for _, marks, _ in self._database.rows(f"{sql} limit 1", [], 1)):
             raise InputError(
                 f'{self.name}: the position "{position}" is NULL in some rows',
                 hint="leave them out in the query, or name another column",
@@ -253,27 +249,20 @@ def _parts(uri: str) -> tuple[str, Path, str]:
 
 
 def _without_broken_text(
-    frame: pl.DataFrame, numbers: npt.NDArray[np.int64], places: npt.NDArray[np.generic]
+    frame: pl.DataFrame,
+    numbers: npt.NDArray[np.int64],
+    places: npt.NDArray[np.generic],
+    broken: Sequence[bool],
 ) -> Chunk:
     """Rows as a chunk. Those with text that is no UTF-8 are its faults."""
-    if _BROKEN not in frame.columns:
+    if not any(broken):
         return Chunk(frame, numbers, places)
-    good = ~frame[_BROKEN].to_numpy()
-    frame = frame.drop(_BROKEN)
-    rows = frame.filter(~good).write_ndjson().splitlines()
+    bad = np.array(broken)
+    rows = frame.filter(bad).write_ndjson().splitlines()
     faults = [
-        Fault(n, "not UTF-8", row) for n, row in zip(numbers[~good].tolist(), rows, strict=True)
+        Fault(n, "not UTF-8", row) for n, row in zip(numbers[bad].tolist(), rows, strict=True)
     ]
-    return Chunk(frame.filter(good), numbers[good], places[good], faults)
-
-
-def _tie(marks: Sequence[Json]) -> int | None:
-    """The number of the first mark, not counting the first, that is like the one before it."""
-    for i in range(1, len(marks)):
-        mark = marks[i]
-        if mark is not None and (mark == marks[i - 1] or mark != mark):  # NaN is like any NaN
-            return i - 1
-    return None
+    return Chunk(frame.filter(~bad), numbers[~bad], places[~bad], faults)
 
 
 def quoted(name: str) -> str:
@@ -287,41 +276,69 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-class _Database(Protocol):
+class _Rows(NamedTuple):
+    """Rows of a query, the position of each, and whether it holds text that is no UTF-8."""
+
+    frame: pl.DataFrame
+    marks: list[Json]
+    broken: Sequence[bool] = ()
+
+
+class _Database(ABC):
     """What differs between one database and the other."""
 
+    def __init__(self, name: str, *errors: type[Exception]) -> None:
+        self._name, self._errors = name, errors
+
+    @abstractmethod
     def columns(self, query: str) -> dict[str, str]:
         """The names of the columns that a query gives, and their types."""
 
+    @abstractmethod
     def read_as(self, name: str, kind: str) -> str:
         """What to select, so that a column comes in a type that polars has."""
 
-    def place(self, name: str, kind: str) -> tuple[str, str]:
-        """What to order by, and what to select: its value as number or text."""
+    @abstractmethod
+    def place(self, name: str, kind: str) -> tuple[str, str, str]:
+        """What to order by; its value as number or text; what stands for a value in a query."""
 
-    def value(self, kind: str) -> str:
-        """What stands in a query for such a value."""
+    @abstractmethod
+    def rows(self, sql: str, values: Sequence[Json], size: int) -> Generator[_Rows, None, None]:
+        """Run a query; about so many rows come at once, or as the database likes."""
 
-    def frames(
-        self, sql: str, values: Sequence[Json], size: int
-    ) -> Generator[pl.DataFrame, None, None]:
-        """Run a query; its rows come in frames of about so many rows, or as the database likes."""
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except InputError as error:
+            raise error.at(self._name) from None
+        except self._errors as error:
+            reason = str(error).partition("\n")[0]
+            if _IN_USE.search(reason):
+                raise InputError(
+                    f"{self._name} is in use by another program, which writes to it",
+                    hint="wait until it is done, or read a copy",
+                ) from None
+            raise InputError(reason, self._name) from None
 
 
-class _DuckDB:
-    _PLAIN = re.compile(
-        r"U?(TINYINT|SMALLINT|INTEGER|BIGINT)|FLOAT|DOUBLE|BOOLEAN|VARCHAR|BLOB|TIME|"
-        r"DECIMAL\(\d+,\s*\d+\)"
+class _DuckDB(_Database):
+    _PLAIN_NUMBER = r"U?(TINYINT|SMALLINT|INTEGER|BIGINT)|DOUBLE"
+    _READ_AS = (
+        ("(DATE|TIMESTAMP).*", "case when isfinite({0}) then {0} end"),  # these may be infinite
+        (rf"{_PLAIN_NUMBER}|FLOAT|BOOLEAN|VARCHAR|BLOB|TIME|DECIMAL\(\d+,\s*\d+\)", "{0}"),
+        ("U?HUGEINT", "cast({0} as double)"),
+        ("INTERVAL", "epoch({0})"),
+        (r".*\]|(STRUCT|MAP|UNION)\(.*", "[cast({0} as varchar)]"),
+        (".*", "cast({0} as varchar)"),
     )
-    _NUMBER = re.compile(r"U?(TINYINT|SMALLINT|INTEGER|BIGINT)|DOUBLE")
-    _NESTED = re.compile(r".*\]|(STRUCT|MAP|UNION)\(.*", re.DOTALL)
 
     def __init__(self, path: Path, name: str) -> None:
-        self._name = name
-        self._library = require("duckdb", "a database of DuckDB", "sql")
+        library = require("duckdb", "a database of DuckDB", "sql")
+        super().__init__(name, library.Error, ValueError)
         with self._plain_errors():
             # It stays open as long as anything is read: a second opening would wait for that.
-            self._connection = self._library.connect(str(path), read_only=True)
+            self._connection = library.connect(str(path), read_only=True)
             # By itself it would take four fifths of the memory, and put what a great sort does not
             # hold there beside the database.
             self._connection.execute(f"set memory_limit = '{_MEMORY}'")
@@ -334,57 +351,31 @@ class _DuckDB:
             return dict(zip(relation.columns, map(str, relation.types), strict=True))
 
     def read_as(self, name: str, kind: str) -> str:
-        column = quoted(name)
-        if kind.startswith(("DATE", "TIMESTAMP")):  # these may be infinite
-            return f"case when isfinite({column}) then {column} end as {column}"
-        if self._PLAIN.fullmatch(kind):
-            return column
-        if kind in ("HUGEINT", "UHUGEINT"):
-            return f"cast({column} as double) as {column}"
-        if kind == "INTERVAL":
-            return f"epoch({column}) as {column}"
-        text = f"cast({column} as varchar)"
-        return f"{f'[{text}]' if self._NESTED.fullmatch(kind) else text} as {column}"
+        forms = (form for types, form in self._READ_AS if re.fullmatch(types, kind, re.DOTALL))
+        return f"{next(forms).format(quoted(name))} as {quoted(name)}"
 
-    def place(self, name: str, kind: str) -> tuple[str, str]:
-        column = quoted(name)
-        return column, column if self._NUMBER.fullmatch(kind) else f"cast({column} as varchar)"
+    def place(self, name: str, kind: str) -> tuple[str, str, str]:
+        by = quoted(name)
+        is_number = re.fullmatch(self._PLAIN_NUMBER, kind)
+        return by, by if is_number else f"cast({by} as varchar)", f"cast($1 as {kind})"
 
-    def value(self, kind: str) -> str:
-        return f"cast($1 as {kind})"
-
-    def frames(
-        self, sql: str, values: Sequence[Json], size: int
-    ) -> Generator[pl.DataFrame, None, None]:
+    def rows(self, sql: str, values: Sequence[Json], size: int) -> Generator[_Rows, None, None]:
         with (
             self._plain_errors(),
             closing(self._connection.cursor()) as cursor,
             closing(frames_of(cursor.sql(sql, params=list(values)))) as frames,
         ):
-            yield from frames
-
-    @contextmanager
-    def _plain_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (self._library.Error, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
-            reason = str(error).partition("\n")[0]
-            if "lock on file" in reason or "different configuration" in reason:
-                raise _locked(self._name) from None
-            raise InputError(f"{self._name}: {reason}") from None
+            for frame in frames:
+                yield _Rows(frame.drop(_PLACE), frame[_PLACE].to_list())
 
 
-class _SQLite:
+class _SQLite(_Database):
     def __init__(self, path: Path, name: str) -> None:
-        self._name = name
+        super().__init__(name, sqlite3.Error, sqlite3.Warning)
         with self._plain_errors():
+            address = f"file:{quote(str(path))}?mode=ro"
             self._connection = sqlite3.connect(
-                f"file:{quote(str(path))}?mode=ro",
-                uri=True,
-                timeout=_PATIENCE,
-                check_same_thread=False,
+                address, uri=True, timeout=_PATIENCE, check_same_thread=False
             )
             self._connection.text_factory = _text
 
@@ -396,44 +387,23 @@ class _SQLite:
     def read_as(self, name: str, kind: str) -> str:
         return quoted(name)
 
-    def place(self, name: str, kind: str) -> tuple[str, str]:
+    def place(self, name: str, kind: str) -> tuple[str, str, str]:
         # Another collation may take two texts for the same, and their order is open then.
-        return f"{quoted(name)} collate binary", quoted(name)
+        return f"{quoted(name)} collate binary", quoted(name), "?"
 
-    def value(self, kind: str) -> str:
-        return "?"
-
-    def frames(
-        self, sql: str, values: Sequence[Json], size: int
-    ) -> Generator[pl.DataFrame, None, None]:
+    def rows(self, sql: str, values: Sequence[Json], size: int) -> Generator[_Rows, None, None]:
         with self._plain_errors(), closing(self._connection.execute(sql, values)) as cursor:
             names = [column[0] for column in cursor.description]
             while rows := cursor.fetchmany(size):
-                columns = zip(names, zip(*rows, strict=True), strict=True)
-                frame = pl.DataFrame([_series(name, values) for name, values in columns])
+                *columns, marks = zip(*rows, strict=True)
+                if any(isinstance(mark, (bytes, _BrokenText)) for mark in marks):
+                    raise InputError("bytes cannot be a position")
+                frame = pl.DataFrame(list(map(_series, names, columns)))
                 broken = [any(type(value) is _BrokenText for value in row) for row in rows]
-                yield frame.with_columns(pl.Series(_BROKEN, broken)) if any(broken) else frame
-
-    @contextmanager
-    def _plain_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, sqlite3.Warning) as error:
-            if "locked" in str(error):
-                raise _locked(self._name) from None
-            raise InputError(f"{self._name}: {error}") from None
-        except InputError as error:
-            raise error.at(self._name) from None
+                yield _Rows(frame, list(marks), broken)
 
 
 _DATABASES: Mapping[str, Callable[[Path, str], _Database]] = {"duckdb": _DuckDB, "sqlite": _SQLite}
-
-
-def _locked(name: str) -> InputError:
-    return InputError(
-        f"{name} is in use by another program, which writes to it",
-        hint="wait until it is done, or read a copy",
-    )
 
 
 class _BrokenText(str):
@@ -453,23 +423,8 @@ def _escaped(data: bytes) -> str:
 
 def _series(name: str, values: Sequence[float | str | bytes | None]) -> pl.Series:
     """A column of SQLite, each of whose values has a type of its own: mixed ones become text."""
-    types = {type(value) for value in values} - {type(None)}
-    if name == _PLACE and types & {bytes, _BrokenText}:
-        raise InputError("bytes cannot be a position")
-    if name == _PLACE:
-        return pl.Series(name, values, dtype=pl.Object)
-    if not types:
-        return pl.Series(name, values, dtype=pl.Null)
-    if types == {int}:
-        return pl.Series(name, values, dtype=pl.Int64)
-    if types <= {int, float}:
-        return pl.Series(name, values, dtype=pl.Float64, strict=False)
-    if types == {bytes}:
-        return pl.Series(name, values, dtype=pl.Binary)
-    texts = [_escaped(value) if isinstance(value, bytes) else value for value in values]
-    if float in types:  # as polars writes them where all are numbers
-        numbers = [value if isinstance(value, float) else None for value in texts]
-        written = pl.Series(numbers, dtype=pl.Float64).cast(pl.String)
-        texts = [old if new is None else new for old, new in zip(texts, written, strict=True)]
-    texts = [str(value) if isinstance(value, int) else value for value in texts]
-    return pl.Series(name, texts, dtype=pl.String)
+    series = pl.Series(name, values, strict=False)
+    if series.dtype in (pl.Object, pl.Binary) and {type(v) for v in values} - {bytes, type(None)}:
+        texts = [_escaped(value) if isinstance(value, bytes) else value for value in values]
+        return pl.Series(name, texts, strict=False)
+    return series

@@ -24,8 +24,8 @@ from fires.streams.cutting import stacked
 BLOCK, BLOCK_VALUES = 1_000, 1_000_000
 
 SyntheticBlock = tuple[Matrix, Ints]
+# The labels that all rows of a block would have if one set of features decided them.
 LabelsBySet = Callable[[int], Mask]
-"""The labels that all rows of a block would have if one set of features decided them."""
 
 
 class Synthetic(CountedRows, ABC):

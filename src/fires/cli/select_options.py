@@ -1,0 +1,229 @@
+"""What ``fires select`` can be told, and what does not go together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fires.cli import options as shared
+from fires.cli.config import read_config, typed_options
+from fires.cli.learning import NUMERIC
+from fires.cli.progress import LEVELS
+from fires.cli.reading import Reading
+from fires.core.errors import InputError
+
+if TYPE_CHECKING:
+    from fires.run.emit import Every
+    from fires.selectors.fires import FIRES
+
+_MODELS = ("auto", "probit", "logistic", *NUMERIC)
+_MAY_CHANGE = {
+    *("resume", "accept_loss", "checkpoint", "max_bad", "max_wait", "until_end", "rate"),
+    *("emit", "emit_every", "metrics", "log_level", "as_json", "quiet", "debug"),
+    *("report", "live", "shape", "engine", "master"),
+}
+"""What may be said anew when a run goes on."""
+_OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encoding", "decimal"}
+"""What may be said of other files, with which a run goes on elsewhere."""
+
+
+@shared.record
+class Options:
+    """What the user said: of the files, and of the run."""
+
+    target: str | None = shared.target()
+    top: int | float | str = shared.TOP
+    batch_size: int = shared.batch_size()
+    model: str = shared.choice(
+        _MODELS,
+        "What the target is: classes (probit, logistic), numbers (gaussian) or counts (poisson).",
+    )
+    max_categories: int = shared.count(
+        1000, "Categories of a text column that get a code of their own."
+    )
+    seed: int = shared.count(
+        0, "For models that draw random numbers; the linear ones do not.", least=0
+    )
+    as_published: bool = shared.flag(
+        "The paper to the letter: a probit without intercept. Nothing is scaled, for the "
+        "Perceptron neither."
+    )
+    columns: str = shared.choice(
+        ("fixed", "open"),
+        "Whether all files have the columns of the first; open: new ones join, absent ones rest.",
+    )
+    absent: str = shared.choice(
+        ("missing", "zero"),
+        "With --columns open: what it means that a row does not have a column.",
+    )
+    forget_after: int | None = shared.option(
+        "N",
+        "With --columns open: forget a column that has been absent for so many rows.",
+        type=click.IntRange(min=1),
+    )
+    redundancy: str = shared.choice(
+        ("ignore", "drop"),
+        "Of features that say the same, such as copies and sums of others: drop all but one.",
+    )
+    reading: Reading = shared.part(Reading)
+    out: Path | None = shared.out(
+        "the result, and for what a later --resume needs: features.csv, columns.csv, "
+        "state.safetensors, run.json, run.toml, steps.jsonl, checkpoints and more."
+    )
+    overwrite: bool = shared.OVERWRITE
+    resume: Path | None = shared.option(
+        "DIR",
+        "Go on with the run in a folder that --out has made, wherever it ended; FILE and options "
+        "are those of the run. With another --engine than before, FILE is what comes next.",
+        type=shared.PATH,
+        is_eager=True,
+        callback=lambda ctx, option, path: resume_options(ctx, path),
+    )
+    accept_loss: bool = shared.flag(
+        "With --resume: go on though records are lost, with those that are left."
+    )
+    checkpoint: str = shared.option(
+        "N|TIME",
+        "How often to save the run while it goes on: every so many batches, or 10s, 5m, ... "
+        "Time is stretched so that saving takes a twentieth of it at most.",
+        default="10s",
+    )
+    transform: bool = shared.flag(
+        "Also write the selected columns of all rows to --out, a Parquet file a checkpoint."
+    )
+    max_bad: int | float | None = shared.option(
+        None,
+        "End the run if more rows than this cannot be used: a number, or a share of all rows.",
+        type=shared.NumberOrShare("N|SHARE", 0, "a number of rows nor a share below 1"),
+    )
+    max_wait: float | None = shared.option(
+        "SECONDS",
+        "Learn from fewer rows than a batch has if no more come for so long.",
+        type=shared.ABOVE_ZERO,
+    )
+    engine: str = shared.choice(
+        ("fires", "spark"), "What reads and learns: this program, or Spark."
+    )
+    master: str = shared.option(
+        "WHERE",
+        "With --engine spark: where Spark runs, such as local[2] or spark://HOST:7077.",
+        default="local[*]",
+    )
+    rate: float | None = shared.option(
+        "ROWS", "Learn from no more rows a second than this.", type=shared.ABOVE_ZERO
+    )
+    emit: str | None = shared.option(
+        "WHERE",
+        "Tell which features are selected whenever that changes, as JSON lines: to a file, - "
+        "for standard output, redis://... or kafka://...",
+    )
+    emit_every: Every = shared.choice(("change", "batch"), "When --emit tells it.")
+    metrics: str | None = shared.option(
+        "[HOST:]PORT", "Answer Prometheus on this port, by default to this machine alone."
+    )
+    log_level: str | None = shared.option(
+        None,
+        "Write events of this level and above to standard error, with the time.",
+        type=click.Choice(LEVELS),
+    )
+    report: bool = shared.flag(
+        "At the end, also write report.html to --out: a page that opens in any browser."
+    )
+    live: bool = shared.flag(
+        "Show the same page while the run goes on; its address is on standard error."
+    )
+    shape: str | None = shared.SHAPE
+    as_json: bool = shared.AS_JSON
+    quiet: bool = shared.QUIET
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the run is written down."""
+        return self.resume or self.out
+
+    def selector(self) -> FIRES:
+        """What learns."""
+        from fires.selectors.fires import FIRES
+
+        settings: dict[str, Any] = {"random_state": self.seed}
+        if self.engine == "fires":
+            settings["batch_size"] = self.batch_size
+        if self.as_published and not isinstance(self.top, str):
+            return FIRES.as_published(self.top, **settings)
+        if self.columns == "open":
+            settings |= {"columns": "open", "absent": self.absent}
+            settings["forget_after"] = self.forget_after
+        return FIRES(self.top, model=self.model, redundancy=self.redundancy, **settings)
+
+
+def refuse_what_does_not_go_together(options: Options) -> None:
+    """Raise an error for options of which one cannot be heeded."""
+    fixed, paper, model = options.columns == "fixed", options.as_published, options.model
+    needs_folder = {"transform": options.transform, "report": options.report, "live": options.live}
+    for why, is_wrong in {
+        "--absent zero goes with --columns open only.": fixed and options.absent == "zero",
+        "--forget-after goes with --columns open only.": fixed and options.forget_after,
+        "--as-published does not go with --columns open.": not fixed and paper,
+        "--engine spark does not go with --columns open.": not fixed and options.engine == "spark",
+        f"--as-published is a probit; it does not go with --model {model}.": paper
+        and model not in ("auto", "probit"),
+        "--as-published does not know how sure it is: give --top a number.": paper
+        and options.top == "auto",
+        "--as-published does not go with --redundancy drop.": paper
+        and options.redundancy == "drop",
+        **{
+            f"--{name} needs a folder to write to: give --out.": wanted and options.folder is None
+            for name, wanted in needs_folder.items()
+        },
+    }.items():
+        if is_wrong:
+            raise click.UsageError(why)
+    _refuse_what_is_settled(options)
+
+
+def _refuse_what_is_settled(options: Options) -> None:
+    """Raise an error if the command line says what the run has settled.
+
+    With another engine than before, a run goes on with other files: how far the old ones were read
+    is known to the engine that has read them, and rows must not be learnt from twice.
+    """
+    context = click.get_current_context()
+    resume, engine = options.resume, options.engine
+    if resume is None:
+        if options.accept_loss:
+            raise click.UsageError("--accept-loss goes with --resume only.")
+        return
+    before = (context.default_map or {}).get("engine", "fires")
+    moves = engine != before
+    if moves and not any(option.name == "file" for option in typed_options(context)):
+        raise click.UsageError(
+            f"{resume} has learnt with --engine {before}: to go on with --engine {engine}, name "
+            "the files that come next. Those that it has learnt from are not read again."
+        )
+    may_change = _MAY_CHANGE | (_OF_OTHER_FILES if moves else set())
+    for option in typed_options(context):
+        if option.name not in may_change:
+            given = option.opts[0] if isinstance(option, click.Option) else "FILE"
+            raise click.UsageError(
+                f"{given} does not go with --resume: it is settled by {resume / 'run.toml'}."
+            )
+    if engine == "fires" and not moves and options.reading.reads_once:
+        raise InputError(
+            f"{resume} was learnt from {options.reading.name}, which cannot be read again from the "
+            "middle",
+            hint="what it had learnt is in its state.safetensors, for fires.load",
+        )
+
+
+def resume_options(ctx: click.Context, path: Path | None) -> Path | None:
+    """Take the options of a run from its folder."""
+    if path is None:
+        return None
+    if not (path / "run.toml").is_file():
+        why = "has no run.toml" if path.is_dir() else "is no folder"
+        hint = "give the folder that fires select --out has made"
+        raise InputError(f"{path} holds no run to go on with: it {why}", hint=hint)
+    read_config(ctx, path / "run.toml")
+    return path
