@@ -1,6 +1,6 @@
 """The two loops of every linear model: ``project`` and ``accumulate``, over dense and CSR rows.
 
-Missing entries (NaN) count as zeros; sums are always in float64. The loops are limited by memory, so
+Missing entries (NaN) count as zeros; sums are in float64. The loops are limited by memory, so
 four rows at a time share what is loaded for a column. Slices are taken before the innermost loops:
 then no index has to be tested for being negative, and the loops vectorise. ``tests/naive.py`` has
 the definitions in NumPy that the tests compare the loops with.
