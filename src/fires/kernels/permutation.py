@@ -34,11 +34,9 @@ def permute(
 
     Of CSR, entries that neither row has are not touched.
     """
-    scores = np.empty(len(intercept))
-    other = np.zeros(sums.shape[1])  # the row that values are taken from; zeros in between
+    scores, other = np.empty(len(intercept)), np.zeros(sums.shape[1])
     for b in range(len(y)):
         at, x = row(rows, b)
-        at_other, entries = row(others, drawn[b])
         for k in range(len(scores)):
             score = intercept[k]
             for i in range(len(x)):
@@ -47,28 +45,32 @@ def permute(
                 return -1
             scores[k] = score
         before = _loss(scores, coef, 0, 0.0, y[b], numeric)
+        places, entries = row(others, drawn[b])
         for i in range(len(entries)):
-            other[column(at_other, i)] = entries[i]
+            other[column(places, i)] = entries[i]
         for i in range(len(x)):
             j = column(at, i)
             more = _loss(scores, coef, j, other[j] - x[i], y[b], numeric) - before
-            sums[0, j] += mass[b] * more
-            sums[1, j] += mass[b] * more * more
+            _add(sums, j, mass[b], more)
             other[j] = 0.0
         for i in range(len(entries)):
-            j = column(at_other, i)
+            j = column(places, i)
             if other[j] != 0.0:  # only where x has no entry
-                more = _loss(scores, coef, j, other[j], y[b], numeric) - before
-                sums[0, j] += mass[b] * more
-                sums[1, j] += mass[b] * more * more
+                _add(sums, j, mass[b], _loss(scores, coef, j, other[j], y[b], numeric) - before)
                 other[j] = 0.0
         if rate > 0.0:
-            _slopes(scores, y[b], numeric, rate, _reach(x))
+            _slopes(scores, y[b], numeric, rate, x)
             for k in range(len(scores)):
                 for i in range(len(x)):
                     coef[k, column(at, i)] -= scores[k] * x[i]
                 intercept[k] -= scores[k]
     return 0
+
+
+@compiled
+def _add(sums: Floats, j: int, mass: float, more: float) -> None:
+    sums[0, j] += mass * more
+    sums[1, j] += mass * more * more
 
 
 @compiled
@@ -90,17 +92,11 @@ def _loss(scores: Floats, coef: Floats, j: int, change: float, y: float, numeric
 
 
 @compiled
-def _reach(x: Floats) -> float:
-    """How far a step along the row and the intercept moves the score."""
-    norm = 1.0
+def _slopes(scores: Floats, y: float, numeric: bool, rate: float, x: Floats) -> None:
+    """Turn scores into steps along x."""
+    norm = 1.0  # how far a step along the row and the intercept moves the score
     for i in range(len(x)):
         norm += x[i] * x[i]
-    return norm
-
-
-@compiled
-def _slopes(scores: Floats, y: float, numeric: bool, rate: float, norm: float) -> None:
-    """Turn scores into steps along x."""
     if numeric:
         scores[0] = (scores[0] - y) * rate / (1.0 + rate * norm)
     elif len(scores) == 1:

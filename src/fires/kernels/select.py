@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
-from fires.core.belief import Floats
+from fires.core.types import CsrRows, Floats, Matrix, Places
 from fires.kernels.compiling import compiled, inner, row_major
 
 Indices = npt.NDArray[np.int64]
@@ -82,6 +83,32 @@ def top_k(weights: Floats, k: int) -> Indices:
     above = np.flatnonzero(weights > threshold)
     tied = np.flatnonzero(weights == threshold)[: k - len(above)]
     return np.sort(np.concatenate([above, tied])) if len(above) < k else above
+
+
+def placed(X: Matrix, places: Places, width: int, absent: float = 0.0) -> Matrix:
+    """The columns of X in other places; those of place -1 are left out.
+
+    Examples
+    --------
+    >>> placed(np.array([[1.0, 2.0, 3.0]]), np.array([3, -1, 0]), 4)
+    array([[3., 0., 0., 1.]])
+    """
+    if isinstance(X, np.ndarray):
+        out, known = np.full((len(X), width), absent), places >= 0
+        out[:, places[known]] = X if known.all() else X[:, known]
+        return out
+    # Most estimators of scikit-learn refuse places of 64 bits.
+    short: type[np.signedinteger] = np.int32 if max(width, X.nnz) < 2**31 else np.int64
+    data, starts = X.data, X.indptr
+    indices = places.astype(short)[X.indices]
+    known = indices >= 0
+    if not known.all():
+        ends = np.concatenate([[0], np.cumsum(known)])
+        data, indices, starts = data[known], indices[known], ends[starts]
+    rows = sp.csr_array((data, indices, starts.astype(short)), shape=(X.shape[0], width))
+    rows.sort_indices()
+    found: CsrRows = rows
+    return found
 
 
 def keep_columns(X: Any, selected: npt.NDArray[np.intp]) -> Any:
