@@ -183,8 +183,7 @@ class Standard(DenseScale):
 
     def applied(self, X: Floats) -> Floats:
         """Scale rows without learning. See :class:`DenseScale`."""
-        scaled = rescale(X, self.shift, self.gain, self.limit)
-        return np.clip(scaled, -CLIP, CLIP, out=scaled)
+        return rescale(X, self.shift, self.gain, self.limit, CLIP)
 
     def restart(self, columns: Places) -> None:
         """Forget some columns: the next batch in which one varies gives it its scale."""
