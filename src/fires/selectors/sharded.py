@@ -28,10 +28,10 @@ from fires.core.sharding import (
     Task,
     add_up,
     go_through,
+    weight_of,
 )
 from fires.core.types import Matrix, OptionalArray, OptionalClasses, RowsLike
 from fires.models.sharded_bayes import step_rounds
-from fires.models.sharded_gradient import weight_of
 from fires.selectors.fires import FIRES
 
 if TYPE_CHECKING:
