@@ -15,8 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from fires import rivals
 from fires.core import validation
-from fires.core.batch import CheckedBatch, ones
-from fires.core.belief import WeightSums, effective_weights
+from fires.core.batch import CheckedBatch, WeightSums, effective_weights, ones
 from fires.core.classes import NO_CLASSES, Classes, KnowsClasses
 from fires.core.declared import Declared, Value, restore
 from fires.core.errors import InputError, StateError
@@ -42,9 +41,8 @@ from fires.predictors.scikit_learn import SklearnPredictor
 from fires.predictors.slots import PredictorStep, Slots
 from fires.predictors.state import step_from_state, step_state
 from fires.selectors.base import OnlineSelector
-from fires.selectors.columns import FixedColumns
+from fires.selectors.columns import FixedColumns, InputValidator, KnownColumns, forget
 from fires.selectors.open_columns import OpenColumns
-from fires.selectors.selector import InputValidator, KnownColumns, forget
 
 if TYPE_CHECKING:
     from fires.columns import Columns

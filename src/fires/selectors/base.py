@@ -35,9 +35,9 @@ from fires.core.types import (
 )
 from fires.kernels import top_k
 from fires.kernels.select import keep_columns
-from fires.selectors.columns import FixedColumns, masked_frame, warn_absent
+from fires.selectors.columns import FixedColumns, forget, masked_frame, warn_absent
 from fires.selectors.open_columns import OpenColumns
-from fires.selectors.selector import Selector, forget
+from fires.selectors.selector import Selector
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags

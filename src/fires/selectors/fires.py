@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.batch import CheckedBatch
-from fires.core.belief import Belief, WeightSums, effective_weights
+from fires.core.batch import CheckedBatch, WeightSums, effective_weights
+from fires.core.belief import Belief
 from fires.core.declared import Random, Value, collect, restore
 from fires.core.errors import StateError
 from fires.core.randomness import generator, generator_state, random_state
@@ -46,11 +46,11 @@ from fires.models.model_learner import ModelLearner
 from fires.models.scale import Scaler
 from fires.selectors import significance
 from fires.selectors.base import OnlineSelector
-from fires.selectors.columns import FixedColumns
+from fires.selectors.columns import FixedColumns, KnownColumns
 from fires.selectors.drift import DriftMonitor, check_drift
 from fires.selectors.open_columns import OpenColumns, Presence
 from fires.selectors.rule import ALL_PRESENT, Present, SelectionRule
-from fires.selectors.selector import KnownColumns, settings
+from fires.selectors.selector import settings
 from fires.selectors.significance import Groups
 
 if TYPE_CHECKING:
@@ -716,9 +716,9 @@ class FIRES(OnlineSelector):
         return self.n_features_in_ if self._groups_ is None else self._groups_.n
 
     def _resolve_k(self) -> int:
-        k, groups = self.n_features_to_select, self._groups_
-        if type(k) is int and k >= 1 and groups is None:  # the usual case, fast
-            return min(k, self.n_features_in_)
+        k, known = self.n_features_to_select, self._known_
+        if type(k) is int and k >= 1 and self._groups_ is None and known is not None:
+            return min(k, known.n_features or 0)  # the usual case, fast
         if not self._is_auto:
             return super()._resolve_k()
         if self._begun_ and self._learner_.joint_posterior is None:
