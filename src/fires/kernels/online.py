@@ -234,5 +234,4 @@ def _coefficient(z: float, root: float, rate: float, drag: float, l1: float) -> 
 def coefficients_plain(z: Floats, root: Floats, l1: float | Floats, settings: Four) -> Floats:
     """The coefficients that z and the root of n stand for."""
     rate, beta, _, l2 = settings
-    w: Floats = -np.sign(z) * np.maximum(np.abs(z) - l1, 0.0) / ((beta + root) / rate + l2)
-    return w
+    return -np.sign(z) * np.maximum(np.abs(z) - l1, 0.0) / ((beta + root) / rate + l2)

@@ -149,8 +149,7 @@ class CancelOut(TargetSelector):
         return (self.gate,)
 
     def _weights(self) -> Floats:
-        weights: Floats = gates(self._net_["theta.gates"], self.gate).cpu().numpy()
-        return weights
+        return gates(self._net_["theta.gates"], self.gate).cpu().numpy()
 
     # --- learning ---------------------------------------------------------------------------
 

@@ -152,8 +152,7 @@ def chi_squared(present: Floats, rows: Floats) -> Floats:
     n, n_present = rows.sum(axis=0), present.sum(axis=0)
     margins = n_present * np.maximum(n - n_present, 0.0) * rows * np.maximum(n - rows, 0.0)
     cross = n * present - n_present * rows  # AD - BC
-    values: Floats = np.where(margins > 0.0, n * cross**2, 0.0) / np.where(margins > 0, margins, 1)
-    return values
+    return np.where(margins > 0.0, n * cross**2, 0.0) / np.where(margins > 0, margins, 1)
 
 
 def _add(table: Floats, counts: Any) -> None:

@@ -184,8 +184,7 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
     @property
     def uncertainties_(self) -> Floats:
         """The standard error of ``importances_``. Read-only."""
-        errors: Floats = self._computed("uncertainties", self._standard_errors)
-        return errors
+        return self._computed("uncertainties", self._standard_errors)
 
     def _weights(self) -> Floats:
         weights: Floats = self._sums_[0] / max(self._mass_[0], 1e-300)
