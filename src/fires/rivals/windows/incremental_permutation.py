@@ -28,7 +28,7 @@ from fires.predictors.state import predictor_from_state, predictor_state
 from fires.rivals.arrays import as_dense, decay
 from fires.rivals.base import TargetSelector, settings
 from fires.rivals.from_model import TakesEstimator, unwrapped
-from fires.rivals.windows.kept_rows import KeptRows, Parts, kept, stacked, without
+from fires.rivals.windows.kept_rows import KeptRows, kept, stacked, without
 
 # A probability of 0 would make a loss infinite.
 _LEAST_PROBABILITY = 1e-6
@@ -208,7 +208,7 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
         super()._start(batch)
         self._rng_ = generator(self.random_state, "incremental permutation")
         self._sums_, self._mass_ = np.zeros((2, self.n_features_in_)), np.zeros(2)
-        self._stored_: Parts = ()
+        self._stored_ = kept(batch.X[:0])
         self._begin_parts()
 
     def _begin_parts(self) -> None:
@@ -227,26 +227,26 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
         if batch.scale is None or batch.scale != self.scale:
             X, learn_scale = self._scaler_.scaled(batch.X, ones, batch.n_missing > 0)
         X = self._like_the_stored(X)
-        stored = self._stored_[0] if self._stored_ else X
+        stored = self._stored_ if self._stored_.shape[0] else X
         if self.model is not None:
             self._learn_from_others(batch, X, stored, goal)
         elif self._numeric_ or len(self._label_index_) > 1:
             self._learn_linear(X, stored, goal, before)
-        self._stored_ = (self._mixed(X),)
+        self._stored_ = self._mixed(X)
         learn_scale()
         if self._numeric_:
             self._target_.count(y, ones)
 
     def _like_the_stored(self, X: Matrix) -> Matrix:
         """X dense or CSR, like the rows in the reservoir."""
-        if isinstance(self._stored_[0] if self._stored_ else X, np.ndarray):
+        if isinstance(self._stored_, np.ndarray):
             return np.ascontiguousarray(as_dense(X), dtype=np.float64)
         rows: CsrRows = sp.csr_array(X)
         return kept(rows)
 
     def _mixed(self, X: Matrix) -> Matrix:
         """The reservoir after a batch: each row took the place of a random one."""
-        before = stacked((*self._stored_, X))
+        before = stacked(self._stored_, X)
         n_all, size = before.shape[0], int(self.reservoir)
         chosen = np.arange(min(n_all, size))
         late = np.arange(max(n_all - X.shape[0], size), n_all)
