@@ -183,13 +183,7 @@ def _move_bias(bias: Floats, sign: float, more: float, less: float) -> None:
 
 @compiled
 def ftrl(
-    rows: Rows,
-    y: Floats,
-    z: Floats,
-    root: Floats,
-    bias: Floats,
-    intercept: bool,
-    settings: Four,
+    rows: Rows, y: Floats, z: Floats, root: Floats, bias: Floats, intercept: bool, settings: Four
 ) -> int:
     """See ``naive.ftrl_plain``; ``bias`` holds z and root of the intercept.
 

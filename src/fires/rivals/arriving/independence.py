@@ -21,11 +21,7 @@ from fires.core.declared import Array, Declared, Value
 from fires.core.state import Arrays
 from fires.core.types import Floats, Labels
 from fires.kernels.contingency import Codes, contingency
-from fires.kernels.correlation import (
-    NEARLY_ONE,
-    correlations,
-    some_set_separates,
-)
+from fires.kernels.correlation import NEARLY_ONE, correlations, some_set_separates
 from fires.kernels.online import Ints
 from fires.rivals.arriving.base import as_numbers, scaled
 
