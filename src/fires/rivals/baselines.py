@@ -145,7 +145,7 @@ class FixedFeatures(_Baseline):
     def _step(self, batch: CheckedBatch) -> None:
         given: Any = self.features
         listed: Any = [given] if isinstance(given, (str, Integral)) else given
-        known = self.n_features_in_, self._known_names(), type(self).__name__
+        known = self.n_features_in_, self.known_names, type(self).__name__
         try:
             places = validation.as_columns(listed, *known)
         except (TypeError, ValueError) as error:

@@ -23,6 +23,7 @@ from fires.core.state import Arrays, State
 from fires.core.types import Floats, Header, Labels, Matrix, OptionalArray, Places, RowsLike
 from fires.kernels import scan
 from fires.rivals.base import settings
+from fires.selectors.columns import FixedColumns
 from fires.selectors.selector import Selector
 
 ArrivingColumns = Iterator[tuple[int, Floats]]
@@ -65,7 +66,7 @@ class ArrivingFeatures(Selector):
 
     _counted: ClassVar[Declared] = {"n_missing": Value(int, low=0), "n_samples": Value(int, low=1)}
     _learnt: ClassVar[Declared] = {"chosen": Chosen(), "digest": Value(str, optional=True)}
-    _fitted_by = ("n_features_in_", "call partial_fit_features with the first columns")
+    _fitted_by = ("n_missing_", "call partial_fit_features with the first columns")
     _supervised = True
 
     n_samples_: int = field(init=False, default=0)
@@ -119,7 +120,7 @@ class ArrivingFeatures(Selector):
             self._arrive(_columns(matrix, self._n_columns_))
         self.n_missing_ += counts[0]
         self._n_columns_ += matrix.shape[1]
-        self.n_features_in_ = self._n_columns_
+        self._known_ = FixedColumns(self._n_columns_)
         self._names_.update(new)  # changes in place, so it comes last
 
     def _check_names(self, names: Any) -> dict[str, None]:
@@ -159,10 +160,12 @@ class ArrivingFeatures(Selector):
         weights[list(self._chosen_)] = list(self._chosen_.values())
         return weights
 
-    def _known_names(self) -> npt.NDArray[np.object_] | None:
+    @property
+    def known_columns(self) -> FixedColumns:
+        """What is known of the columns so far; an array of their names is made here only."""
         if not self._n_columns_ or not self._names_:
-            return None
-        return np.array(list(self._names_), dtype=object)
+            return FixedColumns(self._n_columns_ or None)
+        return FixedColumns(self._n_columns_, np.array(list(self._names_), dtype=object))
 
     def _selected(self) -> Places:
         selected = np.fromiter(self._chosen_, np.intp, len(self._chosen_))
