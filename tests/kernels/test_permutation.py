@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 from tests.naive import permute_plain
 
-from fires.kernels.online import as_rows
+from fires.kernels.linear import as_rows
 from fires.kernels.permutation import permute
 
 

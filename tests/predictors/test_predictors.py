@@ -18,7 +18,8 @@ from fires import FIRES
 from fires.core.errors import MissingExtra, StateError
 from fires.core.state import read_state, write_state
 from fires.evaluation import prequential
-from fires.kernels.online import as_rows, perceptron_pass
+from fires.kernels.linear import as_rows
+from fires.kernels.online import perceptron_pass
 from fires.predictors import (
     Perceptron,
     RiverPredictor,

@@ -8,16 +8,13 @@ may learn from a row once it has been explained.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numba.core import types
-from numba.extending import overload
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
-from fires.kernels.online import MOST, Ints, Rows, column, row
+from fires.kernels.linear import Rows, column, row
+from fires.kernels.online import MOST, Ints
 
 
 @compiled
@@ -37,7 +34,7 @@ def permute(
 
     Of CSR, entries that neither row has are not touched.
     """
-    scores, room = np.empty(len(intercept)), np.zeros(sums.shape[1])
+    scores, other = np.empty(len(intercept)), np.zeros(sums.shape[1])
     for b in range(len(y)):
         at, x = row(rows, b)
         for k in range(len(scores)):
@@ -49,16 +46,18 @@ def permute(
             scores[k] = score
         before = _loss(scores, coef, 0, 0.0, y[b], numeric)
         places, entries = row(others, drawn[b])
-        other = _spread(places, entries, room)
+        for i in range(len(entries)):
+            other[column(places, i)] = entries[i]
         for i in range(len(x)):
             j = column(at, i)
             more = _loss(scores, coef, j, other[j] - x[i], y[b], numeric) - before
             _add(sums, j, mass[b], more)
-        for i in range(_clear(at, places, room)):
+            other[j] = 0.0
+        for i in range(len(entries)):
             j = column(places, i)
-            if room[j] != 0.0:  # only where x has no entry
-                _add(sums, j, mass[b], _loss(scores, coef, j, room[j], y[b], numeric) - before)
-                room[j] = 0.0
+            if other[j] != 0.0:  # only where x has no entry
+                _add(sums, j, mass[b], _loss(scores, coef, j, other[j], y[b], numeric) - before)
+                other[j] = 0.0
         if rate > 0.0:
             _slopes(scores, y[b], numeric, rate, x)
             for k in range(len(scores)):
@@ -72,40 +71,6 @@ def permute(
 def _add(sums: Floats, j: int, mass: float, more: float) -> None:
     sums[0, j] += mass * more
     sums[1, j] += mass * more * more
-
-
-# --- the row that values are taken from: a dense one as it is, of CSR in ``room`` -----------------
-
-
-def _spread(at: Ints | None, entries: Floats, room: Floats) -> Floats:
-    """The whole row."""
-    raise NotImplementedError("compiled loops only")
-
-
-def _clear(of_x: Ints | None, at: Ints | None, room: Floats) -> int:
-    """Remove from ``room`` what x has an entry for; how many entries are to be looked at again."""
-    raise NotImplementedError("compiled loops only")
-
-
-@overload(_spread, strict=False)
-def _spread_of(at: Any, entries: Any, room: Any) -> Callable[..., Floats]:
-    def spread(at: Ints, entries: Floats, room: Floats) -> Floats:
-        for i in range(len(at)):
-            room[at[i]] = entries[i]
-        return room
-
-    is_dense = isinstance(at, types.NoneType)
-    return (lambda at, entries, room: entries) if is_dense else spread
-
-
-@overload(_clear, strict=False)
-def _clear_of(of_x: Any, at: Any, room: Any) -> Callable[..., int]:
-    def clear(of_x: Ints, at: Ints, room: Floats) -> int:
-        for j in of_x:
-            room[j] = 0.0
-        return len(at)
-
-    return (lambda of_x, at, room: 0) if isinstance(at, types.NoneType) else clear
 
 
 @compiled

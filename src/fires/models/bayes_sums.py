@@ -17,7 +17,7 @@ from fires.kernels.assimilate import LEAST, add_information
 from fires.kernels.compiling import compiled_with
 from fires.kernels.linear import DenseRows, MixedRows
 from fires.models.families import Family
-from fires.models.families.base import TINY, LogMarginal
+from fires.models.families.base import LogMarginal
 from fires.models.sharded_batch import target_sums
 from fires.models.sharded_scale import CentredRows, ShardedScale
 from fires.models.target import BayesTarget
@@ -109,10 +109,11 @@ def _of_point(family: Family, point: Point, Z: _Rows, y: Floats, weight: Floats)
     # What a row says of the leading columns, all others being where they are at this point.
     value = point.theta[:, point.columns] @ leading.T + point.theta[:, -1:] + slope / bend
     size = len(point.columns) + 1
-    information, pull = np.zeros((len(a), size, size)), np.zeros((len(a), size))
+    together = np.zeros((len(a), size + 1, size))
     for k in range(len(a)):
-        add_information(leading, d[k], value[k], weight, 1.0, information[k], pull[k])
-    sums |= {"information": information, "pull": pull, "along": (weight * bend * a * a).sum(axis=1)}
+        add_information(leading, d[k], value[k], weight, 1.0, together[k])
+    sums |= {"information": together[:, :-1], "pull": together[:, -1]}
+    sums["along"] = (weight * bend * a * a).sum(axis=1)
     if noisy:
         error = np.minimum((y - a) ** 2, 25.0 * (v + point.noise[:, None]))
         sums["error"] = (weight * error).sum(axis=1)
@@ -141,9 +142,7 @@ Moments = Callable[[Floats, Floats, Floats], LogMarginal]
 
 @cache
 def _moments_of(family: Family) -> Moments:
-    """Log Z, slope and bend of many rows: compiled, if the family has compiled moments."""
-    if family.moments is None:
-        return lambda a, v, y: _plain_moments(family, a, v, y)
+    """Log Z, slope and bend of many rows, compiled."""
     loop = compiled_with(
         _every_row, f"{type(family).__name__.lower()}_every_row", moments=family.moments
     )
@@ -160,8 +159,3 @@ def _every_row(a: Floats, v: Floats, y: Floats, log_z: Floats, slope: Floats, be
     for k in range(a.shape[0]):
         for b in range(a.shape[1]):
             log_z[k, b], slope[k, b], bend[k, b] = moments(a[k, b], v[k, b], y[k, b])
-
-
-def _plain_moments(family: Family, a: Floats, v: Floats, y: Floats) -> LogMarginal:
-    log_z, slope, slope_v = family.scores(a, v, y)
-    return log_z, slope, np.maximum(slope * slope - 2.0 * slope_v, TINY)

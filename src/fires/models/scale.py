@@ -292,9 +292,9 @@ class MinMax(DenseScale):
         self, X: Floats, weight: Floats, missing: bool
     ) -> tuple[Floats, Floats, Floats | np.float64, Floats]:
         """What a batch adds to the scale; rows of weight 0 are left out."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            total, _ = accumulate(X, weight, weight, self.mean)
         count = weight @ ~np.isnan(X) if missing else np.add.reduce(weight)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = accumulate(X, weight, weight)[0] - count * self.mean
         return *widen(X, weight, self.low, self.high), count, total
 
     def merge(self, low: Floats, high: Floats, count: Floats | np.float64, total: Floats) -> None:

@@ -15,7 +15,8 @@ from fires.core.declared import Array, Declared, Value, collect, restore
 from fires.core.state import Arrays, State
 from fires.core.types import Floats, Json, Label, Matrix
 from fires.core.validation import repeated
-from fires.kernels.online import as_rows, least_squares_pass, perceptron_pass
+from fires.kernels.linear import as_rows
+from fires.kernels.online import least_squares_pass, perceptron_pass
 from fires.predictors.base import Predictor
 
 _SIGNS: Floats = np.array([-1.0, 1.0])

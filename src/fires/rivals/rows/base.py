@@ -17,7 +17,7 @@ from fires.core.state import Arrays
 from fires.core.types import Floats, Header, Ints, Matrix, Places
 from fires.core.validation import repeated
 from fires.kernels.compiling import read_only
-from fires.kernels.online import Csr, Dense, Rows
+from fires.kernels.linear import Csr, DenseRows, Rows
 from fires.rivals.arrays import entries, filled
 from fires.rivals.base import Rival, settings
 
@@ -136,7 +136,7 @@ def _as_rows(X: Matrix, missing: bool) -> Rows:
     """X in the one type that the loops are compiled for; missing entries are zeros."""
     values = np.ascontiguousarray(filled(entries(X), missing))
     if isinstance(X, np.ndarray):
-        return Dense(*read_only(values))
+        return DenseRows(*read_only(values))
     return Csr(*read_only(values, X.indices.astype(np.int64), X.indptr.astype(np.int64)))
 
 

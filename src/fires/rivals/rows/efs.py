@@ -11,7 +11,7 @@ from fires.core.declared import Array, Declared
 from fires.core.settings import number
 from fires.core.types import Floats, Mask, Places
 from fires.kernels import online, top_k
-from fires.kernels.online import Rows
+from fires.kernels.linear import Rows
 from fires.rivals.base import settings
 from fires.rivals.rows.base import RowByRowSelector
 

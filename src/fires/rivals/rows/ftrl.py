@@ -12,7 +12,7 @@ from fires.core.declared import Array, Declared
 from fires.core.settings import flag, number
 from fires.core.types import Floats
 from fires.kernels import online
-from fires.kernels.online import Rows
+from fires.kernels.linear import Rows
 from fires.rivals.base import settings
 from fires.rivals.rows.base import RowByRowSelector
 

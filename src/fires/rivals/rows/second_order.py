@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from fires.core.settings import choice, number
 from fires.core.types import Floats
 from fires.kernels import second_order
-from fires.kernels.online import Rows
+from fires.kernels.linear import Rows
 from fires.rivals.base import settings
 from fires.rivals.rows.base import RowByRowSelector
 

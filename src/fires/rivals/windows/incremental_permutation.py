@@ -19,7 +19,7 @@ from fires.core.settings import choice, count, number
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Codes, CsrRows, Floats, Labels, Matrix, Places, Seed
 from fires.core.validation import repeated
-from fires.kernels.online import as_rows
+from fires.kernels.linear import as_rows
 from fires.kernels.permutation import permute
 from fires.models.scale import Scaler
 from fires.models.target import NumberTarget, signed
