@@ -135,7 +135,7 @@ def toy(server, monkeypatch, nothing_at_hand):
         positive=1,
         source="a server",
         licence="none",
-        whole=DataFile("toy.parquet", 2, {0: 2, 1: 2}, digest(read_toy([TOY]))),
+        whole=DataFile("toy.parquet", {0: 2, 1: 2}, digest(read_toy([TOY]))),
         remotes=tuple(
             Remote(server.url + path, hashlib.sha256(body).hexdigest())
             for path, body in parts.items()

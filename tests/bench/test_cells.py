@@ -5,7 +5,16 @@ import numpy as np
 import pytest
 
 from fires import FIRES
-from fires.bench.cells import BATCH_SIZES, FRACTIONS, METHODS, PROTOCOLS, Cell, evaluate, run
+from fires.bench.cells import (
+    BATCH_SIZES,
+    FRACTIONS,
+    METHODS,
+    PROTOCOLS,
+    Cell,
+    means_of,
+    run,
+    run_of,
+)
 from fires.bench.summary import published_value
 from fires.core.errors import Diverged
 from fires.predictors import Perceptron
@@ -71,14 +80,14 @@ def test_honest_scales_the_stream_and_as_published_takes_it_as_it_is(monkeypatch
     for protocol in PROTOCOLS:
         seen[protocol] = []
         stream = Spy(np.random.default_rng(0))
-        evaluate(stream, FIRES(6), Recorder(), batch_size=100, protocol=protocol)
+        means_of(run_of(stream, FIRES(6), Recorder(), 100, protocol))
     assert max(seen["honest"]) < 2.0
     assert min(seen["as-published"]) > 900.0
 
 
 def test_what_is_not_defined_is_none():
     stream = from_arrays(np.eye(4), np.array([0, 1, 0, 1]), classes=(0, 1))
-    found = evaluate(stream, FIRES(2), Perceptron(), batch_size=10, protocol="honest")
+    found = means_of(run_of(stream, FIRES(2), Perceptron(), 10, "honest"))
     assert found == {
         "accuracy": None,
         "accuracy_variance": None,
@@ -102,21 +111,21 @@ class Bursting(FIRES):
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_of_a_method_that_ceases_to_be_finite_the_row_is_told_and_no_score(protocol):
     stream = Spy(np.random.default_rng(0))
-    found = evaluate(stream, Bursting(2), Perceptron(), batch_size=100, protocol=protocol)
+    found = means_of(run_of(stream, Bursting(2), Perceptron(), 100, protocol))
     assert (found.pop("diverged_at"), found.pop("steps")) == (200, 2)
-    whole = evaluate(stream, FIRES(2), Perceptron(), batch_size=100, protocol=protocol)
+    whole = means_of(run_of(stream, FIRES(2), Perceptron(), 100, protocol))
     assert found.keys() == whole.keys() - {"steps"}
     assert set(found.values()) == {None}
 
 
-def means_of(dataset):
+def means_over_settings(dataset):
     cells = [Cell(dataset, "FIRES-GLM", size, share) for size in BATCH_SIZES for share in FRACTIONS]
     found = [run(cell) for cell in cells]
     return {name: np.mean([r[name] for r in found]) for name in ("accuracy", "stability")}
 
 
 def check_published(dataset, accuracy, stability):
-    found = means_of(dataset)
+    found = means_over_settings(dataset)
     near = {"accuracy": accuracy, "stability": stability}
     for name, tolerance in near.items():
         assert found[name] == pytest.approx(

@@ -94,7 +94,7 @@ def test_a_part_is_used_where_the_whole_is_not_at_hand(
     part = toy.read([toy_text])[:2]
     part.write_parquet(tmp_path / "part.parquet")
     monkeypatch.setenv("FIRES_DATA_DIR", str(tmp_path))
-    table = DataFile("part.parquet", 2, {0: 1, 1: 1}, digest(part))
+    table = DataFile("part.parquet", {0: 1, 1: 1}, digest(part))
     info = change(toy, part=table)
 
     dataset = load("toy")

@@ -50,7 +50,7 @@ def put(tmp_path, change, nothing_at_hand):
     def put(frame, **changes):
         frame.write_parquet(folder / "toy.parquet")
         counts = dict(frame["target"].value_counts().iter_rows())
-        table = DataFile("toy.parquet", frame.width - 1, counts, digest(frame))
+        table = DataFile("toy.parquet", counts, digest(frame))
         n_features = frame.width - 1
         info = Info("Toy", frame.height, n_features, "", 1, "", "", whole=table)
         return change(info, **changes)
@@ -207,7 +207,6 @@ def test_the_facts_of_a_data_set_agree_with_each_other(info):
     if info.whole is None:
         assert info.make is not None
         return
-    assert info.whole.n_features == info.n_features
     assert info.whole.n_rows == info.n_rows or (info.sampled and info.name in ("Dota", "KDD"))
     assert info.positive in info.whole.counts
     assert info.one_against_rest or info.positive == max(info.whole.counts)

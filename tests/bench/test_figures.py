@@ -46,7 +46,7 @@ def test_without_the_whole_of_gisette_mnist_stands_in(at_hand):
     digits, lines, penalties = shape(cells)
     assert digits == {("MNIST", method) for method in figures.DIGIT_METHODS}
     assert lines == [("MNIST", method) for method in drawing.LOOKS]
-    assert penalties == [("MNIST", penalty) for penalty in figures.PENALTIES]
+    assert penalties == [("MNIST", penalty) for penalty in figures.UNCERTAINTY_PENALTIES]
     assert left_out == ["figures of Gisette, of which a part is missing: MNIST stands in"]
     assert {c.protocol for c in cells} == {"as-published"}
     assert {c.n_rows for c in cells if c.digit is None} == {None}
@@ -89,12 +89,12 @@ def test_methods_that_no_figure_shows_are_no_run(at_hand):
 
 def test_a_data_set_that_is_not_at_hand_is_passed_over(at_hand):
     del at_hand["MNIST"]
-    _, lines, _ = shape(figures.plan(["MNIST", "Madelon"], ["OFS"]).cells)
+    _, lines, _ = shape(figures.plan(["MNIST", "Madelon"], ["OFS"])[0])
     assert lines == [("Madelon", "OFS")]
 
 
 def test_quick_is_cut(at_hand):
-    cells = figures.plan(["Madelon"], ALL, quick=True).cells
+    cells = figures.plan(["Madelon"], ALL, quick=True)[0]
     assert {c.n_rows for c in cells} == {figures.QUICK_ROWS}
 
 
@@ -149,7 +149,7 @@ def test_every_figure_is_drawn_from_what_is_kept(tmp_path, monkeypatch):
     assert all(path.stat().st_size > 1_000 for path in files)
     assert left_out == []
     before = {path: path.read_bytes() for path in files}
-    again = keep(tmp_path, over()).files  # to draw the digits takes longest
+    again = keep(tmp_path, over())[0]  # to draw the digits takes longest
     assert len(again) == 4
     assert {path: path.read_bytes() for path in again}.items() <= before.items()
 
@@ -192,14 +192,14 @@ def test_failures_and_digits_that_are_not_all_there_are_passed_over(shown, tmp_p
     drawn = keep(tmp_path, *DIGITS, failed | {"fires": "1"}, digit(8, "EFS"), digit(9, "EFS"))
     assert list(shown) == ["discriminative-features"]
     assert "EFS" not in shown["discriminative-features"]
-    assert len(drawn.files) == 1
+    assert len(drawn[0]) == 1
 
 
 def test_a_method_that_ceases_to_be_finite_is_named(shown, tmp_path):
     end = {"dataset": "MNIST", "method": "FIRES-ANN", "digit": 8, "penalty": None, "fires": "1"}
     records = [digit(3, "FIRES-ANN"), end | {"diverged_at": 700}, digit(9, "FIRES-ANN")]
     line = "FIRES-ANN in discriminative-features: it ceased to be finite behind row 700"
-    assert keep(tmp_path, *DIGITS, *records).left_out == [line]
+    assert keep(tmp_path, *DIGITS, *records)[1] == [line]
     assert "FIRES-ANN" not in shown["discriminative-features"]
 
 
@@ -225,10 +225,10 @@ def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
 @pytest.mark.skipif("FIRES_DATA_DIR" not in os.environ, reason="needs the data sets")
 def test_the_net_of_the_paper_draws_the_digit(tmp_path):
     pytest.importorskip("torch")
-    cells = figures.plan(["MNIST"], ALL, quick=True).cells
+    cells = figures.plan(["MNIST"], ALL, quick=True)[0]
     records = run_cells(cells, tmp_path, 2, work=figures.run, file=figures.RUNS)
     assert not [record for record in records if "error" in record]
-    files = figures.draw(tmp_path).files
+    files = figures.draw(tmp_path)[0]
     assert len(files) == 2 * len(NAMES)
     # They are committed, where the size of a repository counts.
     assert all(path.stat().st_size < 200_000 for path in files if path.suffix == ".png")

@@ -187,7 +187,7 @@ def test_numbers_over_few_rows_and_over_many_are_not_averaged(folder):
     assert accuracy == {"OFS": "0.900", "EFS": "0.900", "FSDS": "0.400"}
     summary = Summary(where)
     entry = summary.entries["as-published", "MNIST", "OFS"]
-    assert (entry.rows, entry.n_settings) == (70_000, 1)
+    assert (entry["rows"], entry["n_settings"]) == (70_000, 1)
     said = protocol_notes(summary, "as-published")
     left_out = [note for note in said if "do not count" in note or "does not count" in note]
     assert left_out == [

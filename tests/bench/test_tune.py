@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,7 @@ def test_the_grid_is_the_paper_s_without_the_penalty_that_changes_nothing():
 @pytest.mark.parametrize("protocol", ["as-published", "honest"])
 def test_a_trial_runs_with_its_settings(protocol):
     some, other = (
-        tune.run(Trial("RTG", None, rate, 0.01, protocol=protocol, n_rows=400))
+        tune.run(Trial("RTG", learning_rate=rate, protocol=protocol, n_rows=400))
         for rate in (0.01, 10.0)
     )
     assert some["steps"] == 4
@@ -64,15 +65,16 @@ def file(tmp_path):
 
 def test_a_file_is_read_up_to_the_rows_that_are_asked_for(file):
     tune.check_file(file, "label")
-    assert tune.run(Trial(file, "label", 0.01, 0.01, batch_size=50))["steps"] == 10
-    found = tune.run(Trial(file, "label", 1.0, 0.01, batch_size=50, n_rows=200))
+    assert tune.run(Trial(file, target="label", batch_size=50))["steps"] == 10
+    found = tune.run(Trial(file, target="label", learning_rate=1.0, batch_size=50, n_rows=200))
     assert found["steps"] == 4
     assert found["accuracy"] > 0.8
 
 
 def test_of_numbers_r2_takes_the_place_of_accuracy(file):
     assert tune.check_file(file, "amount")
-    found = tune.run(Trial(file, "amount", 0.1, 0.01, batch_size=50, fraction=0.3, numeric=True))
+    trial = Trial(file, target="amount", learning_rate=0.1, batch_size=50, fraction=0.3)
+    found = tune.run(replace(trial, numeric=True))
     stream, scores = from_file(file, "amount"), Scores(("r2",))
     selector = PROTOCOLS["honest"].make_fires(
         0.3, model="gaussian", learning_rate=0.1, uncertainty_penalty=0.01
@@ -101,8 +103,8 @@ def test_other_content_of_a_file_is_another_trial(file):
 
 
 def test_a_trial_says_whether_its_data_set_was_whole(file):
-    assert tune.run(Trial("RTG", None, 0.01, 0.01, n_rows=200))["complete"]
-    assert "complete" not in tune.run(Trial(file, "label", 0.01, 0.01, n_rows=200))
+    assert tune.run(Trial("RTG", n_rows=200))["complete"]
+    assert "complete" not in tune.run(Trial(file, target="label", n_rows=200))
 
 
 def test_a_target_is_looked_at_to_its_end(file):

@@ -50,8 +50,8 @@ def toy(folders, monkeypatch):
         positive=1,
         source="nobody",
         licence="none",
-        whole=DataFile("toy.parquet", 1, {0: 1, 1: 2}, digest(read([BODY]))),
-        part=DataFile("part.parquet", 1, {0: 1, 1: 1}),
+        whole=DataFile("toy.parquet", {0: 1, 1: 2}, digest(read([BODY]))),
+        part=DataFile("part.parquet", {0: 1, 1: 1}),
         remotes=(Remote(url, hashlib.sha256(BODY).hexdigest()),),
         read=read,
     )

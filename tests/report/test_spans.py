@@ -1,14 +1,15 @@
 """Long series in few spans: nothing that stands out is lost, and memory has a bound."""
 
 import json
+from unittest import mock
 
 import numpy as np
 import polars as pl
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fires.report.reading import BadRows, Follower, read_block
-from fires.report.records import Members, Records, Series
+from fires.report.reading import BadRows, Follower, n_places, read_block
+from fires.report.records import Records, Spans
 from fires.report.wording import rounded
 
 
@@ -28,13 +29,18 @@ NUMBERS = st.one_of(st.floats(-1e6, 1e6), st.just(float("nan")))
 def test_spans_keep_least_greatest_and_mean_however_batches_come(values, cuts, most):
     series, weight = (np.array(of, dtype=np.float64) for of in zip(*values, strict=True))
     rows = np.cumsum(weight).astype(np.int64)
-    spans = Series(most)
+    spans = Spans(most)
     for part in np.split(np.arange(len(values)), sorted(cuts)):
         if len(part):
-            spans.add_series(rows[part], {"s": (series[part], weight[part])})
+            known = ~np.isnan(series[part])
+            some = {"batch": part, "last rows": rows[part]}
+            some |= {"sum s": series[part] * weight[part], "sum n s": known * weight[part]}
+            some |= {"min s": series[part], "max s": series[part]}
+            spans.reserve(int(part[-1]) + 1)
+            spans.add(pl.DataFrame(some).fill_nan(None))
     width = width_of(len(values), most)
     assert spans.width == width
-    assert len(spans.spans) == len(spans.rows) <= most
+    assert len(spans.frame) == len(spans.rows) <= most
     means, least, greatest = spans.extent("s")
     for i, start in enumerate(range(0, len(values), width)):
         here = slice(start, start + width)
@@ -87,33 +93,41 @@ def blocks_of(path, sets, size=1 << 21):
         yield read_block(follower, block)
 
 
+def records_of(path, sets, n_features, size=1 << 21):
+    """What these records add up to."""
+    records = Records(n_features)
+    for block in blocks_of(path, sets, size):
+        records.add(*block)
+    return records
+
+
 @given(
     sets=st.lists(st.sets(st.integers(0, 5), max_size=4).map(sorted), min_size=1, max_size=60),
     size=st.integers(200, 5_000),
 )
 def test_members_are_counted_in_spans(tmp_path_factory, sets, size):
     path = tmp_path_factory.mktemp("members") / "steps.jsonl"
-    members, records = Members(4), Records(6)
-    for block in blocks_of(path, sets, size):
-        members.add_block(block)
-        records.add(block)
-    share, _ = members.shares(np.arange(6))
+    with mock.patch("fires.report.records.N_MEMBER_SPANS", 4):
+        records = records_of(path, sets, 6, size)
+    rows, share, _ = records.shares(np.arange(6))
     width = width_of(len(sets), 4)
     for i, start in enumerate(range(0, len(sets), width)):
         some = sets[start : start + width]
         wanted = [sum(place in one for one in some) / len(some) for place in range(6)]
         np.testing.assert_allclose(share[:, i], wanted)
-    assert records.stays.times.tolist() == [sum(p in one for one in sets) for p in range(6)]
+        assert rows[i] == start + len(some)
+    assert records.times.tolist() == [sum(p in one for one in sets) for p in range(6)]
     assert records.selected.tolist() == sets[-1]
 
 
 def test_a_span_keeps_so_many_features_and_no_more(tmp_path):
-    members = Members(2)
     sets = [[0, *range(10 * i + 1, 10 * i + 11)] for i in range(600)]
-    for block in blocks_of(tmp_path / "steps.jsonl", sets, 50_000):
-        members.add_block(block)
-    assert [len(span.places) for span in members.spans] == [2_000, 881]
-    assert members.spans[0].sums[0, 0] == 512  # the commonest feature is not lost
+    with mock.patch("fires.report.records.N_MEMBER_SPANS", 2):
+        records = records_of(tmp_path / "steps.jsonl", sets, 6_001, 50_000)
+    frame = records.members.frame.drop_nulls("place")
+    assert frame["batch"].unique_counts().to_list() == [2_000, 881]
+    commonest = frame.filter(place=0, batch=0)  # it is not lost
+    assert commonest["sum times"].to_list() == [512]
 
 
 def test_reasons_without_end_do_not_fill_the_memory(tmp_path):
@@ -132,27 +146,22 @@ def test_reasons_without_end_do_not_fill_the_memory(tmp_path):
 
 
 def test_the_records_of_a_long_run_take_no_more_memory_than_those_of_a_short_one(tmp_path):
-    from sys import getsizeof
-
     def size(n_steps):
-        records = Records(8)
         sets = [[i // 7 % 8] for i in range(n_steps)]
-        for block in blocks_of(tmp_path / f"{n_steps}.jsonl", sets):
-            records.add(block)
-        assert len(records.members.spans) <= 200
-        assert len(records.stays.intervals()) <= 256
-        assert len(records.stays._recent) <= 12
-        return sum(getsizeof(span.places) for span in records.members.spans)
+        records = records_of(tmp_path / f"{n_steps}.jsonl", sets, 8)
+        assert len(records.shares(np.arange(8))[0]) <= 200
+        assert len(records.series.frame) <= 256
+        assert len(records._recent) <= 12
+        return records.members.frame.estimated_size()
 
     assert size(40_000) < 1.2 * size(20_000)
 
 
 def test_blocks_give_what_polars_reads(tmp_path):
     path = tmp_path / "steps.jsonl"
-    (block,) = blocks_of(path, [[1, 2], [1, 2], [], [3]])
+    ((block, scores),) = blocks_of(path, [[1, 2], [1, 2], [], [3]])
     frame = pl.read_ndjson(path)
-    assert block.rows.tolist() == frame["rows"].to_list()
-    assert block.starts.tolist() == [0, 2, 3]
-    assert [one.tolist() for one in block.sets] == [[1, 2], [], [3]]
-    assert [one.tolist() for one in block.came] == [[1, 2], [], [3]]
-    assert block.known.places.tolist() == [1, 2, 3]
+    for name in ("rows", "selected", "came"):
+        assert block[name].to_list() == frame[name].to_list()
+    assert scores == ["accuracy"]
+    assert n_places(block) == 4

@@ -120,14 +120,12 @@ def test_one_that_carries_the_target_is_not_said_to_have_replaced_several(tmp_pa
     """Noise came with it: whom of those that left it has replaced is not known."""
     from types import SimpleNamespace
 
-    from tests.report.test_spans import blocks_of
+    from tests.report.test_spans import records_of
 
-    from fires.report.records import Records
     from fires.report.summary import Summary
 
-    records = Records(9)
-    for block in blocks_of(tmp_path / "steps.jsonl", [[1, 2, 3]] * 30 + [[3, 4, 5]] * 30):
-        records.add(block)
+    sets = [[1, 2, 3]] * 30 + [[3, 4, 5]] * 30
+    records = records_of(tmp_path / "steps.jsonl", sets, 9)
     run = SimpleNamespace(_records=records, _names=list("abcdefghi"))
     above_noise = np.isin(np.arange(9), [3, 4])
     assert Summary._change(run, above_noise, np.arange(9)) == Change(31, ["e"], [])
@@ -137,17 +135,13 @@ def test_one_that_carries_the_target_is_not_said_to_have_replaced_several(tmp_pa
 
 def test_a_set_that_did_not_last_is_not_named(tmp_path):
     """A feature that came for a moment is gone: nothing is said of it."""
-    from tests.report.test_spans import blocks_of
+    from tests.report.test_spans import records_of
 
-    from fires.report.records import Records
-
-    records = Records(9)
     sets = [[1, 2]] * 20 + [[1, 3]] * 30 + [[4, 5]] * 2 + [[1, 3]] * 5
-    for block in blocks_of(tmp_path / "steps.jsonl", sets):
-        records.add(block)
-    before, last = records.stays.settled[-2:]
+    records = records_of(tmp_path / "steps.jsonl", sets, 9)
+    before, last = records.settled[-2:]
     assert before.features.tolist() == [1, 2]
     assert last.features.tolist() == [1, 3]
     assert last.row == 21
     assert np.array_equal(records.selected, [1, 3])
-    assert records.stays.now.row == 53
+    assert records.now.row == 53

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 import numpy as np
 
-from fires import EFS, FIRES, FSDS, OFS, AllFeatures, RandomFeatures
+from fires import EFS, FIRES, FSDS, OFS, AllFeatures, RandomFeatures, models
 from fires.bench.datasets import loading as datasets
 from fires.core.errors import Diverged
 from fires.core.types import Floats
@@ -187,18 +187,6 @@ def _fires_with(kind: type[NeuralNet] | type[SoftTree], cell: Cell) -> FIRES:
     return way.make_fires(_share(cell), model=way.make_model(kind), random_state=cell.seed)
 
 
-def _fires_ann(cell: Cell) -> FIRES:
-    from fires.models import NeuralNet
-
-    return _fires_with(NeuralNet, cell)
-
-
-def _fires_sdt(cell: Cell) -> FIRES:
-    from fires.models import SoftTree
-
-    return _fires_with(SoftTree, cell)
-
-
 METHODS = {
     "OnlineBoosting": Method(
         lambda cell: AllFeatures(),
@@ -216,8 +204,8 @@ METHODS = {
         note="River's Hoeffding tree with the majority class in its leaves, on all features",
     ),
     "FIRES-GLM": Method(lambda cell: PROTOCOLS[cell.protocol].make_fires(_share(cell))),
-    "FIRES-ANN": Method(_fires_ann, needs="torch"),
-    "FIRES-SDT": Method(_fires_sdt, needs="torch"),
+    "FIRES-ANN": Method(lambda cell: _fires_with(models.NeuralNet, cell), needs="torch"),
+    "FIRES-SDT": Method(lambda cell: _fires_with(models.SoftTree, cell), needs="torch"),
     "OFS": Method(lambda cell: OFS(_share(cell))),
     "EFS": Method(lambda cell: EFS(_share(cell))),
     "FSDS": Method(lambda cell: FSDS(_share(cell))),
@@ -236,36 +224,16 @@ def run(cell: Cell) -> Record:
     method = METHODS[cell.method]
     started = time.perf_counter()
     data = kept_dataset(cell.dataset, cell.protocol, cell.n_rows, cell.seed)
-    found = evaluate(
-        data,
-        method.selector(cell),
-        method.predictor(cell),
-        batch_size=cell.batch_size,
-        protocol=cell.protocol,
-    )
+    parts = method.selector(cell), method.predictor(cell)
+    found = means_of(run_of(data, *parts, cell.batch_size, cell.protocol))
     if not method.selects:
         found["stability"] = None
-    return (
-        asdict(cell)
-        | found
-        | {
-            "rows": data.n_samples,
-            "complete": data.complete,
-            "notes": list(data.notes),
-            "seconds": time.perf_counter() - started,
-            "fires": __version__,
-        }
-    )
+    facts = {"rows": data.n_samples, "complete": data.complete, "notes": list(data.notes)}
+    made = {"seconds": time.perf_counter() - started, "fires": __version__}
+    return asdict(cell) | found | facts | made
 
 
-def evaluate(
-    stream: Stream,
-    selector: OnlineSelector,
-    predictor: Predictor,
-    *,
-    batch_size: int,
-    protocol: str,
-) -> Record:
+def means_of(done: Run) -> Record:
     """What the paper's tables hold, of one pass over a stream, as JSON values.
 
     Accuracy and stability are means over the steps, as in the paper; steps in which they are not
@@ -273,25 +241,7 @@ def evaluate(
     paper; the first step, in which loops are compiled, does not count. What is not defined at all
     is None. So is everything where a method ceases to be finite, with the row at which it does as
     ``diverged_at``: scores of the rows before it could not be compared with anything.
-
-    Parameters
-    ----------
-    stream, selector, predictor, batch_size, protocol
-        As in :func:`run_of`.
-
-    Returns
-    -------
-    dict
-        The means, and how many steps there were.
-
-    Examples
-    --------
-    >>> data = datasets.load("RTG", n_rows=500)
-    >>> found = evaluate(data, OFS(0.1), Perceptron(), batch_size=100, protocol="honest")
-    >>> found["steps"], 0.4 < found["accuracy"] < 0.8
-    (5, True)
     """
-    done = run_of(stream, selector, predictor, batch_size, protocol)
     steps = {"steps": len(done.seen)}
     if done.diverged_at is not None:
         nothing = dict.fromkeys((*_MEANS, "accuracy_variance"))

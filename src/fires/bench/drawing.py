@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from fires.bench.cells import WINDOW, Run
 from fires.core.types import Floats, Mask
+from fires.evaluation.records import defined_mean
 from fires.report.figures import Look, level, line, new_figure, point, rows_axis
 
 DIGITS = (3, 8, 9)
@@ -76,7 +78,10 @@ def over_time(runs: Mapping[str, Run], settings: str, majority: float) -> Any:
         for place, (name, run) in enumerate(runs.items()):
             shown = np.arange(len(run.seen))[::-every][::-1]  # the last step is always there
             accuracy = _moving_mean(run.accuracy, n_accuracies)
-            for axes, values in ((upper, accuracy), (lower, _moving_mean(run.stability, every))):
+            for axes, values in (
+                (upper, accuracy),
+                (lower, _moving_mean(run.stability, every)),
+            ):
                 if np.isnan(values).all():  # the stability of all features
                     continue
                 look, label = LOOKS[name], _named(name, run)
@@ -110,8 +115,8 @@ def accuracy_against_stability(runs: Mapping[str, Run], settings: str, majority:
         ended = {name: run for name, run in runs.items() if run.diverged_at is None}
         points = {
             name: (
-                _mean(run.stability),
-                _mean(run.accuracy),
+                defined_mean(run.stability),
+                defined_mean(run.accuracy),
                 float(np.nanvar(run.accuracy)),
             )
             for name, run in ended.items()
@@ -123,7 +128,7 @@ def accuracy_against_stability(runs: Mapping[str, Run], settings: str, majority:
             axes.scatter(x, y, s=unit * variance, color=look.colour, alpha=0.35, linewidth=0)
             point(axes, x, y, look, named[name])
         for name in (name for name in ended if name not in points):  # all features: no stability
-            level(axes, _mean(runs[name].accuracy), LOOKS[name], named[name])
+            level(axes, defined_mean(runs[name].accuracy), LOOKS[name], named[name])
         level(axes, majority, _MAJORITY, "majority class", linewidth=0.8)
         for name in (name for name in runs if name not in ended):
             axes.plot([], [], "x", color=LOOKS[name].colour, label=named[name])
@@ -154,8 +159,8 @@ def effect_of_penalty(runs: Mapping[float, Run], settings: str) -> Any:
     with new_figure(title, settings, 4.4) as figure:
         parts = figure.subplots(2, 1, sharex=True)
         means_of = {
-            "accuracy": [_mean(run.accuracy) for run in runs.values()],
-            "stability": [_mean(run.stability) for run in runs.values()],
+            "accuracy": [defined_mean(run.accuracy) for run in runs.values()],
+            "stability": [defined_mean(run.stability) for run in runs.values()],
         }
         looks = zip(("#d55e00", "#0072b2"), "os", strict=True)
         for axes, (what, means), (colour, mark) in zip(parts, means_of.items(), looks, strict=True):
@@ -188,11 +193,7 @@ def _circles(variances: Sequence[float]) -> tuple[float, float]:
     return _LARGEST / widest, largest
 
 
-def _mean(values: Floats) -> float:
-    """Of what is defined; NaN if nothing is."""
-    return float("nan") if np.isnan(values).all() else float(np.nanmean(values))
-
-
 def _moving_mean(values: Floats, size: int) -> Floats:
     """The mean of the last ``size`` values at each place, as far as they are there and defined."""
-    return np.array([_mean(values[max(0, end - size) : end]) for end in range(1, len(values) + 1)])
+    defined = pl.Series(values).fill_nan(None)
+    return defined.rolling_mean(size, min_samples=1).to_numpy()

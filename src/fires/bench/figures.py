@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, product
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from fires.bench.cells import AS_PUBLISHED, METHODS, PROTOCOLS, Cell, Run, kept_
 from fires.bench.datasets import loading as datasets
 from fires.bench.drawing import DIGITS, LOOKS, Pixels
 from fires.bench.runner import made_by, read_records
+from fires.bench.tune import UNCERTAINTY_PENALTIES
 from fires.bench.worker import Record
 from fires.core.files import make_folder
 from fires.core.optional import require
@@ -29,7 +30,6 @@ RUNS, FOLDER = "figures.jsonl", "figures"
 BATCH_SIZE, FRACTION, QUICK_ROWS = 100, 0.1, 3_000
 # Three of the paper's figures are of Gisette; the others stand in for it, in this order.
 SOURCES = ("Gisette", "MNIST", "Madelon")
-PENALTIES = tuple(10.0**power for power in range(-4, 5))
 DIGIT_ROWS, DIGIT_FRACTION = 1_000, 0.147  # M = 115 of 784 pixels
 DIGIT_METHODS = ("FIRES-GLM", "FIRES-ANN", "OFS", "EFS", "FSDS")
 
@@ -53,19 +53,25 @@ class FigureCell(Cell):
 
 
 def run(cell: FigureCell) -> Record:
-    """Run one cell."""
-    if cell.digit is not None:
-        return _digit(cell)
-    data = kept_dataset(cell.dataset, cell.protocol, cell.n_rows, cell.seed)
-    method = METHODS[cell.method]
+    """Run one cell: its series, or of a digit weights and pixels after the last row, and means."""
+    method, of_data = METHODS[cell.method], (cell.protocol, cell.n_rows, cell.seed)
     selector = method.selector(cell)
     if cell.penalty is not None:
         selector.set_params(uncertainty_penalty=cell.penalty)
+    if cell.digit is None:
+        data = kept_dataset(cell.dataset, *of_data)
+    else:
+        data = _digit_data(cell.digit, cell.n_rows, cell.seed)
     steps = run_of(data, selector, method.predictor(cell), cell.batch_size, cell.protocol)
-    return steps.as_record() | {
-        "rows": data.n_samples,
-        "majority": _majority(cell.dataset, cell.protocol, cell.n_rows, cell.seed),
-    }
+    if cell.digit is None:
+        shares = {"rows": data.n_samples, "majority": _majority(cell.dataset, *of_data)}
+        return steps.as_record() | shares
+    if steps.diverged_at is not None:
+        return {"diverged_at": steps.diverged_at}
+    X, y = data.to_arrays()
+    means = [X[y == label].mean(axis=0).round(3).tolist() for label in (1, 0)]
+    pixels = Pixels(selector.weights_.tolist(), selector.get_support().astype(int).tolist())
+    return pixels._asdict() | {"rows": int(steps.seen[-1]), "means": means}
 
 
 @lru_cache(maxsize=1)
@@ -77,46 +83,10 @@ def _majority(name: str, protocol: str, n_rows: int | None, seed: int) -> float:
     return float(counts.max() / counts.sum())
 
 
-def _digit(cell: FigureCell) -> Record:
-    """Weights and selected pixels after the last row, and the mean images of the two classes."""
-    data, means = _digit_data(cell.digit, cell.n_rows, cell.seed)
-    method = METHODS[cell.method]
-    selector = method.selector(cell)
-    steps = run_of(data, selector, method.predictor(cell), cell.batch_size, cell.protocol)
-    if steps.diverged_at is not None:
-        return {"diverged_at": steps.diverged_at}
-    pixels = Pixels(selector.weights_.tolist(), selector.get_support().astype(int).tolist())
-    return pixels._asdict() | {"rows": int(steps.seen[-1]), "means": means}
-
-
 @lru_cache(maxsize=1)
-def _digit_data(
-    digit: int | None, n_rows: int | None, seed: int
-) -> tuple[datasets.Dataset, list[list[float]]]:
-    data = datasets.load(
-        "MNIST",
-        preprocessing="as-published",
-        labels=DIGITS,
-        positive=digit,
-        n_rows=n_rows,
-        seed=seed,
-    )
-    X, y = data.to_arrays()
-    return data, [X[y == label].mean(axis=0).round(3).tolist() for label in (1, 0)]
-
-
-class Plan(NamedTuple):
-    """The runs to be made for the figures, and one line for each thing that will be missing."""
-
-    cells: list[FigureCell]
-    left_out: list[str]
-
-
-class Drawn(NamedTuple):
-    """The files that :func:`draw` wrote, and one line for each thing that they do not show."""
-
-    files: list[Path]
-    left_out: list[str]
+def _digit_data(digit: int, n_rows: int | None, seed: int) -> datasets.Dataset:
+    options: dict[str, Any] = {"preprocessing": "as-published", "n_rows": n_rows, "seed": seed}
+    return datasets.load("MNIST", labels=DIGITS, positive=digit, **options)
 
 
 def plan(
@@ -125,24 +95,34 @@ def plan(
     protocols: Iterable[str] = PROTOCOLS,
     *,
     quick: bool = False,
-) -> Plan:
-    """The runs that the figures need, out of these data sets and methods.
+) -> tuple[list[FigureCell], list[str]]:
+    """The runs that the figures need, and one line for each thing that will be missing.
 
     Discriminative features are those of MNIST's digits. The other figures are of Gisette or, where
     that is not here as a whole, of MNIST, or else of Madelon.
     """
     if AS_PUBLISHED not in protocols:
-        return Plan([], ["figures: they follow the paper's protocol, as-published"])
+        return [], ["figures: they follow the paper's protocol, as-published"]
     sources = enumeration(SOURCES, "or")
     if not set(SOURCES) & set(names):
-        return Plan([], [f"figures: they are of {sources}"])
+        return [], [f"figures: they are of {sources}"]
     digits = [
         FigureCell("MNIST", method, BATCH_SIZE, DIGIT_FRACTION, n_rows=DIGIT_ROWS, digit=digit)
         for digit, method in product(DIGITS, DIGIT_METHODS)
         if "MNIST" in names and method in methods
     ]
     source = next((name for name in SOURCES if name in names and _is_whole(name)), None)
-    lines, penalties = ([], []) if source is None else _of_source(source, methods, quick)
+    lines, penalties = [], []
+    if source is not None:
+        n_rows = QUICK_ROWS if quick else None
+        cell = FigureCell(source, "FIRES-GLM", BATCH_SIZE, FRACTION, n_rows=n_rows)
+        lines = [
+            replace(cell, method=m, fraction=FRACTION if METHODS[m].selects else None)
+            for m in LOOKS
+            if m in methods
+        ]
+        penalties = [replace(cell, penalty=penalty) for penalty in UNCERTAINTY_PENALTIES]
+        penalties *= "FIRES-GLM" in methods
     whole = f"{sources} as a whole, and of"
     missing = {
         f"discriminative-features: it is of MNIST, and of {enumeration(DIGIT_METHODS, 'or')}": (
@@ -157,26 +137,13 @@ def plan(
         ),
     }
     left_out = [line for line, is_missing in missing.items() if is_missing]
-    return Plan([*digits, *lines, *penalties], left_out)
+    return [*digits, *lines, *penalties], left_out
 
 
-def _of_source(
-    source: str, methods: Sequence[str], quick: bool
-) -> tuple[list[FigureCell], list[FigureCell]]:
-    """The runs of one data set: of every method, and of FIRES-GLM with several penalties."""
-    n_rows = QUICK_ROWS if quick else None
-    shares = {m: FRACTION if METHODS[m].selects else None for m in LOOKS if m in methods}
-    lines = [FigureCell(source, m, BATCH_SIZE, share, n_rows=n_rows) for m, share in shares.items()]
-    penalties = [
-        FigureCell(source, "FIRES-GLM", BATCH_SIZE, FRACTION, n_rows=n_rows, penalty=penalty)
-        for penalty in PENALTIES
-        if "FIRES-GLM" in methods
-    ]
-    return lines, penalties
-
-
-def draw(folder: Path) -> Drawn:
+def draw(folder: Path) -> tuple[list[Path], list[str]]:
     """Draw all figures for which a folder keeps runs, into ``figures`` within, as PNG and SVG.
+
+    Gives the files, and one line for each thing that they do not show.
 
     Only runs of the version and code of fires that made the last one count. Where data sets or
     numbers of rows differ, the paper's data set counts, or what comes next to it, and the most
@@ -186,14 +153,14 @@ def draw(folder: Path) -> Drawn:
     kept = [r for r in read_records(folder, RUNS) if "rows" in r or "diverged_at" in r]
     kept = [record for record in kept if made_by(record) == made_by(kept[-1])]
     if not kept:
-        return Drawn([], [f"figures: there are no runs for them in {folder / RUNS}"])
+        return [], [f"figures: there are no runs for them in {folder / RUNS}"]
 
     left_out: list[str] = []
     files: list[Path] = []
     for name, figure in chain(_of_digits(kept, left_out), _of_one_stream(kept)):
         make_folder(folder / FOLDER)
         files += report_figures.save(figure, folder / FOLDER, name)
-    return Drawn(files, left_out)
+    return files, left_out
 
 
 def _is_whole(name: str) -> bool:

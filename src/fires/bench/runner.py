@@ -7,18 +7,21 @@ import json
 import os
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from collections.abc import Generator, Hashable, Iterable, Sequence
 from dataclasses import asdict
 from multiprocessing import connection
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from fires.bench.datasets.files import find
 from fires.bench.datasets.loading import describe
-from fires.bench.worker import Job, Record, Worker
+from fires.bench.worker import Record, Work, Worker
 from fires.core import files
 from fires.core.errors import InputError
 from fires.core.version import __version__, code
+
+if TYPE_CHECKING:
+    from fires.bench.cells import Cell
 
 CELLS = "cells.jsonl"
 
@@ -26,28 +29,26 @@ CELLS = "cells.jsonl"
 class Progress(Protocol):
     """Who is told how a run goes on; in the process that called :func:`run_cells`."""
 
-    def began(self, cell: Job) -> None:
+    def began(self, cell: Cell) -> None:
         """A cell is being run."""
+        return
 
-    def ended(self, cell: Job, record: Record) -> None:
+    def ended(self, cell: Cell, record: Record) -> None:
         """A cell has been run, now or by an earlier run."""
+        return
 
 
-class _Silent:
-    def began(self, cell: Job) -> None:
-        pass
-
-    def ended(self, cell: Job, record: Record) -> None:
-        pass
+class _Silent(Progress):
+    """Nobody is told."""
 
 
 def run_cells(
-    cells: Sequence[Job],
+    cells: Sequence[Cell],
     folder: Path,
     jobs: int = 1,
     progress: Progress | None = None,
     *,
-    work: Callable[[Any], Record] | None = None,
+    work: Work | None = None,
     file: str = CELLS,
 ) -> list[Record]:
     """Run cells that have not been run yet, and keep each result as soon as it is there."""
@@ -72,7 +73,7 @@ def run_cells(
     return [before[cell] for cell in cells]
 
 
-def finished(cells: Iterable[Job], records: Iterable[Record]) -> dict[Job, Record]:
+def finished(cells: Iterable[Cell], records: Iterable[Record]) -> dict[Cell, Record]:
     """The cells that need not be run, with what came out.
 
     They were run without an error by this very code, and not on a part of a data set that is at
@@ -82,7 +83,7 @@ def finished(cells: Iterable[Job], records: Iterable[Record]) -> dict[Job, Recor
     return _last(cells, (record for record in records if _outdated(record, now) is None))
 
 
-def outdated(cells: Sequence[Job], records: Sequence[Record]) -> Counter[str]:
+def outdated(cells: Sequence[Cell], records: Sequence[Record]) -> Counter[str]:
     """How many cells were run before and yet are not :func:`finished`, for each reason."""
     now, done = (__version__, code()), finished(cells, records)
     left = [cell for cell in cells if cell not in done]
@@ -100,7 +101,7 @@ def _outdated(record: Record, now: tuple[str, str]) -> str | None:
     return None
 
 
-def _last(cells: Iterable[Job], records: Iterable[Record]) -> dict[Job, Record]:
+def _last(cells: Iterable[Cell], records: Iterable[Record]) -> dict[Cell, Record]:
     """The last record without an error of each cell that has one; all cells are of one class."""
     settings = {cell: asdict(cell) for cell in cells}
     names = next(iter(settings.values()), {})
@@ -110,62 +111,59 @@ def _last(cells: Iterable[Job], records: Iterable[Record]) -> dict[Job, Record]:
 
 
 def _run(
-    cells: Sequence[Job], jobs: int, work: Callable[[Any], Record], progress: Progress
-) -> Generator[tuple[Job, Record]]:
+    cells: Sequence[Cell], jobs: int, work: Work, progress: Progress
+) -> Generator[tuple[Cell, Record]]:
     """Run all cells over processes; hand out each with its record as soon as it is there."""
-    waiting, ours = _Waiting(cells), {"fires": __version__, "code": code()}
-    workers = [Worker(work) for _ in range(min(jobs, len(cells)))]
-    busy: dict[Any, int] = {}  # by pipe, which of the workers
+    groups: dict[Hashable, deque[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(cell.group, deque()).append(cell)
+    begun: set[Hashable] = set()
+    ours = {"fires": __version__, "code": code()}
+    workers: dict[Any, tuple[Worker, Cell]] = {}  # by pipe, those that are busy
 
-    def occupy(which: int, group: Hashable = None) -> None:
+    def occupy(worker: Worker | None, group: Hashable = None) -> None:
         """Let a process go on with the next cell, or end if there is none."""
-        cell = waiting.take(group)
+        cell = next_cell(groups, begun, group)
         if cell is None:
-            workers[which].end()
+            if worker is not None:
+                worker.end()
             return
-        if workers[which].ended:
-            workers[which] = Worker(work)
+        worker = Worker(work) if worker is None or worker.ended else worker
+        workers[worker.pipe] = worker, cell
         progress.began(cell)
-        workers[which].give(cell)
-        busy[workers[which].pipe] = which
+        worker.give(cell)
 
     try:
-        for which in range(len(workers)):
-            occupy(which)
-        while busy:
-            for pipe in connection.wait(list(busy)):
-                which = busy.pop(pipe)
-                cell, found = workers[which].cell, workers[which].answer()
+        for _ in range(min(jobs, len(cells))):
+            occupy(None)
+        while workers:
+            for pipe in connection.wait(list(workers)):
+                worker, cell = workers[pipe]
+                found = worker.answer()
                 yield cell, asdict(cell) | ours | found
-                occupy(which, cell.group)
+                del workers[pipe]
+                occupy(worker, cell.group)
     finally:
-        for worker in workers:
+        for worker, _ in workers.values():
             worker.end(at_once=True)
 
 
-class _Waiting:
-    """The cells still to be run, by what they load."""
+def next_cell(
+    groups: dict[Hashable, deque[Cell]], begun: set[Hashable], group: Hashable
+) -> Cell | None:
+    """The next cell for a process that has the data of a group; None if there is none.
 
-    def __init__(self, cells: Sequence[Job]) -> None:
-        self._groups: dict[Hashable, deque[Job]] = {}
-        for cell in cells:
-            self._groups.setdefault(cell.group, deque()).append(cell)
-        self._begun: set[Hashable] = set()
-
-    def take(self, group: Hashable) -> Job | None:
-        """The next cell for a process that has the data of a group; None if there is none.
-
-        One of the same group, or else of a group that nobody has begun, or else of the group with
-        most cells left: then another process loads the data once more, and no core is idle.
-        """
-        left = {name: cells for name, cells in self._groups.items() if cells}
-        if not left:
-            return None
-        if group not in left:
-            fresh = [name for name in left if name not in self._begun]
-            group = fresh[0] if fresh else max(left, key=lambda name: len(left[name]))
-        self._begun.add(group)
-        return left[group].popleft()
+    One of the same group, or else of a group that nobody has begun, or else of the group with
+    most cells left: then another process loads the data once more, and no core is idle.
+    """
+    left = {name: cells for name, cells in groups.items() if cells}
+    if not left:
+        return None
+    if group not in left:
+        fresh = [name for name in left if name not in begun]
+        group = fresh[0] if fresh else max(left, key=lambda name: len(left[name]))
+    begun.add(group)
+    return left[group].popleft()
 
 
 # --- files of results: lines of JSON, each of them on the disk before it counts ---------------

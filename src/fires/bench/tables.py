@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from importlib import resources
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import rankdata
 
 from fires.bench.cells import AS_PUBLISHED, DATASETS, METHODS, PROTOCOLS, TEST_THEN_TRAIN
 from fires.bench.datasets.loading import describe
 from fires.bench.summary import (
     Summary,
     dataset_notes,
+    findings,
     protocol_notes,
     published,
     published_value,
@@ -119,10 +119,9 @@ def markdown(summary: Summary) -> str:
     """All tables, with what must be known to read them."""
     parts = [
         "# The experiments of FIRES (Haug et al., KDD 2020), run again",
-        "\n".join(_run_lines(summary)),
-        "Beside ours stand the numbers that the paper prints in its tables 3 and 4. Each number "
-        "is a mean over the batch sizes and the fractions of selected features that were run, "
-        f"{NONE} means that there is none. Differences are ours less the published.",
+        "\n".join(map(_run_line, summary.runs))
+        or "- Not in runs.json: date, command and versions are not known.",
+        findings()["about_tables"],
     ]
     for protocol in summary.protocols:
         parts += [f"## {protocol}", PROTOCOLS[protocol].about]
@@ -135,15 +134,13 @@ def markdown(summary: Summary) -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _run_lines(summary: Summary) -> list[str]:
-    """How the results were made, one line for each command."""
-    lines = [
+def _run_line(run: dict[str, Any]) -> str:
+    """How results were made."""
+    versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
+    return (
         f"- {run['date']}: `{run['command']}`, {run['jobs']} processes of one thread each, "
-        f"{run['cores']} cores, {run['machine']}; "
-        + ", ".join(f"{name} {version}" for name, version in run["versions"].items())
-        for run in summary.runs
-    ]
-    return lines or ["- Not in runs.json: date, command and versions are not known."]
+        f"{run['cores']} cores, {run['machine']}; {versions}"
+    )
 
 
 def all_tables(summary: Summary) -> list[TextTable]:
@@ -161,8 +158,14 @@ def protocol_tables(summary: Summary, protocol: str) -> list[TextTable]:
 def _quantity_table(summary: Summary, protocol: str, quantity: str) -> TextTable:
     """For each data set ours, the published and the difference, one column for each method."""
     shown = _QUANTITIES[quantity]
-    ours = _matrix(summary, partial(summary.value, quantity, protocol))
-    theirs = _matrix(summary, partial(published_value, quantity))
+    # NaN, as in all means and differences, where there is no number.
+    ours, theirs = (
+        np.array([[of(name, m) for m in summary.methods] for name in summary.datasets], dtype=float)
+        for of in (
+            partial(summary.value, quantity, protocol),
+            partial(published_value, quantity),
+        )
+    )
     lines, columns = map(np.unique, np.nonzero(~np.isnan(ours)))
     names = [summary.datasets[line] for line in lines]
     methods = [summary.methods[column] for column in columns]
@@ -175,34 +178,17 @@ def _quantity_table(summary: Summary, protocol: str, quantity: str) -> TextTable
             rows.append(["", "published", *_texts(their, shown.digits)])
             if not shown.is_duration:
                 rows.append(["", "difference", *_texts(our - their, f"+z{shown.digits}")])
-        rows.append(["rank", "ours", *_ranks(ours[-1], shown)])
-        rows.append(["", "published", *_ranks(theirs[-1], shown)])
-    return TextTable(
-        ["data set", "", *methods],
-        rows,
-        "ll" + "r" * len(methods),
-        name=f"{shown.file}-{protocol}",
-        title=f"{shown.title}, {protocol}",
-    )
+        for name, side, means in (("rank", "ours", ours[-1]), ("", "published", theirs[-1])):
+            # 1 for the best; equal means share a rank, and what has no mean has none.
+            ranks = rankdata(means if shown.is_duration else -means, "min", nan_policy="omit")
+            rows.append([name, side, *_texts(ranks, ".0f", ".")])
+    name, title = f"{shown.file}-{protocol}", f"{shown.title}, {protocol}"
+    return TextTable(["data set", "", *methods], rows, "ll" + "r" * len(methods), name, title)
 
 
-def _matrix(summary: Summary, value: Callable[[str, str], float | None]) -> Floats:
-    """A number for each data set and method; NaN, as in all means and differences, for none."""
-    numbers = [[value(name, method) for method in summary.methods] for name in summary.datasets]
-    return np.array(numbers, dtype=np.float64)
-
-
-def _texts(values: Floats, digits: str) -> list[str]:
-    return [number(value, digits) for value in values.tolist()]
-
-
-def _ranks(means: Floats, shown: _Quantity) -> list[str]:
-    """1 for the best; equal means share a rank, and what has no mean has none."""
-    worse = np.less if shown.is_duration else np.greater
-    places = 1 + worse.outer(means, means).sum(axis=0)
-    return [
-        NONE if math.isnan(mean) else f"{place}." for mean, place in zip(means, places, strict=True)
-    ]
+def _texts(values: Floats, digits: str, end: str = "") -> list[str]:
+    texts = (number(value, digits) for value in values.tolist())
+    return [text if text == NONE else text + end for text in texts]
 
 
 def _dataset_table(summary: Summary) -> TextTable:
@@ -235,25 +221,18 @@ _HEAD = (
 _PROTOCOL, _FEWER_ROWS, _FEWER_SETTINGS = "protocol", "fewer rows", "fewer settings"
 
 
-@cache
-def _findings() -> dict[str, Any]:
-    """What is known about differences: what holds for all numbers, and reasons by their names."""
-    path = resources.files("fires.bench").joinpath("reproduction.toml")
-    return tomllib.loads(path.read_text(encoding="utf-8"))
-
-
 def reproduction(summary: Summary) -> str:
     """The whole page."""
     parts = [
         "# Reproduction of the paper's tables",
         "Written by `fires bench kdd2020` together with its tables, from the same results.",
         "\n".join(f"- {run['date']}: `{run['command']}`" for run in summary.runs),
-        _findings()["about"].format(tolerance=TOLERANCE),
+        findings()["about"].format(tolerance=TOLERANCE),
     ]
     used = {_PROTOCOL} if TEST_THEN_TRAIN in summary.protocols else set()
     for protocol in summary.protocols:
         parts += _protocol_parts(summary, protocol, used)
-    known = _findings()["reasons"]
+    known = findings()["reasons"]
     meanings = [f"- {one['name']}: {one['text']}" for one in known if one["name"] in used]
     parts += ["## Reasons", "\n".join(meanings)] * bool(meanings)
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -313,10 +292,10 @@ def reasons(summary: Summary, protocol: str, dataset: str, method: str) -> list[
     paper = published()["protocol"]
     n_fractions = len(paper["fractions"]) if METHODS[method].selects else 1
     found = {
-        _FEWER_ROWS: entry.rows < describe(dataset).n_rows,
-        _FEWER_SETTINGS: entry.n_settings < len(paper["batch_sizes"]) * n_fractions,
+        _FEWER_ROWS: entry["rows"] < describe(dataset).n_rows,
+        _FEWER_SETTINGS: entry["n_settings"] < len(paper["batch_sizes"]) * n_fractions,
     }
-    for one in _findings()["reasons"]:
+    for one in findings()["reasons"]:
         of_it = method in one.get("methods", METHODS) and dataset in one.get("datasets", DATASETS)
         found.setdefault(one["name"], of_it)
     return [name for name, holds in found.items() if holds]

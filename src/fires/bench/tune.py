@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fires.bench.cells import PROTOCOLS, evaluate, kept_dataset, run_of
+from fires.bench.cells import METHODS, TEST_THEN_TRAIN, Cell, kept_dataset, means_of, run_of
 from fires.bench.tables import TextTable, number
 from fires.bench.worker import Record
 from fires.core.classes import has_fractions
 from fires.core.errors import InputError
-from fires.evaluation.records import defined_mean, number_or_none
+from fires.evaluation.records import number_or_none
 from fires.metrics.prediction import Scores
 from fires.predictors import LinearRegressor, Perceptron
 from fires.streams.base import Batch, Schema, Stream
 from fires.streams.files import from_file
-
-if TYPE_CHECKING:
-    from fires.selectors.base import OnlineSelector
 
 TRIALS = "trials.jsonl"
 LEARNING_RATES = (0.01, 0.025, 0.1, 1.0, 10.0)
@@ -43,18 +40,16 @@ ABOUT_NUMBERS = (
 
 
 @dataclass(frozen=True)
-class Trial:
+class Trial(Cell):
     """One point of the grid."""
 
-    dataset: str
-    target: str | None
-    learning_rate: float
-    uncertainty_penalty: float
+    method: str = "FIRES-GLM"
     batch_size: int = 100
-    fraction: float = 0.1
-    protocol: str = "honest"
-    seed: int = 0
-    n_rows: int | None = None
+    fraction: float | None = 0.1
+    protocol: str = TEST_THEN_TRAIN
+    learning_rate: float = 0.01
+    uncertainty_penalty: float = 0.01
+    target: str | None = None
     content: str | None = None
     numeric: bool = False
 
@@ -62,27 +57,23 @@ class Trial:
         rates = f"rate {self.learning_rate:g}, uncertainty penalty {self.uncertainty_penalty:g}"
         return f"{self.dataset}, {rates}"
 
-    @property
-    def group(self) -> Hashable:
-        """Trials of one group load the same data."""
-        return self.dataset, self.protocol, self.seed, self.n_rows
-
 
 def grid(dataset: str, target: str | None = None, **settings: Any) -> list[Trial]:
     """All trials of the paper's search: 5 learning rates and 9 uncertainty penalties."""
-    if target is not None and settings.get("protocol", "honest") != "honest":
+    if target is not None and settings.get("protocol", TEST_THEN_TRAIN) != TEST_THEN_TRAIN:
         raise InputError("a file is not looked at as a whole beforehand: its protocol is honest")
     content = None if target is None else _digest(Path(dataset))
+    whole = Trial(dataset, target=target, content=content, **settings)
+    pairs = product(LEARNING_RATES, UNCERTAINTY_PENALTIES)
     return [
-        Trial(dataset, target, rate, penalty, content=content, **settings)
-        for rate, penalty in product(LEARNING_RATES, UNCERTAINTY_PENALTIES)
+        replace(whole, learning_rate=rate, uncertainty_penalty=penalty) for rate, penalty in pairs
     ]
 
 
 def run(trial: Trial) -> Record:
     """Evaluate FIRES-GLM with the settings of one trial; JSON values."""
-    selector = PROTOCOLS[trial.protocol].make_fires(
-        trial.fraction,
+    selector = METHODS[trial.method].selector(trial)
+    selector.set_params(
         model="gaussian" if trial.numeric else "probit",
         learning_rate=trial.learning_rate,
         uncertainty_penalty=trial.uncertainty_penalty,
@@ -93,25 +84,14 @@ def run(trial: Trial) -> Record:
         more = {"complete": data.complete}
     else:
         stream, more = _beginning(trial.dataset, trial.target, trial.n_rows), {}
-    if trial.numeric:
-        found = _evaluate_numbers(stream, selector, trial)
-        return found | more | {"trade_off": trade_off(found["r2"], found["stability"])}
-    found = evaluate(
-        stream, selector, Perceptron(), batch_size=trial.batch_size, protocol=trial.protocol
-    )
-    return found | more | {"trade_off": trade_off(found["accuracy"], found["stability"])}
-
-
-def _evaluate_numbers(stream: Stream, selector: OnlineSelector, trial: Trial) -> Record:
-    scores = Scores(("r2",))
-    way = trial.batch_size, trial.protocol, scores
-    done = run_of(stream, selector, LinearRegressor(), *way)
-    found = {"r2": scores.total["r2"], "stability": defined_mean(done.stability)}
-    if done.diverged_at is not None:
-        found = dict.fromkeys(found, math.nan)
-    return {name: number_or_none(value) for name, value in found.items()} | {
-        "steps": len(done.seen)
-    }
+    score, predictor = ("r2", LinearRegressor()) if trial.numeric else ("accuracy", Perceptron())
+    scores = Scores((score,))
+    done = run_of(stream, selector, predictor, trial.batch_size, trial.protocol, scores)
+    found = means_of(done)
+    if trial.numeric:  # which has no mean over batches
+        total = None if done.diverged_at is not None else number_or_none(scores.total["r2"])
+        found = {"r2": total, "stability": found["stability"], "steps": found["steps"]}
+    return found | more | {"trade_off": trade_off(found[score], found["stability"])}
 
 
 def check_file(path: str, target: str, n_rows: int | None = None) -> bool:
@@ -144,30 +124,24 @@ def trade_off(accuracy: float | None, stability: float | None) -> float | None:
 
 
 def table(records: Sequence[Record]) -> TextTable:
-    """All trials, the best trade-off first."""
+    """All trials, the best trade-off first; equally good ones by their settings."""
     score = "r2" if any(record.get("numeric") for record in records) else "accuracy"
-    rows = [
-        [
-            f"{record['learning_rate']:g}",
-            f"{record['uncertainty_penalty']:g}",
-            *(number(record.get(name), ".3f") for name in (score, "stability", "trade_off")),
-            "paper" if _choice(record) == PAPER_S_CHOICE else record.get("error", ""),
+    rows = {}
+    for record in records:
+        choice, value = (
+            (record["learning_rate"], record["uncertainty_penalty"]),
+            record.get("trade_off"),
+        )
+        numbers = (number(record.get(name), ".3f") for name in (score, "stability", "trade_off"))
+        note = "paper" if choice == PAPER_S_CHOICE else record.get("error", "")
+        rows[math.inf if value is None else -value, choice] = [
+            *(f"{value:g}" for value in choice),
+            *numbers,
+            note,
         ]
-        for record in sorted(records, key=_order)
-    ]
     title = "R2" if score == "r2" else score
     columns = ["learning rate", "uncertainty penalty", title, "stability", "trade-off", ""]
-    return TextTable(columns, rows, "rrrrrr")
-
-
-def _order(record: Record) -> tuple[float, float, float]:
-    """Best first; equally good ones by their settings."""
-    value = record.get("trade_off")
-    return (math.inf if value is None else -value, *_choice(record))
-
-
-def _choice(record: Record) -> tuple[float, float]:
-    return record["learning_rate"], record["uncertainty_penalty"]
+    return TextTable(columns, [rows[place] for place in sorted(rows)], "rrrrrr")
 
 
 def _beginning(path: str, target: str, n_rows: int | None) -> Stream:

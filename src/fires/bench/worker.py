@@ -10,28 +10,16 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import Field
+from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 from fires.core.version import code
 
 Record = dict[str, Any]
 Work = Callable[[Any], Record]
-
-
-class Job(Protocol):
-    """A cell, of whatever class: what is run, and with which data."""
-
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    @property
-    def dataset(self) -> str: ...
-    @property
-    def group(self) -> Hashable: ...
 
 
 # Several pools in as many processes as there are cores slow each other down: FSDS takes 10 to 20
@@ -51,9 +39,7 @@ class Worker:
 
     def __init__(self, work: Work) -> None:
         self.pipe, theirs = multiprocessing.Pipe()
-        self._process = self.start(theirs, work)
-        self.cell: Any = None
-        self.ended = False
+        self._process, self.ended = self.start(theirs, work), False
 
     def start(self, pipe: Connection, work: Work) -> SpawnProcess:
         """Start the process."""
@@ -64,9 +50,8 @@ class Worker:
         pipe.close()
         return process
 
-    def give(self, cell: Job) -> None:
+    def give(self, cell: object) -> None:
         """Let it run a cell."""
-        self.cell = cell
         with contextlib.suppress(OSError):  # it has died: the answer will say so
             self.pipe.send(cell)
 

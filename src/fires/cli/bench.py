@@ -18,10 +18,10 @@ from fires.cli.text import printable
 
 if TYPE_CHECKING:
     from fires.bench.cells import Cell
-    from fires.bench.figures import Plan
+    from fires.bench.figures import FigureCell
     from fires.bench.summary import Summary
     from fires.bench.tables import TextTable
-    from fires.bench.worker import Job, Record
+    from fires.bench.worker import Record
 
 
 PROTOCOLS = ("as-published", "test-then-train", "honest")
@@ -42,7 +42,7 @@ def _protocols_of(option: str) -> tuple[str, ...]:
 
 
 def _run(
-    cells: Sequence[Job], out: Path, jobs: int, what: str, count: str = "", **options: Any
+    cells: Sequence[Cell], out: Path, jobs: int, what: str, count: str = "", **options: Any
 ) -> list[Record]:
     """Run what has not been run yet, with bars; say first which cells are run again."""
     from fires.bench.runner import CELLS, finished, outdated, read_records, run_cells
@@ -148,7 +148,7 @@ def _kdd2020(
         missing, records[CELLS] = _run_cells(cells, out, jobs)
         names, chosen = ([w for w in words if w not in missing] for words in (names, chosen))
     summary = Summary(out)
-    if not summary.records:
+    if not len(summary.records):
         raise click.ClickException(f"there are no results in {out}")
     written = tables.write(out)
     drawn: list[Path] = []
@@ -198,7 +198,9 @@ def _run_cells(
     return missing.keys(), _run(cells, out, jobs, "cell", f"; results go to {out}")
 
 
-def _draw(plan: Plan | None, out: Path, jobs: int) -> tuple[list[Path], Sequence[Record]]:
+def _draw(
+    plan: tuple[list[FigureCell], list[str]] | None, out: Path, jobs: int
+) -> tuple[list[Path], Sequence[Record]]:
     """Run what the figures need, and draw them: the files, and the records of the runs.
 
     Without a plan they are drawn from what was run before.
@@ -214,14 +216,15 @@ def _draw(plan: Plan | None, out: Path, jobs: int) -> tuple[list[Path], Sequence
         return [], []
     records: list[Record] = []
     if plan is not None:
-        _say_left_out(plan.left_out)
-        if not plan.cells:
+        cells, left_out = plan
+        _say_left_out(left_out)
+        if not cells:
             return [], []
         work = {"work": figures.run, "file": figures.RUNS}
-        records = _run(plan.cells, out, jobs, "run", ", for the figures", **work)
-    drawn = figures.draw(out)
-    _say_left_out(drawn.left_out)
-    return drawn.files, records
+        records = _run(cells, out, jobs, "run", ", for the figures", **work)
+    files, left_out = figures.draw(out)
+    _say_left_out(left_out)
+    return files, records
 
 
 def _listed(tables: Sequence[Path], figures: Sequence[Path]) -> str:

@@ -77,5 +77,5 @@ def _get(name: str) -> None:
         click.echo(f"{info.name} is made by river when it is used: there is nothing to get")
         return
     path = get(info, report=lambda url: click.echo(f"reading {url}", err=True))
-    size = f"{info.whole.n_rows:,} rows of {info.whole.n_features:,} features"
+    size = f"{info.whole.n_rows:,} rows of {info.n_features:,} features"
     click.echo(f"{info.name}, {size}, licence {info.licence}: {printable(str(path))}")

@@ -45,7 +45,7 @@ class Features:
             self._know(shots[-1].places, shots[-1].importance, shots[-1].uncertainty)
             self.rank[shots[-1].places] = shots[-1].rank
         if records.known is not None and (not shots or records.known[0] > shots[-1].index):
-            self._know(*records.known[1][1:])
+            self._know(*records.known[1:])
         if result.numbers:
             self.rank = result.numbers["rank"]
             known = np.flatnonzero(~np.isnan(result.numbers["importance"]))
@@ -111,8 +111,8 @@ class Features:
             else above_noise[order].tolist(),
             "selected": selected.tolist(),
             "rank_before": whole(ranks_before[order]),
-            "since": whole(np.where(selected, records.stays.since[order], np.nan)),
-            "share": rounded(records.stays.times[order] / max(records.n_batches, 1)),
+            "since": whole(np.where(selected, records.since[order], np.nan)),
+            "share": rounded(records.times[order] / max(records.n_batches, 1)),
             "drift": rounded(drifts[order]),
             "alarms": records.alarms_of[order].tolist(),
         }

@@ -21,8 +21,8 @@ from fires.core.files import damaged
 from fires.core.types import Header, Ints, Mask
 from fires.report.features import Features
 from fires.report.folder import Facts, Result, Snapshots, read_result
-from fires.report.reading import SELECTED, BadRows, Follower, read_block, well_formed
-from fires.report.records import Records
+from fires.report.reading import SELECTED, BadRows, Follower, n_places, read_block, well_formed
+from fires.report.records import INTERVAL, Records
 from fires.report.wording import Change, rounded, sentence
 from fires.run.records import QUARANTINE, STEPS
 from fires.run.saved import read_names
@@ -114,12 +114,14 @@ class Summary:
         changed = False
         with damaged(self._steps.path):
             for lines in self._steps.blocks():
-                block = read_block(self._steps, lines)
-                if block.n_places > len(self._names):  # names are written before records
+                frame, scores = read_block(self._steps, lines)
+                n_named = n_places(frame)
+                if n_named > len(self._names):  # names are written before records
                     self._names = self._read_names()
-                if block.n_places > len(self._names):
+                if n_named > len(self._names):
                     raise InputError(f"{self._folder}: its files are not of one run")
-                self._records.add(block)
+                self._records.grow(n_named)
+                self._records.add(frame, scores)
                 changed = True
         return changed
 
@@ -127,8 +129,7 @@ class Summary:
         """Know what features are called that came since."""
         if self._facts.settings.get("columns") == "open":
             self._names = self._read_names() or self._names
-        if len(self._records.alarms_of) < len(self._names):
-            self._records.grow(len(self._names))
+        self._records.grow(len(self._names))
 
     def _read_names(self) -> list[str]:
         try:
@@ -217,7 +218,7 @@ class Summary:
             "features": n_features,
             "selected": n_selected,
             "above_noise": n_above,
-            "changes": records.stays.n_changes,
+            "changes": records.n_changes,
             "bad": facts.get("rejected_rows", self._bad.count),
             "missing": facts.get("missing_values", records.n_missing),
             "alarms": records.n_alarms,
@@ -229,8 +230,8 @@ class Summary:
         Features that are not above noise come and go: they are passed over, unless no other is
         selected.
         """
-        stays, names = self._records.stays, self._names
-        selected, settled = stays.now.features, stays.settled
+        records, names = self._records, self._names
+        selected, settled = records.selected, records.settled
         if not settled:
             return None
         noise = np.zeros(len(names), dtype=np.bool_) if above_noise is None else above_noise
@@ -238,7 +239,7 @@ class Summary:
         for before, after in reversed(list(pairwise(settled))):
             came = np.setdiff1d(after.features, before.features)
             left = np.setdiff1d(np.setdiff1d(before.features, after.features), selected)
-            came = came[np.isin(came, selected) & (stays.since[came] <= after.row)]
+            came = came[np.isin(came, selected) & (records.since[came] <= after.row)]
             if knows_noise and not noise[came].all():
                 came, left = came[noise[came]], left[:0]  # whom they replaced is not known
             if len(came) or (len(left) and not knows_noise):
@@ -248,8 +249,8 @@ class Summary:
             matter = selected[noise[selected]]
             columns = self._result.columns or names
             n_same = len({columns[place] for place in matter.tolist()})
-            return Change(int(stays.since[matter].max()), n_same=n_same, carry=True)
-        return Change(stays.now.row, n_same=len(selected))
+            return Change(int(records.since[matter].max()), n_same=n_same, carry=True)
+        return Change(records.now.row, n_same=len(selected))
 
     # --- over time -------------------------------------------------------------------------------
 
@@ -273,7 +274,7 @@ class Summary:
             "series": {
                 who: self._extent(f"{who} {name}")
                 for who in records.who
-                if any(f"{who} {name}" in span.series for span in records.series.spans)
+                if f"sum {who} {name}" in records.series.frame.columns
             },
             "total": {
                 score: {who: rounded(value) for who, value in of.items()}
@@ -286,7 +287,7 @@ class Summary:
     def _stability(self) -> dict[str, Any]:
         """How stable the selected sets are: over the spans, with intervals at their ends."""
         records, facts = self._records, self._facts.known
-        intervals = rounded(records.stays.intervals().T)
+        intervals = rounded([records.series.column(name) for name in INTERVAL])
         total = facts.get("stability", records.series.total("stability"))
         now = [of[-1] for of in intervals if of]
         return {
@@ -301,14 +302,14 @@ class Summary:
     def _members(self, in_order: Ints) -> Header:
         """The selected set: the features that are in it, and those that were for longest."""
         records = self._records
-        times, members = records.stays.times, records.members
+        times = records.times
         now = np.isin(in_order, records.selected)
         were = np.flatnonzero(times)
         were = were[np.argsort(-times[were], kind="stable")]
         places = list(dict.fromkeys([*in_order[now].tolist(), *were.tolist()]))[:_MOST_MEMBERS]
-        share, importance = members.shares(np.array(places, dtype=np.int64))
+        rows, share, importance = records.shares(np.array(places, dtype=np.int64))
         return {
-            "rows": [span.row for span in members.spans],
+            "rows": rows,
             "first_row": 0,
             "places": places,
             "names": [self._names[place] for place in places],

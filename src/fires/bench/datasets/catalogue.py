@@ -32,14 +32,6 @@ FACTS = {facts["name"]: facts for facts in tomllib.loads(_TEXT)["datasets"]}
 """The catalogue as it is written, by the names of the data sets."""
 
 
-@dataclass(frozen=True)
-class Remote:
-    """A file on a server, and the SHA-256 of what it should hold, where that is known."""
-
-    url: str
-    sha256: str | None = None
-
-
 def _read_spambase(files: Sequence[bytes]) -> pl.DataFrame:
     """``spambase.data``: numbers between commas, the label last."""
     rows = _numbers(files[0], np.float32, delimiter=",")
@@ -131,11 +123,18 @@ READERS: dict[str, Callable[[Sequence[bytes]], pl.DataFrame]] = {
 
 
 @dataclass(frozen=True)
+class Remote:
+    """A file on a server, and the SHA-256 of what it should hold, where that is known."""
+
+    url: str
+    sha256: str | None = None
+
+
+@dataclass(frozen=True)
 class DataFile:
-    """What a Parquet file of a data set should hold: its features, and the column ``target``."""
+    """What a Parquet file of a data set should hold beside its features: the column ``target``."""
 
     file: str
-    n_features: int
     counts: Mapping[Any, int]
     digest: str | None = None
 
@@ -159,7 +158,7 @@ class Info:
     whole: DataFile | None = None
     part: DataFile | None = None
     sorted_by_class: bool = False
-    remotes: tuple[Remote, ...] = ()
+    remotes: Sequence[Remote] = ()
     read: Callable[[Sequence[bytes]], pl.DataFrame] | None = field(default=None, repr=False)
     make: Callable[..., Stream] | None = field(default=None, repr=False)
     note: str = ""
@@ -175,24 +174,18 @@ class Info:
         return self.whole is not None and len(self.whole.counts) > 2
 
 
-def _file(facts: Mapping[str, Any] | None, n_features: int) -> DataFile | None:
-    if facts is None:
-        return None
-    return DataFile(facts["file"], n_features, dict(facts["counts"]), facts.get("digest"))
-
-
 def _info(facts: Mapping[str, Any]) -> Info:
     """A data set as ``catalogue.toml`` has it, with what reads or makes it."""
-    name, n_features = facts["name"], facts["n_features"]
     made: dict[str, Any] = {
-        "whole": _file(facts.get("whole"), n_features),
-        "part": _file(facts.get("part"), n_features),
-        "remotes": tuple(Remote(**remote) for remote in facts.get("remotes", ())),
-        "read": READERS.get(name),
-        "make": {"RBF": RandomRBF, "RTG": RandomTree}.get(name),
+        kind: DataFile(**facts[kind] | {"counts": dict(facts[kind]["counts"])})
+        for kind in ("whole", "part")
+        if kind in facts
     }
-    plain = {key: value for key, value in facts.items() if key not in ("features", *made)}
-    return Info(**plain, **made)
+    made["remotes"] = tuple(Remote(**remote) for remote in facts.get("remotes", ()))
+    made["read"] = READERS.get(facts["name"])
+    made["make"] = {"RBF": RandomRBF, "RTG": RandomTree}.get(facts["name"])
+    plain = {key: value for key, value in facts.items() if key != "features"}
+    return Info(**plain | made)
 
 
 CATALOGUE: dict[str, Info] = {name.lower(): _info(facts) for name, facts in FACTS.items()}

@@ -161,18 +161,18 @@ def digest(frame: pl.DataFrame) -> str:
 
 def _check(frame: pl.DataFrame, info: Info, table: DataFile, where: str) -> None:
     """Raise if a table is not the one that is meant."""
-    if difference := _difference(frame, table):
+    if difference := _difference(frame, info.n_features, table):
         raise DataUnavailable(f"{where} is not the {info.name} of the catalogue: {difference}")
 
 
-def _difference(frame: pl.DataFrame, table: DataFile) -> str | None:
+def _difference(frame: pl.DataFrame, n_features: int, table: DataFile) -> str | None:
     """The first thing in which the table is not as it should be."""
     if "target" not in frame.columns:
         return 'it has no column "target"'
     if frame.height != table.n_rows:
         return f"it has {frame.height:,} rows, not {table.n_rows:,}"
-    if frame.width != table.n_features + 1:
-        return f"it has {frame.width - 1:,} features, not {table.n_features:,}"
+    if frame.width != n_features + 1:
+        return f"it has {frame.width - 1:,} features, not {n_features:,}"
     for name, n_missing in frame.null_count().row(0, named=True).items():
         if n_missing:
             return f'{n_missing:,} values of "{name}" are missing'

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from fires.bench.datasets.catalogue import CATALOGUE, Info
 from fires.bench.datasets.files import DataUnavailable, fetch, find, not_at_hand, read_table
@@ -18,9 +19,6 @@ from fires.core.randomness import generator
 from fires.core.types import Floats, Label
 from fires.streams.arrays import from_arrays
 from fires.streams.base import Batch, Schema, Stream
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["CATALOGUE", "DataUnavailable", "Dataset", "describe", "load"]
 
@@ -173,7 +171,7 @@ def load(
 
     target, classes = frame["target"], tuple(sorted(file.counts))
     if positive is not None:
-        target, classes = _text(target) == str(positive), (0, 1)
+        target, classes = target.cast(pl.String) == str(positive), (0, 1)
         notes.append(f"1 is {positive}, 0 the rest")
     y = target.to_numpy().astype(np.int64)
     frame = frame.drop("target")
@@ -192,7 +190,7 @@ def _in_order(
     """The rows that the stream consists of, in its order; what is done to them is noted."""
     frame = frame.with_columns([_codes(column) for column in frame.drop("target")])
     if labels is not None:
-        frame = frame.filter(_text(frame["target"]).is_in([str(label) for label in labels]))
+        frame = frame.filter(pl.col("target").cast(pl.String).is_in(list(map(str, labels))))
         notes.append(f"only rows labelled {enumeration(labels)}")
     rng = generator(seed, "data set", info.name)
     if info.sampled and frame.height > info.n_rows:
@@ -262,17 +260,9 @@ def _check_labels(info: Info, positive: Label | None, labels: Sequence[Label] | 
         raise InputError(f"the positive label, {positive}, is not one of {enumeration(chosen)}")
 
 
-def _text(column: pl.Series) -> pl.Series:
-    import polars as pl
-
-    return column.cast(pl.String)
-
-
 def _codes(column: pl.Series) -> pl.Series:
     """Numbers as they are; of text, the codes 0, 1, 2, ... in order of first appearance."""
-    import polars as pl
-
     if column.dtype.is_numeric():
         return column
-    values = _text(column).unique(maintain_order=True)
-    return _text(column).cast(pl.Enum(values)).to_physical()
+    text = column.cast(pl.String)
+    return text.cast(pl.Enum(text.unique(maintain_order=True))).to_physical()
