@@ -111,7 +111,7 @@ class MessageTable(JsonRows):
         """See :class:`Reader`, as of what was read last."""
         return self._reader.lag()
 
-    def _read(self, start: Position, sample: bool) -> Generator[Messages, None, None]:
+    def _portions(self, start: Position, sample: bool) -> Generator[Messages, None, None]:
         self._reader = self._connect()
         return self._reader.messages(start, self._until_end, sample)
 
@@ -121,14 +121,14 @@ class MessageTable(JsonRows):
             line = json.dumps(dict.fromkeys(names)).encode()
             self._find_columns([Messages([line], np.ones((1, 1), np.int64)).as_block()])
             return
-        with closing(self._read(Position(), True)) as portions:
+        with closing(self._portions(Position(), True)) as portions:
             self._find_columns(portion.as_block() for portion in portions)
 
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:
         """Read the messages as they come; see :meth:`fires.streams.table.Table.chunks`."""
-        with closing(self._read(start, n_rows is not None)) as portions:
+        with closing(self._portions(start, n_rows is not None)) as portions:
             for messages in portions:
                 if messages.values:
                     yield from self._placed(messages, kinds)
