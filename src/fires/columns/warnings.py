@@ -27,7 +27,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, NotRequired, TypedDict
+from typing import NamedTuple, NotRequired, Protocol, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -36,11 +36,9 @@ import polars as pl
 from fires.columns.cells import read_cells
 from fires.columns.copies import LEAST, Seen, copies, leaks
 from fires.columns.kinds import as_polars, find_columns
-from fires.columns.schema import NO_HINTS, Column, DateForm, Doubt, NumberForm, short
+from fires.columns.schema import NO_HINTS, Column, DateForm, Doubt, Hints, NumberForm, short
+from fires.columns.target import TargetStatistics
 from fires.core.types import Floats, Ints, RowsLike
-
-if TYPE_CHECKING:
-    from fires.columns.columns import Columns
 
 _MANY_UNREADABLE = 0.05
 # Columns of which examples are kept; values among which one is looked for.
@@ -113,6 +111,17 @@ class Tallies:
         return cls(0, zeros, zeros, {})
 
 
+class KnownColumns(Protocol):
+    """What is read here of :class:`fires.columns.Columns`."""
+
+    all: tuple[Column, ...]
+    used: tuple[Column, ...]
+    hints: Hints
+    facts: Mapping[str, Facts]
+    statistics: TargetStatistics | None
+    tallies: Tallies
+
+
 def facts_of(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, Facts]:
     """The number of different values of each column, and an example; of very many, none."""
     facts: dict[str, Facts] = {}
@@ -132,7 +141,7 @@ def facts_of(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, Facts
     return facts
 
 
-def describe(columns: Columns) -> list[ColumnFacts]:
+def describe(columns: KnownColumns) -> list[ColumnFacts]:
     """What each column holds, and what was done with it."""
     tallies = columns.tallies
     places = {column.name: place for place, column in enumerate(columns.used)}
@@ -179,7 +188,7 @@ def _read_as(column: Column, example: str | None) -> str:
     return f'"{short(text)}" is read as {value:.15g}'
 
 
-def surprises(columns: Columns, doubted: Collection[str] = ()) -> list[str]:
+def surprises(columns: KnownColumns, doubted: Collection[str] = ()) -> list[str]:
     """What a user should know about the columns, in one line each."""
     lines: dict[str, list[str]] = {}  # the columns of which the same is to be said
     told: dict[NumberForm | DateForm | None, str] = {}  # of each form, by its first example
@@ -199,7 +208,7 @@ def surprises(columns: Columns, doubted: Collection[str] = ()) -> list[str]:
     return [f"{_named(names)}: {line}" for line, names in lines.items()] + _unreadable(columns)
 
 
-def _unreadable(columns: Columns) -> list[str]:
+def _unreadable(columns: KnownColumns) -> list[str]:
     tallies, lines = columns.tallies, []
     n_values = tallies.n_rows - tallies.missing
     for place in (tallies.unreadable > _MANY_UNREADABLE * n_values).nonzero()[0].tolist():
@@ -228,7 +237,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 def find_doubts(
-    frame: RowsLike, y: npt.ArrayLike | None = None, columns: Columns | None = None
+    frame: RowsLike, y: npt.ArrayLike | None = None, columns: KnownColumns | None = None
 ) -> list[Doubt]:
     """Find the columns of a table that one should not believe.
 
