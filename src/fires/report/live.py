@@ -53,21 +53,15 @@ def listen(
     hint: str = "give another --port, or --port 0 for any that is free",
 ) -> socket.socket:
     """A socket that takes connections."""
-    listener = None
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
-        listener = socket.socket(family, kind, protocol)
-        if os.name == "posix":  # elsewhere it would share the port with another program
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(128)
+        family, *_, address = found[0]
+        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        return socket.create_server(address, family=family, backlog=128, dualstack_ipv6=both)
     except (OSError, UnicodeError) as error:
-        if listener is not None:
-            listener.close()
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        why = why.partition(" (while")[0]  # the address, once more
         raise InputError(f"{what} on {host}:{port}: {why}", hint=hint) from error
-    return listener
 
 
 def serve(
