@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.types import Floats, Header, Places
-from fires.drift import Alarm
-from fires.streams.base import Position
+
+if TYPE_CHECKING:
+    from fires.drift import Alarm
+    from fires.streams.base import Position
 
 
 @dataclass(frozen=True, eq=False)
