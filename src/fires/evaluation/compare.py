@@ -23,7 +23,6 @@ from fires.evaluation.comparison import (
     Outcome,
     about_labels,
     about_outcomes,
-    about_reference,
     sign_of,
 )
 from fires.evaluation.loop import prequential
@@ -228,8 +227,7 @@ def compare(
         left_out=left_out | {name: str(why).rstrip(".") for name, why in failures.items()},
         cautions=(
             *about_labels(labels.counts, labels.n_stretches),
-            *about_reference(next(iter(selectors)), reference),
-            *about_outcomes(outcomes, n_pieces, score, sign),
+            *about_outcomes(outcomes, n_pieces, score, next(iter(selectors))),
         ),
         beaten=beaten_baselines(outcomes, BASELINES, rivals, sign),
     )

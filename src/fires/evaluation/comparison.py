@@ -235,19 +235,16 @@ def about_labels(classes: Counter[Label], n_stretches: int) -> Iterator[str]:
         )
 
 
-def about_reference(first: str, reference: str) -> Iterator[str]:
-    """A caution if the reference is not the selector that was named first."""
+def about_outcomes(
+    outcomes: Mapping[str, Outcome], n_pieces: int, score: str, first: str
+) -> Iterator[str]:
+    """Cautions about another reference, too few runs or pieces, and baselines that nobody beats."""
+    reference = next(iter(outcomes))
     if reference != first:
         yield (
             f"Caution: {first}, named first, is left out; what the others are tested against is "
             f"{reference} instead."
         )
-
-
-def about_outcomes(
-    outcomes: Mapping[str, Outcome], n_pieces: int, score: str, sign: float
-) -> Iterator[str]:
-    """Cautions about too few runs or pieces, and about baselines that no selector beats."""
     n_runs = max(len(one.runs) for one in outcomes.values())
     if n_runs < FEWEST:
         yield (
@@ -263,7 +260,7 @@ def about_outcomes(
     if all(math.isnan(one.stability) for one in outcomes.values()):
         yield "Caution: every selector takes all features; ask for fewer of them."
         return
-    best = max(outcomes.values(), key=lambda one: sign * one.score).name
+    best = max(outcomes.values(), key=lambda one: sign_of(score) * one.score).name
     if best in BASELINES and not outcomes.keys() <= BASELINES.keys():
         named = score.replace("_", " ")
         have = "have" if best in ("all", "random") else "has"
