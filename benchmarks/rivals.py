@@ -21,7 +21,7 @@ from benchmarks.timing import Ratio, Row, show, shown, take_turns
 from fires import AROW, EFS, FTRL, OFS, SCW, OFSPartial, PEtrun
 from fires.core.randomness import generator
 from fires.kernels import online, second_order, sequential
-from fires.kernels.online import as_rows
+from fires.kernels.linear import as_rows
 from fires.kernels.second_order import ALL
 
 N_ROWS, N_FEATURES, K, ASKED = 100, 500, 10, 20

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from scipy.special import expit, logsumexp, ndtri
 
 from fires.core.belief import Floats
-from fires.kernels import Matrix, second_order
+from fires.kernels import Matrix, assimilate, second_order
+from fires.kernels.compiling import filled_in
 from fires.kernels.contingency import Codes, uncertainties
 from fires.kernels.correlation import partial_correlation
 from fires.kernels.online import (
@@ -30,25 +31,21 @@ from fires.kernels.select import Indices
 from fires.rivals.arriving.independence import FisherZ, _sets, as_codes, fisher_z
 
 
-def project_plain(
-    X: Matrix, mu: Floats, var: Floats, shift: Floats | None = None
-) -> tuple[Floats, Floats]:
+def project_plain(X: Matrix, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
     """The definition of :func:`project`."""
-    T = shifted_rows(X, shift)
+    T = filled_rows(X)
     return mu @ T.T, var @ (T * T).T
 
 
-def accumulate_plain(
-    X: Matrix, c: Floats, d: Floats, shift: Floats | None = None
-) -> tuple[Floats, Floats]:
+def accumulate_plain(X: Matrix, c: Floats, d: Floats) -> tuple[Floats, Floats]:
     """The definition of :func:`accumulate`."""
-    T = shifted_rows(X, shift)
+    T = filled_rows(X)
     return c @ T, d @ (T * T)
 
 
-def shifted_rows(X: Matrix, shift: Floats | None) -> Floats:
+def filled_rows(X: Matrix) -> Floats:
     T = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
-    return np.nan_to_num(T if shift is None else T - shift, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    return np.nan_to_num(T, nan=0.0, posinf=np.inf, neginf=-np.inf)
 
 
 def renew_plain(
@@ -223,21 +220,42 @@ def top_k_plain(weights: Floats, k: int) -> Indices:
     return np.sort(order[:k])
 
 
+def advance_plain(rows, before: int, b: int, line, step) -> tuple[float, float]:
+    """The definition of ``assimilate.advance``, for dense rows."""
+    mean, width, z = line.mean, line.width, rows.full[before]
+    mean[:] = mean * step.factor + width * z * step.pull
+    width *= np.maximum(1.0 - width * z * z * step.bend, assimilate.LEAST) * step.fade
+    np.minimum(width, step.prior, out=width)
+    z = rows.full[min(b, len(rows.full) - 1)]
+    return float(mean @ z), float(width @ (z * z))
+
+
+def assimilate_plain(scores):
+    """The loop over dense rows in plain Python, for a family's scores."""
+
+    def moments(a: float, v: float, y: float) -> tuple[float, float, float]:
+        log_z, g, g_v = (float(np.reshape(one, ())) for one in scores(a, v, y))
+        return log_z, g, max(g * g - 2.0 * g_v, 1e-300)
+
+    look = filled_in(assimilate._look, "look", moments=moments)
+    plain = {"look": look, "advance": advance_plain, "is_lazy": lambda rows: False}
+    return filled_in(assimilate._assimilate, "assimilate", **plain)
+
+
 def add_information_plain(
     Z: Floats,
     precision: Floats,
     value: Floats,
     weight: Floats,
     gamma: float,
-    information: Floats,
-    pull: Floats,
-) -> tuple[Floats, Floats]:
-    """The definition of :func:`add_information`: the new sums."""
+    sums: Floats,
+) -> Floats:
+    """The definition of :func:`add_information`: the new sums, information and then pull."""
     age = np.cumsum(weight[::-1])[::-1] - weight
     rows = np.column_stack([Z, np.ones(len(Z))])
     weighted = rows * (precision * gamma**age)[:, None]
     whole = gamma ** weight.sum()
-    return information * whole + weighted.T @ rows, pull * whole + value @ weighted
+    return sums * whole + np.vstack([weighted.T @ rows, value @ weighted])
 
 
 def count_sets_plain(counts: Ints, out: Ints, into: Ints) -> int:

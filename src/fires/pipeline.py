@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import time
 from collections.abc import Callable, Sequence, Sized
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -42,6 +42,7 @@ from fires.predictors.scikit_learn import SklearnPredictor
 from fires.predictors.slots import PredictorStep, Slots
 from fires.predictors.state import step_from_state, step_state
 from fires.selectors.base import OnlineSelector
+from fires.selectors.columns import FixedColumns
 from fires.selectors.open_columns import OpenColumns
 from fires.selectors.selector import InputValidator, KnownColumns, forget
 
@@ -247,7 +248,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         """Work with this form of the predictor from here on."""
         self._trained_ = hasattr(wrapped, "classes_")  # here, or before it came here
         slots = None
-        if wrapped is not None and self._open_vocabulary() is not None:
+        if wrapped is not None and self._open is not None:
             slots = Slots.for_features(self.selector.n_features_to_select, self.slots)
         self._step_, self._made_of_ = PredictorStep(wrapped, slots), self.predictor
 
@@ -265,71 +266,64 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         the scale, and what the columns are; until it is called, nothing has changed.
         """
         self.start()
-        admitting = self
-        if not self.has_learnt and self._open_vocabulary() is None:
-            admitting = copy.copy(self)  # the first batch shows what the columns are
-            admitting._know_columns()
-        raw = admitting._admit(X, y, classes, sample_weight, learn=True)
-        vocabulary = raw.vocabulary
-        if vocabulary is None:
-            n_features, names = admitting.n_features_in_, admitting._column_names_
-            scaler = self._scaler_ or Scaler(self.preprocess, n_features)
-            if columns is not None:
-                raw.columns = columns
-        else:
-            n_features, names = vocabulary.n_known, None
-            scaler = self._scaler_ or Scaler(self.preprocess, vocabulary.width)
-            scaler = scaler if raw.source is None else scaler.rearranged(raw.source)
-            if columns is not None:
-                vocabulary.encoder = columns
+        raw = self._admit(X, y, classes, sample_weight, learn=True)
+        known, is_open = raw.known, isinstance(raw.known, OpenColumns)
+        if columns is not None:
+            if is_open:
+                known.encoder = columns
+            else:
+                known = replace(known, encoder=columns)
+        scaler = self._scaler_ or Scaler(self.preprocess, known.width)
+        if raw.source is not None:
+            scaler = scaler.rearranged(raw.source)
         weight, sums = effective_weights(raw.weight, raw.n_rows, self._weight_sums_)
         w = ones(raw.n_rows) if weight is None else weight
         scaled, learn = scaler.scaled(raw.X, w, raw.n_missing > 0)
 
         def learn_scale() -> None:
             learn()
-            self.n_features_in_, self._column_names_ = n_features, admitting._column_names_
-            self._named_apart_, self._encoder_ = admitting._named_apart_, admitting._encoder_
-            if columns is not None and vocabulary is None:
-                self._encoder_ = columns
-            self._scaler_, self._weight_sums_ = scaler, sums
+            self._known_, self._scaler_, self._weight_sums_ = known, scaler, sums
             self.n_missing_ += raw.n_missing - raw.n_absent
 
         # Sparse rows are not centred. A selector that wants them centred does so itself.
         scale = self.preprocess if isinstance(scaled, np.ndarray) else None
-        facts = {"present": raw.present, "vocabulary": vocabulary, "source": raw.source}
-        batch = CheckedBatch(
-            *(scaled, raw.y, raw.weight, 0, classes, scale, names, raw.columns), **facts
-        )
-        return batch, learn_scale
+        facts = {"n_missing": 0, "n_absent": 0, "scale": scale, "known": known}
+        return replace(raw, X=scaled, **facts), learn_scale
 
-    def _open_vocabulary(self) -> OpenColumns | None:
-        """The selector's names of columns that may come and go; None if columns are fixed."""
-        selector = self.selector
-        columns = getattr(selector, "columns", None)
-        if not (isinstance(columns, str) and columns == "open"):  # quickly, with every batch
-            return None
-        return selector._open_vocabulary() if isinstance(selector, OnlineSelector) else None
+    @property
+    def known_columns(self) -> KnownColumns:
+        """What is known of the columns; the selector may have met them before, or they are open."""
+        if self.has_learnt and isinstance(self._known_, FixedColumns):
+            return self._known_
+        return self._joined()
+
+    def _joined(self) -> KnownColumns:
+        """What selector and pipeline know of the columns together."""
+        known, own = self._selector_columns(), self._known_
+        if isinstance(known, OpenColumns):
+            return known
+        own = own if isinstance(own, FixedColumns) else FixedColumns()
+        return own.beside(known, named_apart=known.named_apart)
 
     def _selector_columns(self) -> KnownColumns:
         """What the selector knows of its columns; one of others may know nothing."""
-        if isinstance(self.selector, InputValidator):
-            return self.selector.known_columns()
+        if isinstance(self._own_selector, InputValidator):
+            return self._own_selector.known_columns
         attributes = ("n_features_in_", "feature_names_in_", "columns_")
         width, names, encoder = (getattr(self.selector, name, None) for name in attributes)
-        return KnownColumns(width, names, encoder)
+        return FixedColumns(width, names, encoder=encoder)
+
+    @property
+    def _open(self) -> OpenColumns | None:
+        """The selector's columns, if they may come and go; None if they are fixed."""
+        known = self._selector_columns()
+        return known if isinstance(known, OpenColumns) else None
 
     @property
     def open_names(self) -> list[str] | None:
         """What columns that come and go are called, in the order of the features."""
-        vocabulary = self._open_vocabulary()
-        return None if vocabulary is None else vocabulary.known
-
-    @property
-    def _width(self) -> int:
-        """The columns that scale and selector have room for."""
-        vocabulary = self._open_vocabulary()
-        return self.selector.n_features_in_ if vocabulary is None else vocabulary.width
+        known = self._open
+        return None if known is None else known.known
 
     def restart_features(self, columns: Sequence[int | str]) -> Self:
         """Forget what was learnt about some features; everything else stays.
@@ -339,27 +333,17 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         estimators of others stay as they are. Before the first batch there is nothing to forget.
         """
         self.start()
-        known = self.known_columns() if self.has_learnt else self._selector_columns()
+        known, owner = self.known_columns, type(self).__name__
         if known.n_features is None:
             return self
-        owner, vocabulary = type(self).__name__, self._open_vocabulary()
         found = validation.as_columns(columns, known.n_features, known.names, owner)
         if can(self.selector, "restart_features"):
             self.selector.restart_features(found)
-        names = () if vocabulary is None else vocabulary.named(found.tolist())
+        names = known.named(found.tolist()) if isinstance(known, OpenColumns) else ()
         self._step_.restart_features(found, names)
         if self._scaler_ is not None and len(found):
             self._scaler_.restart(found)
         return self
-
-    def _known_names(self) -> npt.NDArray[np.object_] | None:
-        if self._open_vocabulary() is not None:
-            return self._selector_columns().names
-        return self._column_names_
-
-    def _known_encoder(self) -> Columns | None:
-        vocabulary = self._open_vocabulary()
-        return self._encoder_ if vocabulary is None else vocabulary.encoder
 
     def name_features(self, names: Sequence[str] | npt.NDArray[np.object_]) -> Self:
         """Name the columns of a stream of plain arrays, for the selector too."""
@@ -372,24 +356,14 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             )
         return super().name_features(names)
 
-    def _know_columns(self) -> None:
-        """Know the columns that a selector has learnt from before."""
-        known, is_open = self._selector_columns(), self._open_vocabulary() is not None
-        if known.names is not None and self._column_names_ is None and not is_open:
-            self._column_names_, self._named_apart_ = known.names, known.named_apart
-        if known.n_features is not None:
-            self.n_features_in_ = known.n_features
-        if known.encoder is not None:
-            self._encoder_ = known.encoder
-
     def sync(self) -> Self:
         """Know what the selector has learnt without this pipeline, as it does on a cluster.
 
         It can be saved then. It scales nothing: the selector does that for itself.
         """
-        self.start()._know_columns()
+        self._known_ = known = self.start()._joined()
         if not self.has_learnt:
-            self._scaler_ = Scaler(self.preprocess, self._width)
+            self._scaler_ = Scaler(self.preprocess, known.width)
         self.n_missing_ = self.selector.n_missing_
         return self
 
@@ -441,26 +415,27 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         if is_ours or self._own_selector is not selector:
             selector.learn(batch)
         else:
-            named = batch.names is None or self._selector_columns().names is not None
+            names = batch.known.names
+            named = names is None or self._selector_columns().names is not None
             if not named and can(selector, "name_features"):
-                selector.name_features(batch.names)  # it will see plain arrays without names
+                selector.name_features(names)  # it will see plain arrays without names
             selector.partial_fit(batch.X, batch.y, batch.classes, batch.weight)
         selected = selector.get_support(indices=True)
         if self._step_.slots is not None:
-            self._step_.give_slots(batch.vocabulary.named(selected.tolist()))
+            self._step_.give_slots(batch.known.named(selected.tolist()))
         return selected, time.perf_counter() - started
 
     def shown(self, batch: CheckedBatch, selected: Places) -> Matrix:
         """The rows of a batch as the predictor sees them: see :meth:`_masked`."""
-        return self._masked(batch.X, batch.vocabulary, selected)
+        return self._masked(batch.X, batch.known, selected)
 
-    def _masked(self, X: Matrix, vocabulary: OpenColumns | None, selected: Places) -> Matrix:
+    def _masked(self, X: Matrix, known: KnownColumns, selected: Places) -> Matrix:
         """Rows with zeros in the features that are not selected; of open columns, the slots."""
-        if vocabulary is None:
+        if not isinstance(known, OpenColumns):
             rows: Matrix = keep_columns(X, selected)
             return rows
         slots = self._step_.slots
-        return X if slots is None else slots.shown(X, selected, vocabulary.named(selected.tolist()))
+        return X if slots is None else slots.shown(X, selected, known.named(selected.tolist()))
 
     def train(self, batch: CheckedBatch, rows: Matrix) -> float:
         """Let the predictor learn from what it is :meth:`shown`; the seconds that it took."""
@@ -522,7 +497,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: RowsLike) -> Matrix:
         """X reduced to the selected columns: numbers for text, and not scaled."""
         self._scale("what to select")
-        if self._open_vocabulary() is not None:
+        if self._open is not None:
             rows: Matrix = self.selector.transform(X)
         else:
             rows = self._admit(X).X[:, self.selector.get_support(indices=True)]
@@ -536,7 +511,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         """
         self._scale("what to select")
         names = self.selector.get_feature_names_out().tolist()
-        columns = self._known_encoder()
+        columns = self.known_columns.encoder
         if columns is None:
             return tuple(map(str, names))
         of_features = dict(zip(columns.names, columns.of_features, strict=True))
@@ -553,7 +528,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         """Rows in the form the predictor sees: scaled, with zeros where not selected."""
         scaled = self._scale("a scale").applied(self._admit(X).X)
         selected = self.selector.get_support(indices=True)
-        return self._masked(scaled, self._open_vocabulary(), selected)
+        return self._masked(scaled, self.known_columns, selected)
 
     @property
     def can_predict(self) -> bool:
@@ -628,15 +603,14 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         kind = type(self._own_selector)
         if not rivals.is_registered(kind):
             raise ValueError(f"{kind.__name__} cannot be saved: it is no selector of fires itself.")
-        names = self._known_names()
+        columns = self.known_columns.state()
+        columns.pop("open", None)  # the selector has it
         header: Header = {
             "class": "OnlinePipeline",
             "fires": __version__,
             "preprocess": self.preprocess,
             "n_missing": self.n_missing_,
-            "feature_names": None if names is None else names.tolist(),
-            "named_apart": self._named_apart_,
-            "columns": self._columns_state(),
+            **columns,
         }
         sums = {"weight_sums": np.array(self._weight_sums_)}
         arrays = under("scaler", scaler.state() | sums)
@@ -663,20 +637,15 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         if (pipeline._step_.slots is None) != (step.slots is None):
             raise StateError("slots are for a predictor of open columns, and for no other")
         pipeline._step_ = step
-        pipeline.n_features_in_ = selector.n_features_in_
-        pipeline._scaler_ = scaler = Scaler(pipeline.preprocess, pipeline._width)
+        known = selector.known_columns
+        if isinstance(known, FixedColumns):
+            known = FixedColumns.read(header, known.width)
+        pipeline._known_ = known
+        pipeline._scaler_ = scaler = Scaler(pipeline.preprocess, known.width)
         scaler.restore(part_of("scaler", arrays))
         restore(pipeline, _FACTS, header, arrays, {}, "{}_")
         pipeline._weight_sums_ = WeightSums.read(part_of("scaler", arrays))
         pipeline._trained_ = True
-        if (names := header["feature_names"]) is not None and pipeline._open_vocabulary() is None:
-            known = selector.known_columns().names
-            if known is not None and known.tolist() == names:  # and they have been looked at
-                pipeline._column_names_ = known
-            else:
-                pipeline._restore_names(np.array(names, dtype=object))
-        pipeline._restore_columns(header["columns"])
-        pipeline._named_apart_ = Value(bool).read("named_apart", header, arrays, {})
         return pipeline
 
 

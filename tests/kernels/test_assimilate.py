@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import log_ndtr
+from tests.naive import add_information_plain, assimilate_plain
 
 from fires.kernels import read_only
 from fires.kernels.assimilate import (
@@ -20,7 +21,9 @@ from fires.kernels.assimilate import (
     NOISE_ROWS,
     ROWS,
     UNIT,
-    plain_assimilations,
+    Believed,
+    Seen,
+    add_information,
 )
 from fires.kernels.linear import DenseRows, MixedRows
 from fires.models.families import FAMILIES
@@ -75,9 +78,9 @@ class State:
         noisy, now = FAMILIES[family].noise > 0.0, self.clock if loop == "sparse" else 0.0
         rule = np.array([one["gamma"], one["prior"], one["own_prior"], noisy, one["after"], now])
         self.said = np.empty((len(self.mu), 4, len(Z)))
-        loops, rows = FAMILIES[family].assimilations, DenseRows(*read_only(Z))
+        learn, rows = FAMILIES[family].assimilations.rows, DenseRows(*read_only(Z))
         if loop == "plain":
-            loops = plain_assimilations(one.get("scores", scores_of(family)))
+            learn = assimilate_plain(one.get("scores", scores_of(family)))
         elif loop == "sparse":
             full = np.empty(0, dtype=np.int64) if full is None else np.asarray(full)
             rare = Z.copy()
@@ -86,8 +89,8 @@ class State:
             block = np.ascontiguousarray(Z[:, full])
             rows = MixedRows(block, full, entries.data, entries.indices, entries.indptr)
             self.clock += weight.sum()
-        belief = self.mu, self.var, self.facts, self.seen_at
-        loops.rows(rows, 0, y, weight, rule, *belief, self.said)
+        belief = Believed(rule, self.mu, self.var, self.facts, self.seen_at)
+        learn(rows, 0, Seen(y, weight, self.said), belief)
         return self
 
 
@@ -446,3 +449,22 @@ def test_variances_stay_positive_and_numbers_finite_whatever_rows_say(family):
     assert all(np.isfinite(part).all() for part in state.parts)
     assert (state.var > 0.0).all()
     assert state.intercept_var[0] > 0.0
+
+
+@given(
+    seed=st.integers(0, 2**16),
+    n_rows=st.integers(0, 9),
+    size=st.integers(1, 6),
+    gamma=st.sampled_from([1.0, 0.9]),
+)
+def test_what_rows_say_of_columns_together_is_added_as_defined(seed, n_rows, size, gamma):
+    rng = np.random.default_rng(seed)
+    Z, precision, value = rng.normal(size=(n_rows, size)), *rng.random((2, n_rows))
+    weight = rng.choice([1.0, 0.0, 2.5], n_rows)
+    start = rng.normal(size=(size + 2, size + 1))
+    start[:-1] += start[:-1].T
+    sums = np.vstack([start, np.full(size + 1, 7.0)])  # lines that follow are not touched
+    expected = add_information_plain(Z, precision, value, weight, gamma, start)
+    add_information(Z, precision, value, weight, gamma, sums)
+    assert_allclose(sums[:-1], expected, rtol=1e-12, atol=1e-13)
+    assert (sums[-1] == 7.0).all()

@@ -123,9 +123,9 @@ def test_a_kernel_is_compiled_again_only_after_an_edit_of_a_file_it_uses(content
 
 
 def test_a_kernel_that_calls_those_of_another_file_is_named_after_both():
-    from fires.kernels import online, second_order, sequential
+    from fires.kernels import linear, second_order, sequential
 
-    files = [loop.py_func for loop in (second_order._move, sequential.find_best, online.row)]
+    files = [loop.py_func for loop in (second_order._move, sequential.find_best, linear.row)]
     digest = compiling._digest(*files)
     assert second_order.second_order.py_func.__qualname__ == f"second_order_{digest}"
 

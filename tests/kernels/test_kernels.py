@@ -45,17 +45,14 @@ LAYOUTS = {
     n_rows=st.integers(1, 13),
     n_columns=st.sampled_from([1, 2, 7, 255, 256, 300]),
     n_classes=st.sampled_from([None, 1, 3]),
-    shifted=st.booleans(),
 )
-def test_dense_kernels_equal_their_definitions(
-    layout, dtype, seed, n_rows, n_columns, n_classes, shifted
-):
-    X, parameters, coefficients, shift = problem(seed, n_rows, n_columns, n_classes, dtype)
-    X, shift = LAYOUTS[layout](X), shift if shifted else None
+def test_dense_kernels_equal_their_definitions(layout, dtype, seed, n_rows, n_columns, n_classes):
+    X, parameters, coefficients, _ = problem(seed, n_rows, n_columns, n_classes, dtype)
+    X = LAYOUTS[layout](X)
     X.flags.writeable = False
     for got, expected in zip(
-        project(X, *parameters, shift) + accumulate(X, *coefficients, shift),
-        project_plain(X, *parameters, shift) + accumulate_plain(X, *coefficients, shift),
+        project(X, *parameters) + accumulate(X, *coefficients),
+        project_plain(X, *parameters) + accumulate_plain(X, *coefficients),
         strict=True,
     ):
         assert got.shape == expected.shape
@@ -90,11 +87,6 @@ def test_a_column_of_float32_is_summed_in_float64():
     X = np.full((10_000, 1), 0.1, dtype=np.float32)
     total, _ = accumulate(X, np.ones(len(X)), np.ones(len(X)))
     assert_allclose(total, 10_000 * float(np.float32(0.1)), rtol=1e-13)
-
-
-def test_a_sparse_matrix_cannot_be_shifted():
-    with pytest.raises(ValueError, match="would fill a sparse matrix"):
-        project(sp.csr_array(np.eye(2)), np.ones(2), np.ones(2), np.ones(2))
 
 
 def step(seed, n_classes, n_columns, n_rows=4, n_more=1):

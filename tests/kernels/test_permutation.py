@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 from tests.naive import permute_plain
 
-from fires.kernels.permutation import permute_csr, permute_rows
+from fires.kernels.linear import as_rows
+from fires.kernels.permutation import permute
 
 
 def problem(seed, loss, n_rows, n_features):
@@ -32,11 +33,14 @@ def problem(seed, loss, n_rows, n_features):
 def coded(X):
     """CSR in which some entries are explicit zeros."""
     rows = sp.csr_array(np.where(X == 0.0, 7.25, X) if X[0, 0] > 0 else X)
-    data = np.where(rows.data == 7.25, 0.0, rows.data)
-    return data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+    rows.data[rows.data == 7.25] = 0.0
+    return rows
 
 
-@pytest.mark.parametrize("form", ["rows", "csr"])
+FORMS = {"rows": np.asarray, "csr": coded}
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("loss", ["squared", "logistic", "softmax"])
 @given(
     seed=st.integers(0, 2**16),
@@ -50,9 +54,8 @@ def test_the_loops_agree_with_their_definition(form, loss, seed, n_rows, n_featu
     numeric = loss == "squared"
     found_sums, expected_sums = changed.pop(), expected.pop()
     permute_plain(X, others, drawn, y, mass, *expected, numeric, rate, expected_sums)
-    rows = (X, others) if form == "rows" else (*coded(X), *coded(others))
-    loop = permute_rows if form == "rows" else permute_csr
-    assert loop(*rows, drawn, y, mass, *changed, numeric, rate, found_sums) == 0
+    rows = (as_rows(FORMS[form](part)) for part in (X, others))
+    assert permute(*rows, drawn, y, mass, *changed, numeric, rate, found_sums) == 0
     for one, other in zip([*changed, found_sums], [*expected, expected_sums], strict=True):
         assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
@@ -66,7 +69,7 @@ def test_the_sums_are_those_of_a_model_that_predicts_every_changed_row(n_classes
     sums = np.zeros((2, 4))
     goal = y.astype(float) if n_classes > 2 else 2.0 * y - 1.0
     given = (np.zeros(60, dtype=np.int64), goal, np.ones(60))
-    permute_rows(X, other, *given, model.coef_, model.intercept_, False, 0.0, sums)
+    permute(as_rows(X), as_rows(other), *given, model.coef_, model.intercept_, False, 0.0, sums)
     rows = np.arange(60)
     before = -model.predict_log_proba(X)[rows, y]
     for j in range(4):
@@ -82,15 +85,14 @@ def test_a_step_stays_finite_however_long_a_row_is(loss, size):
     X, others, drawn, y, mass, coef, intercept, sums = problem(1, loss, 8, 17)
     coef[:], intercept[:] = 0.0, 0.0
     for _ in range(50):
-        permute_rows(
-            size * X, others, drawn, y, mass, coef, intercept, loss == "squared", 1.0, sums
-        )
+        model = (coef, intercept, loss == "squared", 1.0)
+        permute(as_rows(size * X), as_rows(others), drawn, y, mass, *model, sums)
     assert np.isfinite(coef).all()
     assert np.abs(size * X @ coef.T).max() < 1e3
 
 
 def test_a_score_beyond_all_floats_is_said():
     X, others, drawn, y, mass, coef, intercept, sums = problem(1, "logistic", 8, 17)
-    for form, loop in (("rows", permute_rows), ("csr", permute_csr)):
-        rows = (X * 1e300, others) if form == "rows" else (*coded(X * 1e300), *coded(others))
-        assert loop(*rows, drawn, y, mass, 1e20 * coef, intercept, False, 0.0, sums) == -1
+    for form in FORMS.values():
+        rows = as_rows(form(X * 1e300)), as_rows(form(others))
+        assert permute(*rows, drawn, y, mass, 1e20 * coef, intercept, False, 0.0, sums) == -1

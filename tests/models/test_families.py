@@ -15,7 +15,7 @@ from mpmath.calculus.quadrature import GaussLegendre
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, gammaln
 
-from fires.models.families import FAMILIES, Family
+from fires.models.families import FAMILIES
 from fires.models.families.probit import inverse_mills
 
 mp = mpmath.mp.clone()  # a context of our own
@@ -553,16 +553,6 @@ def test_moments_of_what_is_no_number_come_back(name):
     """A loop that waits for a small term would wait forever."""
     for row in itertools.product((np.nan, 0.5), (np.nan, 1.0), (np.nan, 1.0)):
         assert np.isnan(FAMILIES[name].moments(*row)[1]) == np.isnan(row).any()
-
-
-def test_a_family_needs_no_moments():
-    class Plain(Family):
-        kind = "numbers"
-
-        def scores(self, a, v, y):
-            return FAMILIES["gaussian"].scores(a, v, y)
-
-    assert Plain().moments is None
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -18,7 +18,8 @@ from fires import FIRES
 from fires.core.errors import MissingExtra, StateError
 from fires.core.state import read_state, write_state
 from fires.evaluation import prequential
-from fires.kernels.online import as_rows, perceptron_pass
+from fires.kernels.linear import as_rows
+from fires.kernels.online import perceptron_pass
 from fires.predictors import (
     Perceptron,
     RiverPredictor,
@@ -361,41 +362,31 @@ class Recording:
         self.told.append((x, y))
 
     def predict_one(self, x):
-        return self.told[-1][1] if x else None
+        return self.told[-1][1] if any(x.values()) else None
 
     def predict_proba_one(self, x):
-        return {self.told[-1][1]: 1.0} if x else {}
+        return {self.told[-1][1]: 1.0} if any(x.values()) else {}
 
 
 GAPPY = np.array([[0.0, 2.0, -1.0], [0.5, 0.0, 0.0], [0.0, 0.0, 0.0]])
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, sparse.csr_array])
-@pytest.mark.parametrize(
-    ("features", "wanted"),
-    [
-        (
-            "all",
-            [
-                {"x0": 0.0, "x1": 2.0, "x2": -1.0},
-                {"x0": 0.5, "x1": 0.0, "x2": 0.0},
-                {"x0": 0.0, "x1": 0.0, "x2": 0.0},
-            ],
-        ),
-        ("nonzero", [{"x1": 2.0, "x2": -1.0}, {"x0": 0.5}, {}]),
-    ],
-)
-def test_rows_are_dictionaries_of_all_or_of_what_is_there(kind, features, wanted):
-    model = RiverPredictor(Recording(), features=features)
+def test_rows_are_dictionaries_of_all_features(kind):
+    model = RiverPredictor(Recording())
     model.partial_fit(kind(GAPPY), np.array(["a", "b", "a"]))
-    assert [x for x, _ in model.model.told] == wanted
+    assert [x for x, _ in model.model.told] == [
+        {"x0": 0.0, "x1": 2.0, "x2": -1.0},
+        {"x0": 0.5, "x1": 0.0, "x2": 0.0},
+        {"x0": 0.0, "x1": 0.0, "x2": 0.0},
+    ]
     assert [y for _, y in model.model.told] == ["a", "b", "a"]
     assert {type(v) for x, _ in model.model.told for v in x.values()} <= {float}
 
 
 @needs_river
 def test_a_model_that_says_nothing_is_taken_to_say_the_first_class_or_any():
-    model = RiverPredictor(Recording(), features="nonzero")
+    model = RiverPredictor(Recording())
     with pytest.raises(NotFittedError, match="call partial_fit first"):
         model.predict(GAPPY)
     model.partial_fit(GAPPY, np.array(["a", "c", "b"]))
@@ -506,31 +497,6 @@ def test_a_binary_model_of_river_refuses_a_third_class():
 
 
 @needs_river
-def test_mini_batches_are_those_of_river():
-    import pandas as pd
-    from river import linear_model, naive_bayes
-
-    X, y = blobs(2, 100)
-    frame = pd.DataFrame(X, columns=["x0", "x1"])
-    alone = linear_model.LogisticRegression()
-    model = RiverPredictor(linear_model.LogisticRegression(), mini_batches=True)
-    for part in (slice(0, 60), slice(60, 100)):
-        alone.learn_many(frame[part], pd.Series(y[part] == 1))
-        model.partial_fit(sparse.csr_array(X[part]), y[part])
-    assert dict(model.model.weights) == dict(alone.weights)
-    np.testing.assert_array_equal(model.predict(X), alone.predict_many(frame).astype(int))
-    wanted = alone.predict_proba_many(frame)
-    assert list(wanted.columns) == [False, True]
-    np.testing.assert_allclose(model.predict_proba(X), wanted)
-
-    names = np.array(["no", "yes"])[y]
-    bayes = RiverPredictor(naive_bayes.GaussianNB(), mini_batches=True).partial_fit(X, names)
-    rows = RiverPredictor(naive_bayes.GaussianNB()).partial_fit(X, names)
-    np.testing.assert_array_equal(bayes.predict(X), rows.predict(X))
-    np.testing.assert_allclose(bayes.predict_proba(X), rows.predict_proba(X), rtol=1e-6)
-
-
-@needs_river
 def test_a_river_model_without_probabilities_offers_none():
     from river import base
 
@@ -544,18 +510,6 @@ def test_a_river_model_without_probabilities_offers_none():
     model = RiverPredictor(Silent()).partial_fit(GAPPY, np.array([True, False, True]))
     assert not hasattr(model, "predict_proba")
     assert model.predict(GAPPY).all()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"features": "some"}, "features must be 'all' or 'nonzero'"),
-        ({"mini_batches": True}, "Recording of River has no learn_many"),
-    ],
-)
-def test_settings_without_sense_are_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        RiverPredictor(Recording(), **changes)
 
 
 @pytest.mark.parametrize("make", [hoeffding_tree, boosting])

@@ -9,7 +9,8 @@ from tests.naive import least_squares_pass_plain
 
 import fires
 from fires import FIRES, OnlinePipeline
-from fires.kernels.online import as_rows, least_squares_pass
+from fires.kernels.linear import as_rows
+from fires.kernels.online import least_squares_pass
 from fires.predictors import LinearRegressor, as_predictor
 
 

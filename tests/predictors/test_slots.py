@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fires.core.errors import InputError, StateError
-from fires.predictors.slots import Slots, usual_slots
+from fires.predictors.slots import Slots
 
 NAMES = [f"column {i}" for i in range(12)]
 sets_of_columns = st.lists(
@@ -66,10 +66,14 @@ def test_rows_are_the_same_dense_and_sparse(seed):
     X = rng.normal(size=(6, 8)) * (rng.random((6, 8)) < 0.5)
     columns = np.sort(rng.choice(8, 4, replace=False))
     places = rng.permutation(5)[:4]
-    dense = Slots(5).filled(X, columns, places)
+    names, slots = [f"column {j}" for j in range(4)], Slots(5)
+    for place in places.tolist():  # each name gets the slot that is free
+        slots.names[place] = names[places.tolist().index(place)]
+    slots = Slots.from_json(slots.as_json())
+    dense = slots.shown(X, columns, names)
     np.testing.assert_array_equal(dense[:, places], X[:, columns])
     assert not np.delete(dense, places, axis=1).any()
-    sparse = Slots(5).filled(sp.csr_array(X), columns, places)
+    sparse = slots.shown(sp.csr_array(X), columns, names)
     np.testing.assert_array_equal(sparse.toarray(), dense)
     assert sparse.has_canonical_format
 
@@ -93,4 +97,5 @@ def test_a_state_that_does_not_fit_is_refused(change):
 
 
 def test_the_usual_number_of_slots():
-    assert [usual_slots(k) for k in (1, 16, 100, 0.5, "auto")] == [64, 64, 400, 1024, 1024]
+    slots = [len(Slots.for_features(k, None)) for k in (1, 16, 100, 0.5, "auto")]
+    assert slots == [64, 64, 400, 1024, 1024]

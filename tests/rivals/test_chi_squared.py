@@ -238,8 +238,8 @@ def test_a_refused_batch_changes_nothing(kind):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"aggregate": "sum"}, "aggregate must be 'max' or 'mean'; got 'sum'"),
-        ({"forgetting": 1}, "forgetting must be a number from 0 to below 1; got 1"),
+        ({"aggregate": "sum"}, "aggregate must be one of 'max', 'mean'; got 'sum'"),
+        ({"forgetting": 1}, "forgetting must be a number at least 0 and less than 1; got 1"),
         ({"missing": "zero"}, "missing must be 'ignore' or 'error'; got 'zero'"),
     ],
 )

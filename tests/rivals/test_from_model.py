@@ -381,7 +381,7 @@ def assert_same_state(one, other):
 def test_the_estimator_is_asked_for_and_checked(tmp_path):
     ((X, y),) = stream(1)
     FromModel(2, estimator=SGDClassifier()).partial_fit(X, y).save(tmp_path / "state")
-    with pytest.raises(ValueError, match=r"an estimator of yours, SGDClassifier: pass it again"):
+    with pytest.raises(ValueError, match=r"your estimator, SGDClassifier: pass it again"):
         fires.load(tmp_path / "state")
     with pytest.raises(ValueError, match="learnt with SGDClassifier; model is a Perceptron"):
         fires.load(tmp_path / "state", model=Perceptron())

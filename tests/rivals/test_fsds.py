@@ -318,7 +318,7 @@ def test_values_of_any_size_are_borne(kind, size):
         ({"n_directions": True}, "n_directions must be a positive integer; got True"),
         ({"sketch_size": 2}, "sketch_size must be an integer greater than n_directions=2"),
         ({"sketch_size": "all"}, "sketch_size .* got 'all'"),
-        ({"ridge": -1.0}, "ridge must be a number that is not negative; got -1.0"),
+        ({"ridge": -1.0}, "ridge must be a number at least 0; got -1.0"),
         ({"ridge": np.nan}, "ridge must be"),
         ({"missing": "drop"}, "missing must be 'ignore' or 'error'; got 'drop'"),
     ],

@@ -423,7 +423,7 @@ def test_a_target_that_changes_its_kind_is_refused():
     [
         ({"measure": "r"}, "measure must be one of 'correlation', 'f'; got 'r'"),
         ({"target": "labels"}, "target must be one of .* got 'labels'"),
-        ({"forgetting": 1.0}, "forgetting must be a number from 0 to below 1; got 1.0"),
+        ({"forgetting": 1.0}, "forgetting must be a number at least 0 and less than 1; got 1.0"),
         ({"forgetting": -0.1}, "forgetting must be .* got -0.1"),
         ({"forgetting": "a"}, "forgetting must be .* got 'a'"),
         ({"forgetting": True}, "forgetting must be .* got True"),

@@ -451,13 +451,14 @@ def test_saved_words_go_on_too(tmp_path):
 
 
 def test_the_book_refuses_nothing_it_knows():
-    book = OpenColumns("missing")
-    _, book, source, _ = book.arrange([{"a": 1.0, "b": 2.0}], "FIRES")
-    assert source is None
-    matrix, book, source, _ = book.dropping(np.array([0])).arrange([{"c": 1.0, "b": 3.0}], "FIRES")
-    assert book.known == ["b", "c"]
-    assert_array_equal(source, [1, -1])
-    assert_array_equal(matrix, [[3.0, 1.0]])
+    how = None, "FIRES", "ignore"
+    batch = OpenColumns("missing").admit([{"a": 1.0, "b": 2.0}], *how, learn=True)
+    assert batch.source is None
+    book = batch.known.dropping(np.array([0]))
+    batch = book.admit([{"c": 1.0, "b": 3.0}], *how, learn=True)
+    assert batch.known.known == ["b", "c"]
+    assert_array_equal(batch.source, [1, -1])
+    assert_array_equal(batch.X, [[3.0, 1.0]])
 
 
 @pytest.mark.parametrize("k", [1, "auto"])

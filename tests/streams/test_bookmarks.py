@@ -317,8 +317,7 @@ def check_random(seed, folder, form):
         return check_sparse(seed, folder)
     if form == "wide":
         with pytest.MonkeyPatch.context() as patch:
-            for module in ("text_table", "sampling", "table_stream"):
-                patch.setattr(f"fires.streams.{module}.WIDE", 1)
+            patch.setattr("fires.streams.text_blocks.WIDE", 1)
             return check_random(seed, folder, "csv")
     rng = random.Random(seed)
     names, rows = table(rng)

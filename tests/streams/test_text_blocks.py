@@ -12,7 +12,7 @@ from fires.streams import text_blocks
 from fires.streams.base import InputError, Position
 from fires.streams.files import open_table
 from fires.streams.table import Fault
-from fires.streams.text_blocks import UNCLOSED, cut_into_blocks, walk
+from fires.streams.text_blocks import UNCLOSED, Records
 from fires.streams.text_table import TextOptions
 
 BIG = 1 << 20
@@ -95,9 +95,8 @@ def test_a_fault_costs_no_line_but_its_own(lines, block_size):
 @given(text=st.text(st.sampled_from('ab,"\n\r'), max_size=60), block_size=st.integers(1, 30))
 def test_blocks_are_the_text_and_know_their_places(text, block_size):
     data = text.encode()
-    parts = list(
-        cut_into_blocks(io.BytesIO(data).read, ",", 2, offset=7, line=3, block_size=block_size)
-    )
+    records = Records(",", 2, size=block_size)
+    parts = list(records.blocks(io.BytesIO(data).read, offset=7, line=3))
     assert b"".join(block.data for block in parts) == data
     offset = 7
     for block in parts:
@@ -147,6 +146,6 @@ def test_a_file_without_lines_is_refused_before_it_fills_the_memory(monkeypatch)
 
 def test_walking_leaves_the_csv_module_as_it_was():
     limit = csv.field_size_limit()
-    rows = walk(b"a," + b"x" * 200_000 + b"\n", ",", 2)
+    rows = Records(",", 2).walk(b"a," + b"x" * 200_000 + b"\n")
     assert len(rows[0][1][1]) == 200_000
     assert csv.field_size_limit() == limit

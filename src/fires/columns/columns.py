@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -14,7 +13,7 @@ import polars as pl
 from fires.columns import warnings
 from fires.columns.cells import Cells, read_cells, since_first
 from fires.columns.kinds import find_column, find_columns
-from fires.columns.schema import Column, Doubt, Hints, short
+from fires.columns.schema import Column, Doubt, Hints, one_form, short
 from fires.columns.target import TargetStatistics, labels_of
 from fires.columns.warnings import Facts, Tallies, facts_of
 from fires.core.errors import StateError
@@ -419,7 +418,7 @@ class Columns:
             missing[here] += n_missing - n_rows
             unreadable[here] += n_bad
         news = {
-            name: _one_form(str(cell.source.filter(cell.unreadable)[0]))
+            name: one_form(str(cell.source.filter(cell.unreadable)[0]))
             for name, cell in cells.items()
             if cell.n_unreadable and name not in before.examples
         }
@@ -495,11 +494,3 @@ def _is_ready(series: pl.Series) -> bool:
         return False
     largest: Any = series.abs().max()  # does not look at NaN
     return largest is None or bool(largest <= LARGEST)
-
-
-def _one_form(text: str) -> str:
-    """A number that is too large in one form, whether a parser has read it or it is text yet."""
-    with suppress(ValueError):
-        if abs(number := float(text)) > LARGEST:
-            return str(number)
-    return text

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from fires.core.errors import StateError
 from fires.core.types import Json
+from fires.core.validation import LARGEST
 
 N_EXAMPLES = 10  # how many unusable rows are shown to the user
 _LONGEST = 40
@@ -103,6 +104,14 @@ def short(value: str) -> str:
     """
     value = " ".join(value.split())
     return value if len(value) <= _LONGEST else value[: _LONGEST - 3] + "..."
+
+
+def one_form(text: str) -> str:
+    """A number that is too large in one form, whether a parser has read it or it is text yet."""
+    with suppress(ValueError):
+        if abs(number := float(text)) > LARGEST:
+            return str(number)
+    return text
 
 
 def _form(name: str, form: Any) -> NumberForm | DateForm | None:

@@ -13,7 +13,7 @@ import polars as pl
 
 from fires.columns.cells import drop_words, kind_of_type, read_cells, since_first, tidy
 from fires.columns.kinds import find_column
-from fires.columns.schema import NO_HINTS, Column, Hints, NumberForm, short
+from fires.columns.schema import NO_HINTS, Column, Hints, NumberForm, one_form, short
 from fires.core.errors import InputError, Question, StateError
 from fires.core.types import Floats, Header, Ints, Label, Labels, Mask
 
@@ -137,7 +137,7 @@ class Target:
             reasons[row] = (
                 f'no value in the target column "{name}"'
                 if found is None
-                else f'"{short(str(found))}" in the target column "{name}" is not '
+                else f'"{short(one_form(str(found)))}" in the target column "{name}" is not '
                 + _FITTING[self.column.kind]
             )
         return ReadTarget(_as_array(read.drop_nulls()), usable, reasons)

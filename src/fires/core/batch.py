@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.classes import NO_CLASSES as NO_CLASSES
 from fires.core.classes import Classes
@@ -36,12 +34,10 @@ class CheckedBatch:
     n_missing: int = 0
     classes: GivenClasses | None = None
     scale: str | None = None
-    names: npt.NDArray[np.object_] | None = None
-    columns: Any = None
+    known: Any = None  # the columns after it, fixed or open; None if nobody has looked
     present: Mask | None = None
     n_absent: int = 0
-    vocabulary: Any = None
-    source: Places | None = None
+    source: Places | None = None  # of each column, where it was before, if some have moved
     _encoded: tuple[Classes, Classes, Codes] | None = field(default=None, repr=False)
 
     @property
@@ -63,16 +59,11 @@ class CheckedBatch:
 
     def with_rows(self, X: Matrix) -> CheckedBatch:
         """The same batch with other rows; encoded labels are kept."""
-        facts = self.classes, self.scale, self.names, self.columns
-        return CheckedBatch(X, self.y, self.weight, 0, *facts, _encoded=self._encoded)
+        return replace(self, X=X, n_missing=0, present=None, n_absent=0, source=None)
 
     def weighted(self, weight: Floats | None) -> CheckedBatch:
         """The same batch with other weights."""
-        if weight is self.weight:
-            return self
-        other = copy.copy(self)
-        other.weight = weight
-        return other
+        return self if weight is self.weight else replace(self, weight=weight)
 
     def part(self, rows: RowIndex) -> CheckedBatch:
         """Some of the rows as a batch. It may happen that all of them have weight 0."""
@@ -84,10 +75,9 @@ class CheckedBatch:
             n_absent = X.shape[0] * self.n_absent // self.n_rows
         y = None if self.y is None else self.y[rows]
         weight = None if self.weight is None else self.weight[rows]
-        facts = self.classes, self.scale, self.names, self.columns
-        return CheckedBatch(
-            *(X, y, weight, n_missing, *facts), present, n_absent, self.vocabulary, self.source
-        )
+        other = replace(self, X=X, y=y, weight=weight, n_missing=n_missing, _encoded=None)
+        other.present, other.n_absent = present, n_absent
+        return other
 
 
 def columns_present(X: Matrix) -> Mask | None:

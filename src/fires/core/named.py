@@ -1,4 +1,4 @@
-"""Columns that are known by their names: rows with names, and the book of the names seen."""
+"""Columns that are known by their names: rows with names, and the places of the names seen."""
 
 from __future__ import annotations
 
@@ -86,11 +86,6 @@ class RunNames(Names):
     An open selector has its features in places that shift when one of them is forgotten. Records
     tell of features by their places here.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Those that are known already.
-
     Examples
     --------
     >>> names = RunNames()
@@ -107,13 +102,7 @@ class RunNames(Names):
         self._here: Places = np.empty(0, dtype=np.intp)
 
     def follow(self, known: Sequence[str]) -> None:
-        """Take note of what the selector calls its features now.
-
-        Parameters
-        ----------
-        known : sequence of str
-            Their names, in the order of its places.
-        """
+        """Take note of what the selector calls its features now, in the order of its places."""
         n = len(self._here)
         # If any of the first n was forgotten, the others have moved up, and so has the last.
         if n and (n > len(known) or known[n - 1] != self[int(self._here[n - 1])]):
@@ -122,50 +111,17 @@ class RunNames(Names):
             self._here = np.append(self._here[:n], self.add(known[n:]))
 
     def of_run(self, places: Places) -> Places:
-        """Where features of the selector are here.
-
-        Parameters
-        ----------
-        places : ndarray of int
-            Their places in the selector.
-
-        Returns
-        -------
-        ndarray of int
-            In the same order.
-        """
+        """Where features of the selector are here."""
         return self._here[places]
 
     def of_selector(self, places: Places) -> Places:
-        """Where the selector has some features.
-
-        Parameters
-        ----------
-        places : ndarray of int
-            Their places here.
-
-        Returns
-        -------
-        ndarray of int
-            In the same order; -1 for those that it has forgotten.
-        """
+        """Where the selector has some features; -1 for those that it has forgotten."""
         places_now = np.full(len(self), -1)
         places_now[self._here] = np.arange(len(self._here))
         return places_now[places]
 
     def spread(self, values: npt.NDArray[np.generic]) -> Floats:
-        """Numbers of the features of the selector, one for each name here.
-
-        Parameters
-        ----------
-        values : ndarray
-            One for each feature of the selector.
-
-        Returns
-        -------
-        ndarray
-            NaN for those that it has forgotten.
-        """
+        """Numbers of the features of the selector, one for each name here; NaN if forgotten."""
         out = np.full(len(self), np.nan)
         out[self._here] = values
         return out

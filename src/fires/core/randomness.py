@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from fires.core.errors import StateError
-from fires.core.settings import plain
+from fires.core.settings import checked, plain
 from fires.core.types import Header, Seed
 
 # For each kind of generator: the entry that holds its position in its buffer, and the last one.
@@ -49,6 +50,24 @@ def check_seed(seed: Seed) -> None:
         raise ValueError(
             f"random_state must be a non-negative integer, a generator or None; got {seed!r}."
         )
+
+
+def random_state() -> Seed:
+    """The setting ``random_state`` of a dataclass."""
+    none: Seed = None
+    return checked(none, lambda name, value: check_seed(value))
+
+
+@contextmanager
+def rewound(rng: np.random.Generator | None) -> Iterator[None]:
+    """If an error is raised, put a generator back to where it was."""
+    before = {} if rng is None else rng.bit_generator.state
+    try:
+        yield
+    except BaseException:
+        if rng is not None:
+            rng.bit_generator.state = before
+        raise
 
 
 def generator_state(rng: np.random.Generator) -> Header:

@@ -2,15 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import field, fields
+from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from fires.core.errors import NotPassedAgain
 
 _MAX_FLOAT = float(np.finfo(np.float64).max)
+_T = TypeVar("_T")
+
+
+# --- settings that are declared with what they may be: defaults of the fields of a dataclass ------
+
+
+def checked(default: _T, check: Callable[[str, Any], None]) -> _T:
+    """A setting with this default; ``check`` gets its name and its value."""
+    return field(default=default, metadata={"check": check})
+
+
+def number(
+    default: _T, low: float = 0.0, high: float = np.inf, *, ends: str = "()", wanted: str = ""
+) -> _T:
+    """A setting that :func:`check_number` allows."""
+    return checked(default, partial(check_number, low=low, high=high, ends=ends, wanted=wanted))
+
+
+def count(default: int) -> int:
+    """A setting that is 1, 2, 3, ..."""
+    return checked(default, check_count)
+
+
+def choice(default: _T, *others: _T) -> _T:
+    """A setting that is its default, or one of some others."""
+    return checked(default, partial(check_choice, choices=(default, *others)))
+
+
+def flag(default: bool) -> bool:
+    """A setting that is True or False."""
+    return checked(default, partial(check_choice, choices=(True, False), wanted="True or False"))
+
+
+def check_declared(kind: Any, values: Mapping[str, Any]) -> None:
+    """Raise an error if a declared setting of a dataclass is not what it may be.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Learner:
+    ...     rate: float = number(0.1, high=1.0)
+    >>> check_declared(Learner, {"rate": 2.0})
+    Traceback (most recent call last):
+    ValueError: rate must be a number greater than 0 and less than 1; got 2.0.
+    """
+    for each in fields(kind):
+        if "check" in each.metadata:
+            each.metadata["check"](each.name, values[each.name])
+
+
+# --- checks -----------------------------------------------------------------------------------
 
 
 def check_number(
@@ -96,7 +150,7 @@ def _between(low: float, high: float, ends: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A setting as a JSON value: arrays become lists, and a generator becomes None."""
+    """A setting as a JSON value: sequences become lists, and a generator becomes None."""
     if isinstance(value, (np.random.Generator, np.random.RandomState)):
         return None
     if hasattr(value, "__array__") and not isinstance(value, np.generic):
@@ -105,6 +159,8 @@ def plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, dict):
         return {key: plain(part) for key, part in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return [plain(part) for part in value]
     return value
 
 

@@ -33,6 +33,7 @@ import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
 from fires.core.classes import Labels, encode, merge_classes
+from fires.core.types import Floats
 from fires.core.validation import as_numbers
 
 Sums = dict[str, npt.NDArray[Any]]
@@ -70,6 +71,11 @@ class ShardTarget:
         codes = encode(shard.y, self.labels)
         assert codes is not None
         return codes + 1 if len(self.labels) == 1 else codes
+
+
+def weight_of(shard: CheckedBatch) -> Floats:
+    """How often each row of a shard counts."""
+    return np.ones(shard.n_rows) if shard.weight is None else shard.weight
 
 
 def add_up(parts: Iterable[Sums]) -> Sums:

@@ -151,7 +151,7 @@ def match_columns(
     if known is not None or names is not None:
         has, was = ("has", "without") if known is None else ("does not have valid", "with")
         message = f"X {has} feature names, but {owner} was fitted {was} feature names"
-        warnings.warn(message, UserWarning, stacklevel=_frames_of_ours())
+        warnings.warn(message, UserWarning, stacklevel=frames_of_ours())
     return None
 
 
@@ -164,7 +164,7 @@ def refuse_names(missing: Sequence[str], new: Sequence[str]) -> NoReturn:
     )
 
 
-def _frames_of_ours() -> int:
+def frames_of_ours() -> int:
     """How far up the stack the caller's own code is, for a warning to point at."""
     depth, frame = 1, cast("FrameType | None", sys._getframe(1))
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_NOT_THE_CALLER):

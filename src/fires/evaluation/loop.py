@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from itertools import takewhile
 from numbers import Integral
 from typing import Any
@@ -357,7 +358,7 @@ _EMPTY = CheckedBatch(np.empty((0, 0)))
 
 def _present_columns(batch: CheckedBatch) -> Places:
     """The features that have an entry in one of the rows, where columns come and go."""
-    n_known = batch.vocabulary.n_known
+    n_known = batch.known.n_features
     return np.arange(n_known) if batch.present is None else np.flatnonzero(batch.present[:n_known])
 
 
@@ -370,6 +371,4 @@ def _labelled(rows: CheckedBatch, y: Labels, classes: tuple[Hashable, ...] | Non
     if labelled is not None and not labelled.all():
         X, y = X[labelled], y[labelled]
     target = as_target(y, X.shape[0], "prequential") if len(y) else y
-    facts = {"present": rows.present, "vocabulary": rows.vocabulary, "source": rows.source}
-    known = rows.scale, rows.names, rows.columns
-    return CheckedBatch(X, target, None, 0, classes, *known, **facts)
+    return replace(rows, X=X, y=target, classes=classes)

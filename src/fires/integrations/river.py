@@ -20,6 +20,7 @@ from fires.core.settings import check_count
 from fires.core.types import Floats
 from fires.kernels import scan
 from fires.selectors.base import OnlineSelector
+from fires.selectors.columns import FixedColumns
 from fires.selectors.fires import FIRES
 
 if TYPE_CHECKING:
@@ -254,7 +255,7 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
         y = None
         if self._supervised:  # an array is checked ten times as fast as a list
             y = validation.as_target(np.asarray(validation.unmixed(targets)), len(rows), owner)
-        selector.learn(CheckedBatch(X, y, n_missing=n_missing, names=columns))
+        selector.learn(CheckedBatch(X, y, n_missing=n_missing, known=FixedColumns(None, columns)))
 
     def _check_target(self, y: Hashable) -> None:
         """Raise an error if the target of a row is missing and the selector needs one."""

@@ -35,8 +35,8 @@ import numpy.typing as npt
 from numba.extending import overload
 
 from fires.core.belief import Floats
-from fires.kernels.compiling import compiled, compiled_with, filled_in
-from fires.kernels.linear import DenseRows, MixedRows
+from fires.kernels.compiling import compiled, compiled_with
+from fires.kernels.linear import DenseRows, MixedRows, add_products
 from fires.kernels.moments import rescale_rows
 
 # What the loops keep for each row of parameters, besides the coefficients.
@@ -56,7 +56,7 @@ moments: Any = None  # the family's log Z, slope and bend; filled in by assimila
 look: Any = None  # what a row says; filled in by assimilations
 assimilate: Any = None  # the loop over scaled rows; filled in by assimilations
 
-Loop = Callable[..., None]
+Loop = Callable[..., Any]
 
 
 class Loops(NamedTuple):
@@ -64,7 +64,6 @@ class Loops(NamedTuple):
 
     rows: Loop
     unscaled: Loop
-    is_compiled: bool  # if not, rows must be dense
 
 
 def assimilations(family: str, moments: Callable[[float, float, float], Any]) -> Loops:
@@ -72,18 +71,25 @@ def assimilations(family: str, moments: Callable[[float, float, float], Any]) ->
     one_row = compiled_with(_look, f"{family}_look", inner=True, moments=moments)
     rows = compiled_with(_assimilate, f"{family}_assimilate", look=one_row)
     unscaled = compiled_with(_unscaled, f"{family}_assimilate_unscaled", assimilate=rows)
-    return Loops(rows, unscaled, True)
+    return Loops(rows, unscaled)
 
 
-def plain_assimilations(scores: Callable[[Any, Any, Any], tuple[Floats, Floats, Floats]]) -> Loops:
-    """The same in plain Python, for a family that has only ``scores``."""
+class Seen(NamedTuple):
+    """What a loop reads of rows besides X, and where it writes what they said."""
 
-    def moments(a: float, v: float, y: float) -> tuple[float, float, float]:
-        log_z, g, g_v = (float(np.reshape(one, ())) for one in scores(a, v, y))
-        return log_z, g, max(g * g - 2.0 * g_v, 1e-300)
+    y: Floats
+    weight: Floats
+    stats: Floats
 
-    rows = filled_in(_assimilate, "assimilate", look=filled_in(_look, "look", moments=moments))
-    return Loops(rows, filled_in(_unscaled, "unscaled", assimilate=rows), False)
+
+class Believed(NamedTuple):
+    """What a loop over rows moves, and the settings it goes by; ``seen_at`` is for mixed rows."""
+
+    rule: Floats
+    mu: Floats
+    var: Floats
+    facts: Floats
+    seen_at: Floats
 
 
 def _look(
@@ -124,9 +130,17 @@ class Step(NamedTuple):
     prior: float
 
 
+class Line(NamedTuple):
+    """One row of parameters."""
+
+    mean: Floats
+    width: Floats
+    seen_at: Floats
+
+
 def is_lazy(rows: DenseRows | MixedRows) -> bool:
     """Whether columns are caught up with only when they are touched."""
-    return isinstance(rows, MixedRows)
+    raise NotImplementedError("compiled loops only")
 
 
 @overload(is_lazy, inline="always", strict=False)
@@ -134,25 +148,12 @@ def _is_lazy(rows: Any) -> Callable[..., bool]:
     return (lambda rows: True) if rows.instance_class is MixedRows else (lambda rows: False)
 
 
-def advance(
-    rows: DenseRows | MixedRows,
-    before: int,
-    b: int,
-    mean: Floats,
-    width: Floats,
-    seen_at: Floats,
-    step: Step,
-) -> tuple[float, float]:
+def advance(rows: Any, before: int, b: int, line: Line, step: Step) -> tuple[float, float]:
     """Move the belief by what the row ``before`` has said, and project row ``b``, if it is there.
 
-    This is the definition, for dense rows; a row that is not there gives any numbers.
+    A row that is not there gives any numbers. ``tests/naive.py`` has the definition.
     """
-    z = rows.full[before]
-    mean[:] = mean * step.factor + width * z * step.pull
-    width *= np.maximum(1.0 - width * z * z * step.bend, LEAST) * step.fade
-    np.minimum(width, step.prior, out=width)
-    z = rows.full[min(b, len(rows.full) - 1)]
-    return float(mean @ z), float(width @ (z * z))
+    raise NotImplementedError("compiled loops only")
 
 
 @overload(advance, inline="always", strict=False)
@@ -161,16 +162,11 @@ def _advance(rows: Any, *_: Any) -> Callable[..., tuple[float, float]]:
 
 
 def _advance_dense(
-    rows: DenseRows,
-    before: int,
-    b: int,
-    mean: Floats,
-    width: Floats,
-    seen_at: Floats,
-    step: Step,
+    rows: DenseRows, before: int, b: int, line: Line, step: Step
 ) -> tuple[float, float]:
     # The update with a row and the projection of the next one share a pass over the belief.
     a = v = 0.0
+    mean, width = line.mean, line.width
     factor, pull, bend, fade, prior = step.factor, step.pull, step.bend, step.fade, step.prior
     z0, z1 = rows.full[before], rows.full[min(b, rows.full.shape[0] - 1)]
     for j in range(rows.full.shape[1]):
@@ -185,59 +181,54 @@ def _advance_dense(
     return a, v
 
 
+@compiled
+def _move(j: int, z: float, line: Line, step: Step) -> None:
+    """Move one column by its entry in a row."""
+    mean, width = line.mean, line.width
+    mean[j] += width[j] * z * step.pull
+    width[j] *= max(1.0 - width[j] * z * z * step.bend, LEAST)
+
+
+@compiled
+def _catch_up(j: int, line: Line, step: Step) -> float:
+    """Forget what one column has missed; its variance."""
+    width, seen_at = line.width, line.seen_at
+    s: float = min(width[j] * math.exp((step.clock - seen_at[j]) * step.forget), step.prior)
+    width[j], seen_at[j] = s, step.clock
+    return s
+
+
 def _advance_mixed(
-    rows: MixedRows,
-    before: int,
-    b: int,
-    mean: Floats,
-    width: Floats,
-    seen_at: Floats,
-    step: Step,
+    rows: MixedRows, before: int, b: int, line: Line, step: Step
 ) -> tuple[float, float]:
     a = v = 0.0
     n_full = rows.full.shape[1]
     for i in range(n_full):
-        z, j = rows.full[before, i], rows.columns[i]
-        mean[j] += width[j] * z * step.pull
-        width[j] *= max(1.0 - width[j] * z * z * step.bend, LEAST)
+        _move(rows.columns[i], rows.full[before, i], line, step)
     for i in range(rows.indptr[before], rows.indptr[before + 1]):
-        z, j = rows.data[i], rows.indices[i]
-        mean[j] += width[j] * z * step.pull
-        width[j] *= max(1.0 - width[j] * z * z * step.bend, LEAST)
+        _move(np.int64(rows.indices[i]), rows.data[i], line, step)
     if b == rows.full.shape[0]:
         return a, v
     for i in range(n_full):
         z, j = rows.full[b, i], rows.columns[i]
-        s = min(width[j] * math.exp((step.clock - seen_at[j]) * step.forget), step.prior)
-        width[j], seen_at[j] = s, step.clock
-        a += mean[j] * z
+        s = _catch_up(j, line, step)
+        a += line.mean[j] * z
         v += s * z * z
     for i in range(rows.indptr[b], rows.indptr[b + 1]):
-        z, j = rows.data[i], rows.indices[i]
-        s = min(width[j] * math.exp((step.clock - seen_at[j]) * step.forget), step.prior)
-        width[j], seen_at[j] = s, step.clock
-        a += mean[j] * z
+        z, j = rows.data[i], np.int64(rows.indices[i])
+        s = _catch_up(j, line, step)
+        a += line.mean[j] * z
         v += s * z * z
     return a, v
 
 
-def _assimilate(
-    rows: DenseRows | MixedRows,
-    start: int,
-    y: Floats,
-    weight: Floats,
-    rule: Floats,
-    mu: Floats,
-    var: Floats,
-    facts: Floats,
-    seen_at: Floats,
-    row_stats: Floats,
-) -> None:
-    """The rows are those from ``start`` on of the targets, weights and statistics of rows."""
+def _assimilate(rows: DenseRows | MixedRows, start: int, seen: Seen, belief: Believed) -> None:
+    """The rows are those from ``start`` on of what is seen."""
+    y, weight, stats, rule = seen.y, seen.weight, seen.stats, belief.rule
     n_rows, gamma, prior = rows.full.shape[0], rule[GAMMA], rule[PRIOR]
     usual, forget, lazy = 1.0 / gamma, -math.log(gamma), is_lazy(rows)
-    for k in range(len(mu)):
-        mean, width, seen, fact = mu[k], var[k], seen_at[k], facts[k]
+    for k in range(len(belief.mu)):
+        line, fact = Line(belief.mu[k], belief.var[k], belief.seen_at[k]), belief.facts[k]
         pull = bend = 0.0
         factor, before, clock = 1.0, 0, rule[NOW]
         for b in range(n_rows + 1):
@@ -247,17 +238,17 @@ def _assimilate(
                 fade = usual if weight[i] == 1.0 else gamma ** -weight[i]
                 clock += weight[i]
             step = Step(factor, pull, bend, fade, clock, forget, prior)
-            a, v = advance(rows, before, b, mean, width, seen, step)
+            a, v = advance(rows, before, b, line, step)
             s = fact[INTERCEPT_VAR]
             fact[INTERCEPT_MEAN] = fact[INTERCEPT_MEAN] * factor + s * pull
             fact[INTERCEPT_VAR] = min(s * max(1.0 - s * bend, LEAST) * fade, rule[OWN_PRIOR])
             if last:
                 break
             a, v, before = (a + fact[INTERCEPT_MEAN]) * fact[UNIT], v + fact[INTERCEPT_VAR], b
-            g, bend, stretch, row_stats[k, 1, i], row_stats[k, 2, i], row_stats[k, 3, i] = look(
+            g, bend, stretch, stats[k, 1, i], stats[k, 2, i], stats[k, 3, i] = look(
                 a, v, y[k, i], weight[i], 1.0 / fade, rule, fact
             )
-            row_stats[k, 0, i] = a
+            stats[k, 0, i] = a
             if lazy:
                 fact[UNIT] *= stretch
                 pull = g / fact[UNIT]
@@ -273,27 +264,23 @@ def _unscaled(
     view: Floats,
     columns: Any,
     leading: Floats,
-    y: Floats,
-    weight: Floats,
-    rule: Floats,
-    mu: Floats,
-    var: Floats,
-    facts: Floats,
-    row_stats: Floats,
-) -> None:
+    seen: Seen,
+    belief: Believed,
+) -> float:
     """As :func:`_assimilate`, on ``X`` scaled into ``scaled``; ``leading`` gets some columns.
 
     ``view`` is a read-only view of ``scaled``, so that one form of :func:`_assimilate` is enough.
+    What it returns is not finite if sums over X overflow.
     """
-    at_once = len(scaled)
+    at_once, total = len(scaled), 0.0
     for start in range(0, len(X), at_once):
         stop = min(start + at_once, len(X))
-        rescale_rows(X[start:stop], weight[start:stop], plan, scaled, shown)
+        total += rescale_rows(X[start:stop], seen.weight[start:stop], plan, scaled, shown)
         for b in range(start, stop):
             for i in range(len(columns)):
                 leading[b, i] = scaled[b - start, columns[i]]
-        rows = DenseRows(view[: stop - start])
-        assimilate(rows, start, y, weight, rule, mu, var, facts, var, row_stats)
+        assimilate(DenseRows(view[: stop - start]), start, seen, belief)
+    return total
 
 
 # --- what rows say about several coefficients together: fires.models.covariance ----------------
@@ -301,60 +288,35 @@ def _unscaled(
 
 @compiled
 def add_information(
-    Z: Floats,
-    precision: Floats,
-    value: Floats,
-    weight: Floats,
-    gamma: float,
-    information: Floats,
-    pull: Floats,
+    Z: Floats, precision: Floats, value: Floats, weight: Floats, gamma: float, sums: Floats
 ) -> None:
-    """Let the sums fade by the weight of a batch, then add its rows; the last column is 1."""
+    """Let the sums fade by the weight of a batch, then add its rows; the last column is 1.
+
+    The last line of the sums is the pull, those before it are the information.
+    """
     n_rows, size = Z.shape
-    last, kept, whole = size + 1, np.empty(n_rows), 1.0
+    kept, whole = np.empty(n_rows), 1.0
     for b in range(n_rows - 1, -1, -1):
         kept[b] = whole * precision[b]
         whole *= gamma if weight[b] == 1.0 else gamma ** weight[b]
-    # Columns: those of Z, the intercept, the value. Rows of zeros fill them up to fours.
-    rows = np.zeros(((n_rows + 3) // 4 * 4, size + 2))
-    weighted = np.zeros(rows.shape)
+    # Columns: those of Z, the intercept, the value.
+    rows, weighted = np.empty((n_rows, size + 1)), np.empty((n_rows, size + 2))
     for b in range(n_rows):
         for j in range(size):
             rows[b, j] = Z[b, j]
             weighted[b, j] = Z[b, j] * kept[b]
         rows[b, size] = 1.0
-        weighted[b, size], weighted[b, last] = kept[b], kept[b] * value[b]
-    for i in range(size + 1):
-        pull[i] *= whole
-        for j in range(i + 1):
-            information[i, j] *= whole
-    for b in range(0, len(rows), 4):
-        x0, x1, x2, x3 = rows[b], rows[b + 1], rows[b + 2], rows[b + 3]
-        for i in range(size + 1):
-            w0, w1, w2, w3 = (
-                weighted[b, i],
-                weighted[b + 1, i],
-                weighted[b + 2, i],
-                weighted[b + 3, i],
-            )
-            line = information[i]
-            for j in range(i + 1):
-                line[j] += w0 * x0[j] + w1 * x1[j] + w2 * x2[j] + w3 * x3[j]
-            pull[i] += (
-                weighted[b, last] * x0[i]
-                + weighted[b + 1, last] * x1[i]
-                + weighted[b + 2, last] * x2[i]
-                + weighted[b + 3, last] * x3[i]
-            )
+        weighted[b, size], weighted[b, size + 1] = kept[b], kept[b] * value[b]
+    add_products(rows, weighted, whole, sums)
     for i in range(size + 1):
         for j in range(i):
-            information[j, i] = information[i, j]
+            sums[j, i] = sums[i, j]
 
 
 @compiled
 def some_repeat_level(information: Floats, share: float) -> bool:
-    """Whether there is any column of which :func:`repeats_level` is true."""
-    n_rows, last = len(information), information.shape[1] - 1
+    """Whether there is any column of which :func:`repeats_level` is true; more lines may follow."""
+    n_rows, last = len(information), information.shape[2] - 1
     for k in range(n_rows):
         total = information[k, last, last]
         for j in range(last):

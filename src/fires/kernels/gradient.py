@@ -177,7 +177,6 @@ def _step(
     is_weighted: bool,
     mu: Floats,
     sigma: Floats,
-    shift: Floats,
     gain: Floats,
     intercept_mean: Floats,
     own_sigma: Floats,
@@ -195,10 +194,10 @@ def _step(
 ) -> float:
     n_classes, n_rows = mu.shape[0], X.shape[0]
     for k in range(n_classes):
-        for j in range(len(shift)):
+        for j in range(len(gain)):
             q[k, j] = sigma[k, j] * sigma[k, j]
     a, v = np.empty((n_classes, n_rows)), np.empty((n_classes, n_rows))
-    project_rows(X, mu, q, shift, a, v)
+    project_rows(X, mu, q, a, v)
     c, d = np.empty((n_classes, n_rows)), np.empty((n_classes, n_rows))
     bend, none = np.empty((n_classes, n_rows)), np.zeros(n_classes)
     mine, width_of_mine = (intercept_mean, own_sigma) if has_own else (none, none)
@@ -209,6 +208,6 @@ def _step(
         for b in range(n_rows):
             c[k, b] *= weight[b] if is_weighted else 1.0
             d[k, b] *= weight[b] if is_weighted else 1.0
-    accumulate_rows(X, c, d, shift, p, q)
+    accumulate_rows(X, c, d, p, q)
     pace = rate_mu, rate_sigma, least_change, most_change
     return move(mu, sigma, p, q, gain, c, d, intercept_mean, own_sigma, has_own, *pace)

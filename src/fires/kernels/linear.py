@@ -1,9 +1,9 @@
 """The two loops of every linear model: ``project`` and ``accumulate``, over dense and CSR rows.
 
-Each computes on ``t = x - shift`` with missing entries (NaN) as zeros, always in float64. The loops
-are limited by memory, so four rows at a time share what is loaded for a column. Slices are taken
-before the innermost loops: then no index has to be tested for being negative, and the loops
-vectorise. ``tests/naive.py`` has the definitions in NumPy that the tests compare the loops with.
+Missing entries (NaN) count as zeros; sums are in float64. The loops are limited by memory, so
+four rows at a time share what is loaded for a column. Slices are taken before the innermost loops:
+then no index has to be tested for being negative, and the loops vectorise. ``tests/naive.py`` has
+the definitions in NumPy that the tests compare the loops with.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from numba.core import types
+from numba.extending import overload
 
 from fires.core.belief import Floats
-from fires.kernels.compiling import compiled, read_only, row_major
+from fires.kernels.compiling import compiled, inner, read_only, row_major
 
 Dense: TypeAlias = npt.NDArray[np.floating]
 Ints: TypeAlias = npt.NDArray[np.signedinteger]
@@ -27,8 +29,8 @@ _TILE = 512  # columns whose sums stay in the fastest cache
 
 
 @compiled
-def project_rows(X: Floats, mu: Floats, var: Floats, shift: Floats, a: Floats, v: Floats) -> None:
-    """``a[k] = T mu[k]`` and ``v[k] = (T∘T) var[k]`` for C-ordered X."""
+def project_rows(X: Floats, mu: Floats, var: Floats, a: Floats, v: Floats) -> None:
+    """``a[k] = X mu[k]`` and ``v[k] = (X∘X) var[k]`` for C-ordered X."""
     n_rows, n_columns = X.shape
     whole = n_rows - n_rows % 4
     for b in range(0, whole, 4):
@@ -38,8 +40,7 @@ def project_rows(X: Floats, mu: Floats, var: Floats, shift: Floats, a: Floats, v
             a0 = a1 = a2 = a3 = 0.0
             v0 = v1 = v2 = v3 = 0.0
             for j in range(n_columns):
-                s = shift[j]
-                t0, t1, t2, t3 = x0[j] - s, x1[j] - s, x2[j] - s, x3[j] - s
+                t0, t1, t2, t3 = x0[j], x1[j], x2[j], x3[j]
                 t0 = t0 if t0 == t0 else 0.0
                 t1 = t1 if t1 == t1 else 0.0
                 t2 = t2 if t2 == t2 else 0.0
@@ -60,7 +61,7 @@ def project_rows(X: Floats, mu: Floats, var: Floats, shift: Floats, a: Floats, v
             m, w = mu[k], var[k]
             a0 = v0 = 0.0
             for j in range(n_columns):
-                t0 = x0[j] - shift[j]
+                t0 = x0[j]
                 t0 = t0 if t0 == t0 else 0.0
                 a0 += m[j] * t0
                 v0 += w[j] * t0 * t0
@@ -68,13 +69,12 @@ def project_rows(X: Floats, mu: Floats, var: Floats, shift: Floats, a: Floats, v
 
 
 @compiled
-def accumulate_rows(X: Floats, c: Floats, d: Floats, shift: Floats, p: Floats, q: Floats) -> None:
-    """``p[k] = T'c[k]`` and ``q[k] = (T∘T)'d[k]`` for C-ordered X."""
+def accumulate_rows(X: Floats, c: Floats, d: Floats, p: Floats, q: Floats) -> None:
+    """``p[k] = X'c[k]`` and ``q[k] = (X∘X)'d[k]`` for C-ordered X."""
     n_rows, n_columns = X.shape
     whole = n_rows - n_rows % 4
     for start in range(0, n_columns, _TILE):
         stop = min(start + _TILE, n_columns)
-        s = shift[start:stop]
         p[:, start:stop] = 0.0
         q[:, start:stop] = 0.0
         for b in range(0, whole, 4):
@@ -89,7 +89,7 @@ def accumulate_rows(X: Floats, c: Floats, d: Floats, shift: Floats, p: Floats, q
                 e0, e1, e2, e3 = c[k + 1, b], c[k + 1, b + 1], c[k + 1, b + 2], c[k + 1, b + 3]
                 f0, f1, f2, f3 = d[k + 1, b], d[k + 1, b + 1], d[k + 1, b + 2], d[k + 1, b + 3]
                 for j in range(stop - start):
-                    t0, t1, t2, t3 = x0[j] - s[j], x1[j] - s[j], x2[j] - s[j], x3[j] - s[j]
+                    t0, t1, t2, t3 = x0[j], x1[j], x2[j], x3[j]
                     t0 = t0 if t0 == t0 else 0.0
                     t1 = t1 if t1 == t1 else 0.0
                     t2 = t2 if t2 == t2 else 0.0
@@ -103,7 +103,7 @@ def accumulate_rows(X: Floats, c: Floats, d: Floats, shift: Floats, p: Floats, q
                 c0, c1, c2, c3 = c[k, b], c[k, b + 1], c[k, b + 2], c[k, b + 3]
                 d0, d1, d2, d3 = d[k, b], d[k, b + 1], d[k, b + 2], d[k, b + 3]
                 for j in range(stop - start):
-                    t0, t1, t2, t3 = x0[j] - s[j], x1[j] - s[j], x2[j] - s[j], x3[j] - s[j]
+                    t0, t1, t2, t3 = x0[j], x1[j], x2[j], x3[j]
                     t0 = t0 if t0 == t0 else 0.0
                     t1 = t1 if t1 == t1 else 0.0
                     t2 = t2 if t2 == t2 else 0.0
@@ -115,16 +115,14 @@ def accumulate_rows(X: Floats, c: Floats, d: Floats, shift: Floats, p: Floats, q
             for k in range(c.shape[0]):
                 pk, qk, c0, d0 = p[k, start:stop], q[k, start:stop], c[k, b], d[k, b]
                 for j in range(stop - start):
-                    t0 = x0[j] - s[j]
+                    t0 = x0[j]
                     t0 = t0 if t0 == t0 else 0.0
                     pk[j] += c0 * t0
                     qk[j] += d0 * t0 * t0
 
 
 @compiled
-def project_columns(
-    XT: Floats, mu: Floats, var: Floats, shift: Floats, a: Floats, v: Floats
-) -> None:
+def project_columns(XT: Floats, mu: Floats, var: Floats, a: Floats, v: Floats) -> None:
     """As :func:`project_rows`, from the C-ordered transpose of a Fortran-ordered X."""
     n_columns, n_rows = XT.shape
     for k in range(mu.shape[0]):
@@ -132,27 +130,25 @@ def project_columns(
         ak[:] = 0.0
         vk[:] = 0.0
         for j in range(n_columns):
-            x, s, m, w = XT[j], shift[j], mu[k, j], var[k, j]
+            x, m, w = XT[j], mu[k, j], var[k, j]
             for b in range(n_rows):
-                t = x[b] - s
+                t = x[b]
                 t = t if t == t else 0.0
                 ak[b] += m * t
                 vk[b] += w * t * t
 
 
 @compiled
-def accumulate_columns(
-    XT: Floats, c: Floats, d: Floats, shift: Floats, p: Floats, q: Floats
-) -> None:
+def accumulate_columns(XT: Floats, c: Floats, d: Floats, p: Floats, q: Floats) -> None:
     """As :func:`accumulate_rows`, from the C-ordered transpose of a Fortran-ordered X."""
     n_columns, n_rows = XT.shape
     for j in range(n_columns):
-        x, s = XT[j], shift[j]
+        x = XT[j]
         for k in range(c.shape[0]):
             ck, dk = c[k], d[k]
             p0 = q0 = 0.0
             for b in range(n_rows):
-                t = x[b] - s
+                t = x[b]
                 t = t if t == t else 0.0
                 p0 += ck[b] * t
                 q0 += dk[b] * t * t
@@ -213,17 +209,36 @@ def touched_columns(indices: Ints, slot: npt.NDArray[np.int32], local: Ints) -> 
     return columns[:n].copy()
 
 
-def project(
-    X: Matrix, mu: Floats, var: Floats, shift: Floats | None = None
-) -> tuple[Floats, Floats]:
+@compiled
+def add_products(rows: Floats, weighted: Floats, keep: float, sums: Floats) -> None:
+    """``sums = keep sums + weighted' rows``, of which only what is below the diagonal is made."""
+    n_rows, n_columns = rows.shape
+    for i in range(weighted.shape[1]):
+        for j in range(min(i + 1, n_columns)):
+            sums[i, j] *= keep
+    for b in range(0, n_rows, 4):
+        # Four rows at a time; if there are fewer, the others have no weight.
+        b1, b2, b3 = min(b + 1, n_rows - 1), min(b + 2, n_rows - 1), min(b + 3, n_rows - 1)
+        x0, x1, x2, x3 = rows[b], rows[b1], rows[b2], rows[b3]
+        for i in range(weighted.shape[1]):
+            line, w0, w1, w2, w3 = sums[i], weighted[b, i], 0.0, 0.0, 0.0
+            if b1 > b:
+                w1 = weighted[b1, i]
+            if b2 > b1:
+                w2 = weighted[b2, i]
+            if b3 > b2:
+                w3 = weighted[b3, i]
+            for j in range(min(i + 1, n_columns)):
+                line[j] += w0 * x0[j] + w1 * x1[j] + w2 * x2[j] + w3 * x3[j]
+
+
+def project(X: Matrix, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
     r"""Mean and variance of ``theta.x`` for every row of a batch.
 
     .. math::
-        a_b = \sum_j \mu_j t_{bj}, \qquad v_b = \sum_j \sigma_j^2 t_{bj}^2,
-        \qquad t_{bj} = x_{bj} - \text{shift}_j
+        a_b = \sum_j \mu_j x_{bj}, \qquad v_b = \sum_j \sigma_j^2 x_{bj}^2
 
-    so that :math:`\theta^\top t_b \sim \mathcal{N}(a_b, v_b)`. A missing entry (NaN) counts as
-    :math:`t = 0`.
+    so that :math:`\theta^\top x_b \sim \mathcal{N}(a_b, v_b)`. A missing entry (NaN) counts as 0.
 
     Examples
     --------
@@ -232,27 +247,22 @@ def project(
     (array([2.5, 0. ]), array([17.,  0.]))
     """
     mu2, var2 = np.atleast_2d(mu), np.atleast_2d(var)
-    a, v = np.empty((len(mu2), X.shape[0])), np.empty((len(mu2), X.shape[0]))
+    a, v = np.empty((2, len(mu2), X.shape[0]))
     if sp.issparse(X):
-        _refuse_shift(shift)
         project_csr(*read_only(X.data, X.indices, X.indptr), mu2, var2, a, v)
     else:
         view, project_into, _ = oriented(X)
-        shift = np.zeros(X.shape[1]) if shift is None else shift
-        project_into(view, mu2, var2, shift, a, v)
+        project_into(view, mu2, var2, a, v)
     return (a, v) if mu.ndim == 2 else (a[0], v[0])
 
 
-def accumulate(
-    X: Matrix, c: Floats, d: Floats, shift: Floats | None = None
-) -> tuple[Floats, Floats]:
+def accumulate(X: Matrix, c: Floats, d: Floats) -> tuple[Floats, Floats]:
     r"""Weighted sums of the rows of a batch, and of their squares, for every feature.
 
     .. math::
-        p_j = \sum_b c_b t_{bj}, \qquad q_j = \sum_b d_b t_{bj}^2,
-        \qquad t_{bj} = x_{bj} - \text{shift}_j
+        p_j = \sum_b c_b x_{bj}, \qquad q_j = \sum_b d_b x_{bj}^2
 
-    The transpose of :func:`project`, with the same rules for ``X`` and ``shift``.
+    The transpose of :func:`project`, with the same rules for ``X``.
 
     Examples
     --------
@@ -261,14 +271,12 @@ def accumulate(
     (array([0.5, 1. ]), array([1., 4.]))
     """
     c2, d2 = np.atleast_2d(c), np.atleast_2d(d)
-    p, q = np.zeros((len(c2), X.shape[1])), np.zeros((len(c2), X.shape[1]))
+    p, q = np.zeros((2, len(c2), X.shape[1]))
     if sp.issparse(X):
-        _refuse_shift(shift)
         accumulate_csr(*read_only(X.data, X.indices, X.indptr), c2, d2, p, q)
     else:
         view, _, accumulate_into = oriented(X)
-        shift = np.zeros(X.shape[1]) if shift is None else shift
-        accumulate_into(view, c2, d2, shift, p, q)
+        accumulate_into(view, c2, d2, p, q)
     return (p, q) if c.ndim == 2 else (p[0], q[0])
 
 
@@ -278,57 +286,6 @@ def oriented(X: Dense) -> tuple[Dense, Kernel, Kernel]:
         (view,) = read_only(X.T)
         return view, project_columns, accumulate_columns
     return row_major(X), project_rows, accumulate_rows
-
-
-def _refuse_shift(shift: Floats | None) -> None:
-    if shift is not None:
-        raise ValueError("A shift would fill a sparse matrix; it is for dense data only.")
-
-
-@compiled
-def score_rows(
-    X: Floats,
-    origin: Floats,
-    gain: Floats,
-    limit: Floats,
-    fill: Floats,
-    clip: float,
-    mu: Floats,
-    var: Floats,
-    columns: npt.NDArray[np.intp],
-    a: Floats,
-    v: Floats,
-) -> None:
-    """Mean and variance of ``theta.z`` for C-ordered X, by some columns and by all.
-
-    An entry becomes ``z = (x - origin) * gain``, at most ``clip`` from 0; one that is missing or
-    farther than ``limit`` from the origin becomes ``fill``. ``a[0]`` and ``v[0]`` are for some
-    columns, ``a[1]`` and ``v[1]`` for all, each with a line for every row of parameters. Where
-    ``v`` has none, no variances are computed.
-    """
-    z, n_columns = np.empty(X.shape[1]), X.shape[1]
-    for b in range(X.shape[0]):
-        x = X[b]
-        for j in range(n_columns):
-            deviation = x[j] - origin[j]
-            unit = min(max(deviation * gain[j], -clip), clip)
-            z[j] = unit if abs(deviation) <= limit[j] else fill[j]
-        for k in range(mu.shape[0]):
-            m, total = mu[k], 0.0
-            for j in range(n_columns):
-                total += m[j] * z[j]
-            a[1, k, b], total = total, 0.0
-            for j in columns:
-                total += m[j] * z[j]
-            a[0, k, b] = total
-        for k in range(v.shape[1]):
-            w, total = var[k], 0.0
-            for j in range(n_columns):
-                total += w[j] * z[j] * z[j]
-            v[1, k, b], total = total, 0.0
-            for j in columns:
-                total += w[j] * z[j] * z[j]
-            v[0, k, b] = total
 
 
 # --- rows on their scale -----------------------------------------------------------------------
@@ -397,3 +354,55 @@ def _places(columns: Ints, wanted: Ints) -> tuple[npt.NDArray[np.intp], npt.NDAr
         return np.zeros(np.shape(wanted), dtype=np.intp), np.zeros(np.shape(wanted), dtype=np.bool_)
     place = np.searchsorted(columns, wanted).clip(max=len(columns) - 1)
     return place, columns[place] == wanted
+
+
+class Csr(NamedTuple):
+    """Rows of a CSR matrix."""
+
+    data: Floats
+    indices: Ints
+    indptr: Ints
+
+
+Rows: TypeAlias = DenseRows | Csr
+
+
+def as_rows(X: Any) -> Rows:
+    """A dense array or a CSR matrix in the one type that loops are compiled for."""
+    if isinstance(X, np.ndarray):
+        return DenseRows(*read_only(X))
+    X = X.tocsr()  # itself, if it is CSR
+    places = (part.astype(np.int64, copy=False) for part in (X.indices, X.indptr))
+    return Csr(*read_only(X.data, *places))
+
+
+@inner
+def row(rows: Rows, b: int) -> tuple[Ints | None, Floats]:
+    """Where the entries of a row are, None for everywhere, and the entries."""
+    return _row(rows, b)
+
+
+def column(at: Ints | None, i: int) -> int:
+    """The column of an entry of a row, by what :func:`row` said of them."""
+    raise NotImplementedError("compiled loops only")
+
+
+def _row(rows: Rows, b: int) -> tuple[Ints | None, Floats]:
+    raise NotImplementedError("compiled loops only")
+
+
+@overload(_row, strict=False)
+def _row_of(rows: Any, b: Any) -> Callable[..., Any]:
+    if rows.instance_class is DenseRows:
+        return lambda rows, b: (None, rows.full[b])
+
+    def entries(rows: Csr, b: int) -> tuple[Ints, Floats]:
+        here = slice(rows.indptr[b], rows.indptr[b + 1])
+        return rows.indices[here], rows.data[here]
+
+    return entries
+
+
+@overload(column, strict=False)
+def _column_of(at: Any, i: Any) -> Callable[..., Any]:
+    return (lambda at, i: i) if isinstance(at, types.NoneType) else (lambda at, i: at[i])

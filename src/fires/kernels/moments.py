@@ -63,7 +63,7 @@ _AT_MOST = 20.0  # rows of one batch that count as narrow: it takes ten batches
 _EPSILON = float(np.finfo(np.float64).eps)
 _SUMMED = 1e-9  # of all weights: no less can be told from rounding
 _LOST = 1e-13  # of a sum of squares: variances below this have lost their digits
-_GREATEST = np.finfo(np.float64).max
+_GREATEST = float(np.finfo(np.float64).max)
 _BLOCK = 8192  # columns at a time, whose sums stay in the fastest memory
 CLIP = 5.0
 """Standardised values beyond this become this: no single value is to decide anything."""
@@ -311,10 +311,18 @@ def learn(shown: Floats, plan: Floats, weight: Floats, known: Floats) -> None:
 # --- a fixed scale, and ranges ----------------------------------------------------------------
 
 
-def rescale(X: Dense, shift: Floats, gain: Floats, limit: Floats | None = None) -> Floats:
+def rescale(
+    X: Dense,
+    shift: Floats,
+    gain: Floats,
+    limit: Floats | None = None,
+    clip: float = _GREATEST,
+    out: Floats | None = None,
+) -> Floats:
     r""":math:`(x_{bj} - \text{shift}_j) \, \text{gain}_j`, and 0 where :math:`x_{bj}` is missing.
 
-    A result that would overflow becomes the greatest float; entries beyond the limit become 0.
+    A result beyond ``clip``, by default the greatest float, becomes this; entries beyond the limit
+    become 0.
 
     Examples
     --------
@@ -322,10 +330,9 @@ def rescale(X: Dense, shift: Floats, gain: Floats, limit: Floats | None = None) 
     array([[2.00000000e+000, 0.00000000e+000],
            [0.00000000e+000, 1.79769313e+308]])
     """
-    out = np.empty(X.shape)
-    _rescale(
-        row_major(X), shift, gain, np.full(len(shift), np.inf) if limit is None else limit, out
-    )
+    out = np.empty(X.shape) if out is None else out
+    limit = np.full(len(shift), np.inf) if limit is None else limit
+    _rescale(row_major(X), shift, gain, limit, clip, out)
     return out
 
 
@@ -346,14 +353,16 @@ def widen(X: Dense, weight: Floats, low: Floats, high: Floats) -> tuple[Floats, 
 
 
 @compiled
-def _rescale(X: Dense, shift: Floats, gain: Floats, limit: Floats, out: Floats) -> None:
+def _rescale(
+    X: Dense, shift: Floats, gain: Floats, limit: Floats, clip: float, out: Floats
+) -> None:
     for b in range(X.shape[0]):
         x, t = X[b], out[b]
         for j in range(len(shift)):
             value = x[j] - shift[j]
             value = value * gain[j] if abs(value) <= limit[j] else 0.0  # 0 for NaN too
             value = value if value == value else 0.0  # infinity times a gain of 0
-            t[j] = min(max(value, -_GREATEST), _GREATEST)
+            t[j] = min(max(value, -clip), clip)
 
 
 @compiled

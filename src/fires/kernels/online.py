@@ -1,7 +1,7 @@
 """Linear learners that go row by row: each row moves the coefficients that the next one meets.
 
-Every loop is written once and compiled for dense rows and for CSR: what :func:`row` and
-:func:`column` mean is settled at compile time. Loops change arrays with one entry per feature in
+Every loop is written once and compiled for dense rows and for CSR: what ``row`` and
+``column`` mean is settled at compile time. Loops change arrays with one entry per feature in
 place; ``tests/naive.py`` defines them in NumPy. X has no missing entries. ``y`` holds -1 and 1, and
 numbers for least squares. If the score of a row is not finite, a selector's loop ends with the
 result -1, and the caller restores what was there before. Results do not depend on how rows are cut
@@ -11,81 +11,19 @@ into batches, to the last bit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from numba.core import types
-from numba.extending import overload
 
 from fires.core.belief import Floats
-from fires.kernels.compiling import compiled, inner, read_only
+from fires.kernels.compiling import compiled
+from fires.kernels.linear import Rows, column, row
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Four: TypeAlias = tuple[float, float, float, float]
 
 MOST = float(np.finfo(np.float64).max)
-
-
-# --- dense or CSR -------------------------------------------------------------------------------
-
-
-class Dense(NamedTuple):
-    """Rows of a C-ordered array."""
-
-    X: Floats
-
-
-class Csr(NamedTuple):
-    """Rows of a CSR matrix."""
-
-    data: Floats
-    indices: Ints
-    indptr: Ints
-
-
-Rows: TypeAlias = Dense | Csr
-
-
-def as_rows(X: Any) -> Rows:
-    """A dense array or a CSR matrix as the loops take it, read-only."""
-    if isinstance(X, np.ndarray):
-        return Dense(*read_only(X))
-    X = X.tocsr()  # itself, if it is CSR
-    return Csr(*read_only(X.data, X.indices, X.indptr))
-
-
-@inner
-def row(rows: Rows, b: int) -> tuple[Ints | None, Floats]:
-    """Where the entries of a row are, None for everywhere, and the entries."""
-    return _row(rows, b)
-
-
-def column(at: Ints | None, i: int) -> int:
-    """The column of an entry of a row, by what :func:`row` said of them."""
-    raise NotImplementedError("compiled loops only")
-
-
-def _row(rows: Rows, b: int) -> tuple[Ints | None, Floats]:
-    raise NotImplementedError("compiled loops only")
-
-
-@overload(_row, strict=False)
-def _row_of(rows: Any, b: Any) -> Callable[..., Any]:
-    if rows.instance_class is Dense:
-        return lambda rows, b: (None, rows.X[b])
-
-    def entries(rows: Csr, b: int) -> tuple[Ints, Floats]:
-        here = slice(rows.indptr[b], rows.indptr[b + 1])
-        return rows.indices[here], rows.data[here]
-
-    return entries
-
-
-@overload(column, strict=False)
-def _column_of(at: Any, i: Any) -> Callable[..., Any]:
-    return (lambda at, i: i) if isinstance(at, types.NoneType) else (lambda at, i: at[i])
 
 
 # --- predictors ---------------------------------------------------------------------------------

@@ -13,13 +13,14 @@ import numpy as np
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
+from fires.kernels.linear import Rows, column, row
 from fires.kernels.online import MOST, Ints
 
 
 @compiled
-def permute_rows(
-    X: Floats,
-    others: Floats,
+def permute(
+    rows: Rows,
+    others: Rows,
     drawn: Ints,
     y: Floats,
     mass: Floats,
@@ -29,84 +30,47 @@ def permute_rows(
     rate: float,
     sums: Floats,
 ) -> int:
-    """See ``naive.permute_plain``; 0, or -1 if a score is not finite."""
-    scores = np.empty(len(intercept))
-    for b in range(X.shape[0]):
-        x, other = X[b], others[drawn[b]]
+    """See ``naive.permute_plain``; 0, or -1 if a score is not finite.
+
+    Of CSR, entries that neither row has are not touched.
+    """
+    scores, other = np.empty(len(intercept)), np.zeros(sums.shape[1])
+    for b in range(len(y)):
+        at, x = row(rows, b)
         for k in range(len(scores)):
             score = intercept[k]
-            for j in range(len(x)):
-                score += coef[k, j] * x[j]
+            for i in range(len(x)):
+                score += coef[k, column(at, i)] * x[i]
             if not abs(score) <= MOST:
                 return -1
             scores[k] = score
         before = _loss(scores, coef, 0, 0.0, y[b], numeric)
-        for j in range(len(x)):
-            more = _loss(scores, coef, j, other[j] - x[j], y[b], numeric) - before
-            sums[0, j] += mass[b] * more
-            sums[1, j] += mass[b] * more * more
+        places, entries = row(others, drawn[b])
+        for i in range(len(entries)):
+            other[column(places, i)] = entries[i]
+        for i in range(len(x)):
+            j = column(at, i)
+            more = _loss(scores, coef, j, other[j] - x[i], y[b], numeric) - before
+            _add(sums, j, mass[b], more)
+            other[j] = 0.0
+        for i in range(len(entries)):
+            j = column(places, i)
+            if other[j] != 0.0:  # only where x has no entry
+                _add(sums, j, mass[b], _loss(scores, coef, j, other[j], y[b], numeric) - before)
+                other[j] = 0.0
         if rate > 0.0:
-            _slopes(scores, y[b], numeric, rate, _reach(x))
+            _slopes(scores, y[b], numeric, rate, x)
             for k in range(len(scores)):
-                for j in range(len(x)):
-                    coef[k, j] -= scores[k] * x[j]
+                for i in range(len(x)):
+                    coef[k, column(at, i)] -= scores[k] * x[i]
                 intercept[k] -= scores[k]
     return 0
 
 
 @compiled
-def permute_csr(
-    data: Floats,
-    indices: Ints,
-    indptr: Ints,
-    other_data: Floats,
-    other_indices: Ints,
-    other_indptr: Ints,
-    drawn: Ints,
-    y: Floats,
-    mass: Floats,
-    coef: Floats,
-    intercept: Floats,
-    numeric: bool,
-    rate: float,
-    sums: Floats,
-) -> int:
-    """See ``naive.permute_plain``; entries that neither row has are not touched."""
-    scores = np.empty(len(intercept))
-    other = np.zeros(sums.shape[1])  # the row that values are taken from; zeros in between
-    for b in range(len(indptr) - 1):
-        first, end = indptr[b], indptr[b + 1]
-        start, stop = other_indptr[drawn[b]], other_indptr[drawn[b] + 1]
-        for k in range(len(scores)):
-            score = intercept[k]
-            for i in range(first, end):
-                score += coef[k, indices[i]] * data[i]
-            if not abs(score) <= MOST:
-                return -1
-            scores[k] = score
-        before = _loss(scores, coef, 0, 0.0, y[b], numeric)
-        for i in range(start, stop):
-            other[other_indices[i]] = other_data[i]
-        for i in range(first, end):
-            j = indices[i]
-            more = _loss(scores, coef, j, other[j] - data[i], y[b], numeric) - before
-            sums[0, j] += mass[b] * more
-            sums[1, j] += mass[b] * more * more
-            other[j] = 0.0
-        for i in range(start, stop):
-            j = other_indices[i]
-            if other[j] != 0.0:  # only where x has no entry
-                more = _loss(scores, coef, j, other[j], y[b], numeric) - before
-                sums[0, j] += mass[b] * more
-                sums[1, j] += mass[b] * more * more
-                other[j] = 0.0
-        if rate > 0.0:
-            _slopes(scores, y[b], numeric, rate, _reach(data[first:end]))
-            for k in range(len(scores)):
-                for i in range(first, end):
-                    coef[k, indices[i]] -= scores[k] * data[i]
-                intercept[k] -= scores[k]
-    return 0
+def _add(sums: Floats, j: int, mass: float, more: float) -> None:
+    sums[0, j] += mass * more
+    sums[1, j] += mass * more * more
 
 
 @compiled
@@ -128,17 +92,11 @@ def _loss(scores: Floats, coef: Floats, j: int, change: float, y: float, numeric
 
 
 @compiled
-def _reach(x: Floats) -> float:
-    """How far a step along the row and the intercept moves the score."""
-    norm = 1.0
+def _slopes(scores: Floats, y: float, numeric: bool, rate: float, x: Floats) -> None:
+    """Turn scores into steps along x."""
+    norm = 1.0  # how far a step along the row and the intercept moves the score
     for i in range(len(x)):
         norm += x[i] * x[i]
-    return norm
-
-
-@compiled
-def _slopes(scores: Floats, y: float, numeric: bool, rate: float, norm: float) -> None:
-    """Turn scores into steps along x."""
     if numeric:
         scores[0] = (scores[0] - y) * rate / (1.0 + rate * norm)
     elif len(scores) == 1:

@@ -12,7 +12,8 @@ from numba.extending import overload
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
-from fires.kernels.online import MOST, Ints, Rows, column, row
+from fires.kernels.linear import Rows, column, row
+from fires.kernels.online import MOST, Ints
 from fires.kernels.sequential import Flags, find_best, keep_best
 
 AROW, SCW_1, SCW_2 = 0, 1, 2

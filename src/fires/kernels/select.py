@@ -7,48 +7,53 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
-from fires.core.belief import Floats
+from fires.core.types import CsrRows, Floats, Matrix, Places
 from fires.kernels.compiling import compiled, inner, row_major
 
 Indices = npt.NDArray[np.int64]
 
 
+@inner
+def _is_first(a: int, b: int, score: Floats, sign: float) -> bool:
+    """Whether a is better than b; if the sign is negative, whether it is worse."""
+    return sign * score[a] > sign * score[b] or (score[a] == score[b] and sign * (a - b) < 0.0)
+
+
 @compiled
-def _heap_top(weights: Floats, heap: Floats, place: Indices) -> None:
-    """Indices of the greatest, unsorted; a heap holds the best so far, the worst of them on top."""
-    k = len(heap)
-    size = 0
-    for j in range(len(weights)):
-        w = weights[j]
-        w = w if w == w else -np.inf
-        if size < k:
-            # Sift up. Of equal weights, the one with the greater index is worse: nearer the top.
-            i = size
-            size += 1
-            while i > 0 and heap[(i - 1) // 2] >= w:
-                heap[i], place[i] = heap[(i - 1) // 2], place[(i - 1) // 2]
-                i = (i - 1) // 2
-        elif w > heap[0]:  # not >=: of equal weights the lower index stays
-            i = 0
-            while True:
-                child = 2 * i + 1
-                if child >= k:
-                    break
-                right = child + 1
-                if right < k and (
-                    heap[right] < heap[child]
-                    or (heap[right] == heap[child] and place[right] > place[child])
-                ):
-                    child = right
-                # j is the greatest index so far: among equals it belongs above the others.
-                if heap[child] >= w:
-                    break
-                heap[i], place[i] = heap[child], place[child]
-                i = child
-        else:
-            continue
-        heap[i], place[i] = w, j
+def _sink(places: Indices, at: int, n: int, score: Floats, sign: float) -> None:
+    """Let one of n places sink in a heap, so that the first of all is on top.
+
+    A heap, since NumPy's sorts take seconds to compile.
+    """
+    while 2 * at + 1 < n:
+        child = 2 * at + 1
+        if child + 1 < n and _is_first(places[child + 1], places[child], score, sign):
+            child += 1
+        if not _is_first(places[child], places[at], score, sign):
+            break
+        places[at], places[child] = places[child], places[at]
+        at = child
+
+
+@compiled
+def _heap_top(weights: Floats, places: Indices) -> bool:
+    """The places of the greatest, unsorted: a heap worst first. False if NaN is met."""
+    n, top = len(places), np.int64(0)  # a literal 0 would be a type of its own
+    for j in range(n):
+        places[j] = j
+        if weights[j] != weights[j]:
+            return False
+    for i in range(n // 2 - 1, -1, -1):
+        _sink(places, i, n, weights, -1.0)
+    least = weights[places[0]]
+    for j in range(n, len(weights)):
+        if weights[j] > least:  # not >=: of equal weights the lower index stays; never NaN
+            places[0] = j
+            _sink(places, top, n, weights, -1.0)
+            least = weights[places[0]]
+    return True
 
 
 def top_k(weights: Floats, k: int) -> Indices:
@@ -66,19 +71,44 @@ def top_k(weights: Floats, k: int) -> Indices:
     n = len(weights)
     if k >= n:
         return np.arange(n)
-    if 32 * k < n or n <= 1024:
-        view, place = weights.view(), np.empty(k, dtype=np.int64)
-        view.flags.writeable = False
-        _heap_top(view, np.empty(k), place)
-        place.sort()  # in NumPy: compiling a sort would take longer than all the rest
-        return place
-    # A heap of this size would be slow; a partition costs the same for every k.
+    places, view = np.empty(k, dtype=np.int64), weights.view()
+    view.flags.writeable = False
+    if (32 * k < n or n <= 512) and _heap_top(view, places):
+        places.sort()  # in NumPy: compiling a sort would take longer than all the rest
+        return places
+    # A greater heap would be slow; a partition costs the same for every k.
     if np.isnan(weights.min()):
         weights = np.where(np.isnan(weights), -np.inf, weights)
     threshold = np.partition(weights, n - k)[n - k]
     above = np.flatnonzero(weights > threshold)
     tied = np.flatnonzero(weights == threshold)[: k - len(above)]
     return np.sort(np.concatenate([above, tied])) if len(above) < k else above
+
+
+def placed(X: Matrix, places: Places, width: int, absent: float = 0.0) -> Matrix:
+    """The columns of X in other places; those of place -1 are left out.
+
+    Examples
+    --------
+    >>> placed(np.array([[1.0, 2.0, 3.0]]), np.array([3, -1, 0]), 4)
+    array([[3., 0., 0., 1.]])
+    """
+    if isinstance(X, np.ndarray):
+        out, known = np.full((len(X), width), absent), places >= 0
+        out[:, places[known]] = X if known.all() else X[:, known]
+        return out
+    # Most estimators of scikit-learn refuse places of 64 bits.
+    short: type[np.signedinteger] = np.int32 if max(width, X.nnz) < 2**31 else np.int64
+    data, starts = X.data, X.indptr
+    indices = places.astype(short)[X.indices]
+    known = indices >= 0
+    if not known.all():
+        ends = np.concatenate([[0], np.cumsum(known)])
+        data, indices, starts = data[known], indices[known], ends[starts]
+    rows = sp.csr_array((data, indices, starts.astype(short)), shape=(X.shape[0], width))
+    rows.sort_indices()
+    found: CsrRows = rows
+    return found
 
 
 def keep_columns(X: Any, selected: npt.NDArray[np.intp]) -> Any:
@@ -115,28 +145,6 @@ def _keep_columns(X: Floats, selected: npt.NDArray[np.intp], kept: Floats) -> No
 
 
 # --- the step of the selection rule: fires.selectors.rule -------------------------------------
-
-
-@inner
-def _is_first(a: int, b: int, score: Floats, sign: float) -> bool:
-    """Whether a is better than b; if the sign is negative, whether it is worse."""
-    return sign * score[a] > sign * score[b] or (score[a] == score[b] and sign * (a - b) < 0.0)
-
-
-@compiled
-def _sink(places: Indices, at: int, n: int, score: Floats, sign: float) -> None:
-    """Let one of n places sink in a heap, so that the first of all is on top.
-
-    A heap, since NumPy's sorts take seconds to compile.
-    """
-    while 2 * at + 1 < n:
-        child = 2 * at + 1
-        if child + 1 < n and _is_first(places[child + 1], places[child], score, sign):
-            child += 1
-        if not _is_first(places[child], places[at], score, sign):
-            break
-        places[at], places[child] = places[child], places[at]
-        at = child
 
 
 @compiled

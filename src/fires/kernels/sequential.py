@@ -18,7 +18,8 @@ from numba.extending import overload
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
-from fires.kernels.online import MOST, Dense, Four, Ints, Rows, row
+from fires.kernels.linear import DenseRows, Rows, row
+from fires.kernels.online import MOST, Four, Ints
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
@@ -109,7 +110,7 @@ def _bound(size: Floats, k: int, scratch: Floats) -> float:
 
 def ofs(rows: Rows, *arguments: Any) -> int:
     """See ``naive.ofs_plain``. Of CSR, only the coefficients that are listed are looked at."""
-    return (ofs_rows if isinstance(rows, Dense) else ofs_csr)(*rows, *arguments)
+    return (ofs_rows if isinstance(rows, DenseRows) else ofs_csr)(*rows, *arguments)
 
 
 @compiled

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
+from fires.kernels.linear import add_products
 
 Indices = npt.NDArray[np.int64]
 
@@ -33,40 +34,21 @@ def add_some(
     no rhythm of a stream is met. Of the products, only the half below the diagonal is filled in.
     """
     n_rows, size = Z.shape
-    total, n_added = 0.0, 0
-    added = np.empty(n_rows, dtype=np.int64)
+    total, extra, n_added = 0.0, 0.0, 0
+    added, weighted, more = np.empty((n_rows, size)), np.empty((n_rows, size)), np.zeros(size)
     for b in range(n_rows):
         total += weight[b]
         if first + b < ALL or (first + b) * GOLDEN % 1.0 < 0.25:
-            added[n_added] = b
+            for j in range(size):
+                added[n_added, j], weighted[n_added, j] = Z[b, j], weight[b] * Z[b, j]
+                more[j] += weight[b] * Z[b, j]
+            extra += weight[b]
             n_added += 1
     keep = gamma**total
+    add_products(added[:n_added], weighted[:n_added], keep, products)
     for i in range(size):
-        sums[i] *= keep
-        rows[i] *= keep
-        for j in range(i + 1):
-            products[i, j] *= keep
-    for a in range(0, n_added, 4):
-        # Four rows at a time; if there are fewer, the others have no weight.
-        b0, b1, b2, b3 = added[a], added[a], added[a], added[a]
-        v0, v1, v2, v3 = weight[b0], 0.0, 0.0, 0.0
-        if a + 1 < n_added:
-            b1 = added[a + 1]
-            v1 = weight[b1]
-        if a + 2 < n_added:
-            b2 = added[a + 2]
-            v2 = weight[b2]
-        if a + 3 < n_added:
-            b3 = added[a + 3]
-            v3 = weight[b3]
-        x0, x1, x2, x3 = Z[b0], Z[b1], Z[b2], Z[b3]
-        for i in range(size):
-            w0, w1, w2, w3 = v0 * x0[i], v1 * x1[i], v2 * x2[i], v3 * x3[i]
-            line = products[i]
-            for j in range(i + 1):
-                line[j] += w0 * x0[j] + w1 * x1[j] + w2 * x2[j] + w3 * x3[j]
-            sums[i] += w0 + w1 + w2 + w3
-            rows[i] += v0 + v1 + v2 + v3
+        sums[i] = keep * sums[i] + more[i]
+        rows[i] = keep * rows[i] + extra
     return total
 
 

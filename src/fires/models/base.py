@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -61,6 +62,27 @@ class HasMarginal(Protocol):
     ) -> float:
         """The log marginal likelihood, as a sum over rows."""
         ...
+
+
+class View:
+    """Part of an array of its owner, as an attribute."""
+
+    def __init__(self, array: str, *place: int | slice) -> None:
+        self.array, self.place = attrgetter(array), place
+
+    def __get__(self, owner: object, kind: type) -> Floats:
+        part: Floats = self.array(owner)[self.place]
+        return part
+
+    def __set__(self, owner: object, values: Floats) -> None:
+        self.array(owner)[self.place] = values
+
+
+def kept_rows(sources: list[tuple[int, float] | None]) -> tuple[Places, Places, Floats]:
+    """Which rows of parameters go on from earlier ones, from which, and with which signs."""
+    known = [(row, *source) for row, source in enumerate(sources) if source is not None]
+    rows, old, signs = np.array(known, dtype=np.float64).reshape(-1, 3).T
+    return rows.astype(np.intp), old.astype(np.intp), signs
 
 
 class Rates(NamedTuple):

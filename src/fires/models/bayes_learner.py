@@ -32,11 +32,12 @@ from fires.kernels.assimilate import (
     NOISE_ROWS,
     NOW,
     UNIT,
+    Believed,
+    Seen,
 )
 from fires.kernels.compiling import read_only, row_major
 from fires.kernels.linear import DenseRows, MixedRows
-from fires.kernels.moments import ORIGIN, SQUARES
-from fires.models.base import LeadingRows, Learner, Rates
+from fires.models.base import LeadingRows, Learner, Rates, View, kept_rows
 from fires.models.covariance import MOST, PRIOR, CovarianceBlock
 from fires.models.families import FAMILIES
 from fires.models.mixed import Mixed
@@ -58,20 +59,6 @@ _SPARSE = {
 _NO_ROWS = LeadingRows(np.empty(0, dtype=np.int64), np.empty((0, 0)), np.empty(0))
 
 _Kept: TypeAlias = tuple[Floats, Floats, Floats, tuple[Floats, Floats] | None]
-
-
-class _Fact:
-    """One fact of every row of parameters, as an attribute."""
-
-    def __init__(self, *facts: int) -> None:
-        self.facts = slice(facts[0], facts[1]) if len(facts) > 1 else facts[0]
-
-    def __get__(self, learner: BayesLearner, owner: type) -> Floats:
-        fact: Floats = learner.facts[:, self.facts]
-        return fact
-
-    def __set__(self, learner: BayesLearner, values: Floats) -> None:
-        learner.facts[:, self.facts] = values
 
 
 class BayesLearner(Learner):
@@ -102,10 +89,10 @@ class BayesLearner(Learner):
         "evidence_rows": Array("R", low=0.0),
     }
 
-    saved_facts = _Fact(0, N_SAVED)
-    intercept_mean = _Fact(INTERCEPT_MEAN)
-    intercept_var = _Fact(INTERCEPT_VAR)
-    unit = _Fact(UNIT)  # of mu, for sparse rows
+    saved_facts = View("facts", slice(None), slice(N_SAVED))
+    intercept_mean = View("facts", slice(None), INTERCEPT_MEAN)
+    intercept_var = View("facts", slice(None), INTERCEPT_VAR)
+    unit = View("facts", slice(None), UNIT)  # of mu, for sparse rows
 
     def __init__(
         self,
@@ -119,42 +106,43 @@ class BayesLearner(Learner):
         watches: bool = True,
     ) -> None:
         self.family, self.fit_intercept, self.scale = FAMILIES[family], fit_intercept, scale
-        self.family_name = family
-        self.n_features, self.memory, self.watches = n_features, memory, watches
+        self.n_features, self.watches = n_features, watches
+        self.gamma = 1.0 - 1.0 / memory  # the share of its evidence that is kept from row to row
         # The likelihood of a class bends less along mu than across it; that of a number does not.
         self.stretches = self.family.kind == "classes"
-        n_rows = n_classes if n_classes > 2 else 1
-        self.n_present = n_features
-        self.prior = self._prior()
         self.own_prior = 1.0 if fit_intercept else 0.0
-        self._rule = self._settings()
-        self.mu = np.zeros((n_rows, n_features))
-        self.var = np.full((n_rows, n_features), self.prior)
-        self.facts = np.zeros((n_rows, N_FACTS))
-        self.facts[:, [NOISE, NOISE_ROWS]] = self.family.noise * _NOISE_ROWS, _NOISE_ROWS
-        self.facts[:, [INTERCEPT_VAR, UNIT]] = self.own_prior, 1.0
-        self.evidence_rows = np.zeros(n_rows)
+        self.alarm = LikelihoodAlarm(1, warm_up=0.0)
+        self.count_columns(n_features)
+        self._begin(n_classes if n_classes > 2 else 1)
         self.scaler = Scaler(scale, n_features)
-        self.target = bayes_target_of(self.family, n_rows, scaled=scale is not None)
-        self.alarm = LikelihoodAlarm(n_rows, warm_up=_warm_up(n_features))
-        self.leading = CovarianceBlock(n_features, n_rows)
+        self.target = bayes_target_of(self.family, self.n_rows, scaled=scale is not None)
         self.strengths: list[float] = []  # of the alarms of the last batch
-        self._absent_offset: Floats | None = (
-            None  # below 0 for columns that are not there; None if all are
-        )
+        # Below 0 for columns that are not there; None if all are.
+        self._absent_offset: Floats | None = None
         self._n_seen = n_features  # columns that have ever been there
-        self._row_stats = np.empty((n_rows, 4, 0))  # what the rows of the last batch said
+        self._row_stats = np.empty((self.n_rows, 4, 0))  # what the rows of the last batch said
         self.mixed = Mixed(0)
-        self.touched: Places | None = (
-            None  # the columns that the last batch has moved; None for all
-        )
-        # Where nothing is known, whatever the belief says: see Leading.unclear.
-        self._unclear: Mask | None = None
+        # The columns that the last batch has moved; None for all.
+        self.touched: Places | None = None
         self._buffer = np.empty((0, 0))  # for a few scaled rows
         # The leading columns of a batch, if asked for.
         self.keeps_rows, self._rows = False, _NO_ROWS
         # For sparse rows: the rows so far, and at which of them a column was last.
         self.sparse: tuple[Floats, Floats] | None = None
+
+    def _begin(self, n_rows: int) -> None:
+        """Know nothing, with this many rows of parameters: one, or one per class."""
+        self.n_rows = n_rows
+        self.mu = np.zeros((n_rows, self.n_features))
+        self.var = np.full((n_rows, self.n_features), self.prior)
+        self.facts = np.zeros((n_rows, N_FACTS))
+        self.facts[:, [NOISE, NOISE_ROWS]] = self.family.noise * _NOISE_ROWS, _NOISE_ROWS
+        self.facts[:, [INTERCEPT_VAR, UNIT]] = self.own_prior, 1.0
+        self.evidence_rows = np.zeros(n_rows)
+        self.alarm = LikelihoodAlarm(n_rows, warm_up=self.alarm.warm_up)
+        self.leading = CovarianceBlock(self.n_features, n_rows)
+        # Where nothing is known, whatever the belief says: see CovarianceBlock.unclear.
+        self._unclear: Mask | None = None
 
     @property
     def sparse_scales(self) -> tuple[SparseScale | Mixed, ...]:
@@ -167,28 +155,15 @@ class BayesLearner(Learner):
         return self
 
     @property
-    def n_rows(self) -> int:
-        """Rows of parameters: one, or one per class."""
-        return len(self.mu)
-
-    @property
     def _all_lead(self) -> bool:
         """Whether every column that has ever been there is among the leading ones."""
         return self.leading.holds_all or len(self.leading.columns) == self._n_seen
-
-    def _prior(self) -> float:
-        return (1.0 if self.family.kind == "numbers" else 3.0) / max(self.n_present, 10)
 
     @property
     def losses(self) -> Floats:
         """The log loss of each row of the last batch, before it was learnt from."""
         losses: Floats = -self._row_stats[:, 1].sum(axis=0)
         return losses
-
-    @property
-    def gamma(self) -> float:
-        """The share of its evidence that a belief keeps from row to row."""
-        return 1.0 - 1.0 / self.memory
 
     # --- learning ---------------------------------------------------------------------------
 
@@ -197,87 +172,74 @@ class BayesLearner(Learner):
         weight = ones(batch.n_rows) if batch.weight is None else batch.weight
         target, level = self.target.look(y, weight)
         log_level = self.target.log_level(target)
-        on_the_way = self._scales_on_the_way(batch)
-        Z, learn_scale = (batch.X, nothing) if on_the_way else self._scaled(batch, weight)
         before = None if self._all_lead else self._means(self.leading.columns)
         if level is not None and self.fit_intercept and not self.evidence_rows[0]:
             self.intercept_mean = level
-        row_stats = np.empty((self.n_rows, 4, len(weight)))
-        if on_the_way:
-            rows = self._assimilate_unscaled(batch.X, target, weight, row_stats)
+        seen, self.touched = Seen(target, weight, np.empty((self.n_rows, 4, len(weight)))), None
+        scaled = batch.scale is not None and batch.scale == self.scale
+        scale, X = self.scaler.dense, batch.X
+        if (
+            isinstance(scale, Standard)
+            and isinstance(X, np.ndarray)
+            and not (scaled or self.sparse)
+        ):
+            rows = self._assimilate_unscaled(scale, X, seen)
         else:
-            storage = Z if isinstance(Z, MixedRows) else DenseRows(row_major(Z))
-            self._assimilate(storage, target, weight, row_stats)
-            learn_scale()
-            whole = self.leading.holds_all and isinstance(storage, DenseRows)
-            rows = storage.full if whole else storage.take(self.leading.columns)
+            rows = self._assimilate(*self._scaled(batch, weight, scaled), seen)
         self.target.count(y, weight)
         self.evidence_rows += float(weight.sum()) if batch.weight is not None else len(weight)
-        self._tell_leading(rows, row_stats, weight, before)
-        self._row_stats, self.strengths = row_stats, []
-        self.touched = np.union1d(Z.columns, Z.indices) if isinstance(Z, MixedRows) else None
+        self._tell_leading(rows, seen, before)
+        self._row_stats, self.strengths = seen.stats, []
         if self.watches and log_level is not None:
-            self._raise_alarms(self.alarm.update(row_stats[:, 1], log_level, weight))
+            self._raise_alarms(self.alarm.update(seen.stats[:, 1], log_level, weight))
 
     def _scaled(
-        self, batch: CheckedBatch, weight: Floats
-    ) -> tuple[Floats | MixedRows, Callable[[], None]]:
+        self, batch: CheckedBatch, weight: Floats, scaled: bool
+    ) -> tuple[DenseRows | MixedRows, Callable[[], None]]:
         """The rows to learn from, and what learns their scale."""
         X, missing, learn = batch.X, batch.n_missing > 0, nothing
-        if self.sparse is not None and not sp.issparse(X):
+        if self.sparse is not None and isinstance(X, np.ndarray):
             X = sp.csr_array(X)
-        if batch.scale is None or batch.scale != self.scale:
+        if not scaled:
             if self.sparse is not None and self.scale == "standard":
                 return self.mixed.scaled(X, weight, missing)
             X, learn = self.scaler.scaled(X, weight, missing)
         if self.sparse is None:
-            return X.toarray() if sp.issparse(X) else X, learn
+            return DenseRows(row_major(X if isinstance(X, np.ndarray) else X.toarray())), learn
         data = np.nan_to_num(X.data) if missing else X.data
         no_full = np.empty((X.shape[0], 0)), np.empty(0, dtype=np.int64)
         return MixedRows(*no_full, data, X.indices, X.indptr), learn
 
-    def _settings(self) -> Floats:
-        """The settings of a loop over rows: see :mod:`fires.kernels.assimilate`."""
-        after = 2.0 * self.n_present if self.stretches else math.inf
-        noisy = float(self.family.noise > 0.0)
-        return np.array([self.gamma, self.prior, self.own_prior, noisy, after, 0.0])
+    def _assimilate_unscaled(self, scale: Standard, X: Floats, seen: Seen) -> Floats:
+        """Scale dense rows and learn from them; returns the leading columns, scaled.
 
-    def _scales_on_the_way(self, batch: CheckedBatch) -> bool:
-        """Whether rows are wide enough to be scaled a few at a time, while they are learnt from."""
-        X = batch.X
-        return (
-            batch.scale is None
-            and self.scale == "standard"
-            and isinstance(X, np.ndarray)
-            and X.flags.c_contiguous
-            and self.sparse is None
-            and not self.leading.holds_all
-        )
-
-    def _assimilate_unscaled(
-        self, X: Floats, target: Floats, weight: Floats, row_stats: Floats
-    ) -> Floats:
-        """Scale and learn from wide rows; returns the leading columns, scaled."""
-        scale, columns = self.scaler.dense, self.leading.columns
-        assert isinstance(scale, Standard)
-        at_once = max(1, min(len(X), _CACHE // X.shape[1]))
-        if self._buffer.shape != (at_once, X.shape[1]):
-            self._buffer = np.empty((at_once, X.shape[1]))
-        (rows,), leading = read_only(X), np.empty((len(X), len(columns)))
-        plan = scale.plan(rows, weight)
-        shown = scale.empty_shown()
+        Wide rows are scaled a few at a time, so that they stay in the cache.
+        """
+        rows, columns = row_major(X), self.leading.columns
+        if self.leading.holds_all:
+            scaled: Floats = np.empty(X.shape)
+            leading = scaled
+            columns = columns[:0]
+        else:
+            at_once = max(1, min(len(X), _CACHE // X.shape[1]))
+            if self._buffer.shape != (at_once, X.shape[1]):
+                self._buffer = np.empty((at_once, X.shape[1]))
+            scaled, leading = self._buffer, np.empty((len(X), len(columns)))
+        plan, shown = scale.plan(rows, seen.weight), scale.empty_shown()
         kept = self._belief()
-        self.family.assimilations.unscaled(
-            *(rows, plan, shown, self._buffer, *read_only(self._buffer), columns, leading),
-            *(target, weight, self._rule, self.mu, self.var, self.facts, row_stats),
+        belief = Believed(self._rule, self.mu, self.var, self.facts, self.var)
+        total = self.family.assimilations.unscaled(
+            rows, plan, shown, scaled, *read_only(scaled), columns, leading, seen, belief
         )
-        self._refuse_overflow(kept, row_stats, shown[SQUARES], plan[ORIGIN])
-        scale.learn(shown, plan, weight)
+        if not math.isfinite(total) or self.family.kind == "counts":
+            self._refuse_overflow(kept, seen.stats, np.asarray(total))
+        scale.learn(shown, plan, seen.weight)
         return leading
 
     def _assimilate(
-        self, rows: DenseRows | MixedRows, target: Floats, weight: Floats, row_stats: Floats
-    ) -> None:
+        self, rows: DenseRows | MixedRows, learn_scale: Callable[[], None], seen: Seen
+    ) -> Floats:
+        """Learn from rows on their scale; returns the leading columns."""
         may_overflow = self.scale != "standard" or self.family.kind == "counts"
         kept = self._belief() if may_overflow else None
         if self.scale is None:  # squares of rows that nobody has scaled may overflow
@@ -286,21 +248,26 @@ class BayesLearner(Learner):
         seen_at = self.var
         if self.sparse is not None:
             self._rule[NOW], seen_at = self.sparse[0][0], self.sparse[1]
+        belief = Believed(self._rule, self.mu, self.var, self.facts, seen_at)
         try:
-            self.family.assimilations.rows(
-                *(rows, 0, target, weight, self._rule),
-                *(self.mu, self.var, self.facts, seen_at, row_stats),
-            )
+            self.family.assimilations.rows(rows, 0, seen, belief)
         except ZeroDivisionError:  # a variance was infinite
-            row_stats[:] = np.nan
+            seen.stats[:] = np.nan
         if self.sparse is not None:
-            self._count_rows(float(weight.sum()))
+            self._count_rows(float(seen.weight.sum()))
         if kept is not None:
-            self._refuse_overflow(kept, row_stats)
+            self._refuse_overflow(kept, seen.stats)
+        learn_scale()
+        if isinstance(rows, MixedRows):
+            self.touched = np.union1d(rows.columns, rows.indices)
+        elif self.leading.holds_all:
+            return rows.full
+        return rows.take(self.leading.columns)
 
     def _belief(self) -> _Kept:
         """A copy of all that a loop over rows changes."""
-        return copy.deepcopy((self.mu, self.var, self.facts, self.sparse))
+        sparse = None if self.sparse is None else (self.sparse[0].copy(), self.sparse[1].copy())
+        return self.mu.copy(), self.var.copy(), self.facts.copy(), sparse
 
     def _refuse_overflow(self, kept: _Kept | None, *parts: Floats) -> None:
         """ValueError if a number is not finite; then the belief is what was kept of it."""
@@ -331,18 +298,16 @@ class BayesLearner(Learner):
         now, seen_at = self.sparse
         return np.minimum(var * self.gamma ** (seen_at[:, columns] - now), self.prior)
 
-    def _tell_leading(
-        self, rows: Floats, row_stats: Floats, weight: Floats, before: Floats | None
-    ) -> None:
+    def _tell_leading(self, rows: Floats, seen: Seen, before: Floats | None) -> None:
         leading, others = self.leading, None
         if before is not None:
             # In the middle of a batch, a coefficient was between its values before and after.
             after = self._means(leading.columns)
             mine = 0.5 * (before + after) @ rows.T
-            others = row_stats[:, 0] - mine - (self.intercept_mean * self.unit)[:, None]
-        leading.add(rows, row_stats, weight, others, gamma=self.gamma)
+            others = seen.stats[:, 0] - mine - (self.intercept_mean * self.unit)[:, None]
+        leading.add(rows, seen.stats, seen.weight, others, gamma=self.gamma)
         if self.keeps_rows:
-            self._rows = LeadingRows(leading.columns, rows, weight)
+            self._rows = LeadingRows(leading.columns, rows, seen.weight)
         self._find_unclear()
         if before is not None and leading.is_due:
             scores = self.scores()
@@ -441,15 +406,14 @@ class BayesLearner(Learner):
     def count_columns(self, n_present: int) -> None:
         """Know how many columns are there, if fewer than there is room for."""
         self.n_present = n_present
-        self.prior, self.alarm.warm_up = self._prior(), _warm_up(n_present)
-        self._rule = self._settings()
+        self.prior = (1.0 if self.family.kind == "numbers" else 3.0) / max(n_present, 10)
+        self.alarm.warm_up = max(500.0, 2.0 * n_present)  # rows without an alarm
+        # The settings of a loop over rows: see fires.kernels.assimilate.
+        after = 2.0 * n_present if self.stretches else math.inf
+        noisy = float(self.family.noise > 0.0)
+        self._rule = np.array([self.gamma, self.prior, self.own_prior, noisy, after, 0.0])
 
-    def attend(
-        self,
-        resting: Mask,
-        never: Mask,
-        arrived: Places,
-    ) -> None:
+    def attend(self, resting: Mask, never: Mask, arrived: Places) -> None:
         """Know which columns are there, before a step. Without this, all are.
 
         All that depends on the number of columns depends on those that are there, and one that was
@@ -489,42 +453,21 @@ class BayesLearner(Learner):
     def with_classes(self, before: Labels, after: Labels) -> BayesLearner:
         """A copy for more classes. See :class:`fires.models.base.Learner`."""
         sources = class_rows(before, after)
+        rows, old, signs = kept_rows(sources)
         other = copy.copy(self)
-        fresh = BayesLearner(
-            self.family_name,
-            self.n_features,
-            len(after),
-            fit_intercept=self.fit_intercept,
-            scale=self.scale,
-            memory=self.memory,
-            watches=self.watches,
-        )
-        fresh.var[:] = self.prior
-        other.mu, other.var, other.facts = fresh.mu, fresh.var, fresh.facts
-        other.evidence_rows = fresh.evidence_rows
-        other.alarm, other.leading = fresh.alarm, fresh.leading
-        other.alarm.warm_up = self.alarm.warm_up
-        other._unclear = None
-        other.leading.lead_as(self.leading)
+        other._begin(len(sources))
+        other.leading.welcome(self.leading.columns, alone=True)
         if self.sparse is not None:
             now = self.sparse[0].copy()
             other.sparse = now, np.full(other.mu.shape, now)
-        for row, source in enumerate(sources):
-            if source is None:
-                continue
-            old, sign = source
-            if self.sparse is not None and other.sparse is not None:
-                other.sparse[1][row] = self.sparse[1][old]
-            other.mu[row], other.var[row] = sign * self.mu[old], self.var[old]
-            other.facts[row], other.evidence_rows[row] = self.facts[old], self.evidence_rows[old]
-            other.facts[row, INTERCEPT_MEAN] *= sign
-            other.leading.information[row] = self.leading.information[old]
-            other.leading.pull[row] = sign * self.leading.pull[old]
-            other.leading.brought[0, row] = self.leading.brought[0, old]
-            other.leading.brought[1, row] = sign * self.leading.brought[1, old]
-            other.alarm.total[row] = self.alarm.total[old]
-            other.alarm.usual[row] = self.alarm.usual[old]
-            other.alarm.rows[row] = self.alarm.rows[old]
+            other.sparse[1][rows] = self.sparse[1][old]
+        other.mu[rows], other.var[rows] = signs[:, None] * self.mu[old], self.var[old]
+        other.facts[rows], other.evidence_rows[rows] = self.facts[old], self.evidence_rows[old]
+        other.facts[rows, INTERCEPT_MEAN] *= signs
+        other.leading.sums[rows] = self.leading.sums[old]
+        other.leading.sums[rows[:, None], [-3, -1]] *= signs[:, None, None]  # the pulls
+        for name in LikelihoodAlarm.learnt:
+            vars(other.alarm)[name][rows] = vars(self.alarm)[name][old]
         assert isinstance(self.target, ClassTarget)
         other.target = self.target.with_rows(sources)
         return other
@@ -532,11 +475,9 @@ class BayesLearner(Learner):
     def ready_for(self, X: Matrix) -> BayesLearner:
         """The learner itself; the first batch decides between dense and sparse rows.
 
-        Later batches are taken as the first one was. A family without compiled moments takes all
-        rows as dense ones. See :class:`fires.models.base.Learner`.
+        Later batches are taken as the first one was. See :class:`fires.models.base.Learner`.
         """
-        begun = self.sparse is not None or self.evidence_rows.any()
-        if isinstance(X, np.ndarray) or begun or not self.family.assimilations.is_compiled:
+        if isinstance(X, np.ndarray) or self.sparse is not None or self.evidence_rows.any():
             return self
         other = copy.copy(self)
         other.sparse = np.zeros(1), np.zeros_like(self.mu)
@@ -650,7 +591,7 @@ class BayesLearner(Learner):
         if not self.facts[:, NOISE_ROWS].all():
             raise StateError("facts holds no rows for the noise")
         restore(self.alarm, LikelihoodAlarm.learnt, {}, part_of("alarm", arrays), sizes)
-        self.leading.brought = np.zeros((2, self.n_rows, size + 1))
+        self.leading.lead(np.arange(size))
         restore(self.leading, CovarianceBlock.learnt, {}, part_of("leading", arrays), sizes)
         self.scaler.restore(arrays)
         self.target.restore(part_of("target", arrays))
@@ -660,11 +601,6 @@ class BayesLearner(Learner):
             self.unit, self.sparse = found.unit, (found.now, found.seen_at)
             self.mixed = Mixed(self.n_features)
             self.mixed.restore(part_of("mixed", arrays))
-
-
-def _warm_up(n_features: int) -> float:
-    """The rows before which no alarm about all features is raised."""
-    return max(500.0, 2.0 * n_features)
 
 
 def _pick(rows: Floats, leader: Places | None) -> Floats:

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
-from fires.core.sharding import ShardTarget, Sums, Task, add_up
-from fires.core.types import Floats, Ints, Labels
+from fires.core.sharding import ShardTarget, Sums, add_up, weight_of
+from fires.core.types import Floats, Ints
 from fires.drift import increments, segment
 from fires.kernels.assimilate import LEAST, add_information
 from fires.kernels.compiling import compiled_with
 from fires.kernels.linear import DenseRows, MixedRows
 from fires.models.families import Family
-from fires.models.families.base import TINY, LogMarginal
-from fires.models.scale import MinMax
-from fires.models.sharded_gradient import range_sums, rows_at_once, scaled_block, weight_of
-from fires.models.sharded_scale import ScalePlan, mark_of, show
-from fires.models.sharded_sparse import MixedPlan, sparse_rows
-from fires.models.target import KEPT, BayesTarget, ClassTarget, ScoredTarget
+from fires.models.families.base import LogMarginal
+from fires.models.sharded_batch import target_sums
+from fires.models.sharded_scale import CentredRows, ShardedScale
+from fires.models.target import BayesTarget
 
 moments: Any = None  # the family's log Z, slope and bend; filled in by _every_row
 
@@ -46,91 +43,34 @@ class Watch(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Tail:
-    """The task of a first batch of numbers: their last ones, too, by which they become scores."""
-
-    task: Task | None
-    target: ShardTarget
-
-    def __call__(self, shard: CheckedBatch) -> Sums:
-        """See :class:`fires.core.sharding.Task`."""
-        sums = {} if self.task is None else self.task(shard)
-        return sums | _tail(self.target(shard), weight_of(shard))
-
-
-@dataclass(frozen=True, eq=False)
 class PointSums:
     """The sums of one round."""
 
-    target: ShardTarget
+    read: ShardTarget
     family: Family
-    learner_target: BayesTarget
-    scale: str | None
-    x_plan: ScalePlan | MixedPlan | MinMax | None
-    y_plan: ScalePlan | None
+    target: BayesTarget
+    x: ShardedScale
     point: Point
     watch: Watch | None
     is_look: bool  # whether what else the batch shows is asked for
 
     def __call__(self, shard: CheckedBatch) -> Sums:
         """See :class:`fires.core.sharding.Task`."""
-        weight, y = weight_of(shard), self.target(shard)
-        rows = self.learner_target.look(y, weight)[0]
-        already = shard.scale is not None and shard.scale == self.scale
-        plan = None if already else self.x_plan
-        shown = plan.empty_shown() if isinstance(plan, ScalePlan) else np.zeros(0)
-        of_scale: Sums = {}
-        blocks: Iterable[tuple[slice, _Rows]]
-        if isinstance(plan, MixedPlan) or (plan is None and sp.issparse(shard.X)):
-            whole, of_scale = sparse_rows(plan, shard, weight)
-            blocks = [(slice(None), whole)]
-        else:
-            blocks = _blocks(plan, shard, weight, shown)
+        weight, y = weight_of(shard), self.read(shard)
+        rows = self.target.look(y, weight)[0]
+        sums = target_sums(self.target, shard, y, weight) if self.is_look else None
         parts, log_p = [], []
-        for block, Z in blocks:
+        for block, Z in self.x.rows(shard, weight, sums):
+            assert not isinstance(Z, CentredRows)
             now = Z, np.ascontiguousarray(rows[:, block]), weight[block]
             parts.append(_of_point(self.family, self.point, *now))
             if self.watch is not None:
                 log_p.append(_log_p(self.family, self.watch.point, *now))
-        sums = add_up(parts)
+        found = add_up(parts) | (sums or {})
         if self.watch is not None:
-            level = self.learner_target.log_level(rows)
-            sums |= _of_watch(np.concatenate(log_p, axis=1), level, weight, self.watch.usual)
-        if not self.is_look:
-            return sums
-        sums |= self._of_target(y, weight) | of_scale
-        if isinstance(plan, ScalePlan):
-            return sums | show(plan, shown, shard.X, "x")
-        return sums | (range_sums(plan, shard, weight) if isinstance(plan, MinMax) else {})
-
-    def _of_target(self, y: Labels, weight: Floats) -> Sums:
-        sums: Sums = {"list mark": np.array([mark_of(y)])}
-        if isinstance(self.learner_target, ClassTarget):
-            sums["class weight"] = self.learner_target.per_class(y, weight)
-        elif isinstance(self.learner_target, ScoredTarget):
-            sums |= _tail(y, weight)
-        if self.y_plan is not None:
-            scaled, shown = np.empty((len(y), 1)), self.y_plan.empty_shown()
-            numbers = np.asarray(y, dtype=np.float64)[:, None]
-            self.y_plan.rescale(numbers, weight, scaled, shown)
-            sums |= show(self.y_plan, shown, numbers, "y")
-        return sums
-
-
-def _tail(y: Labels, weight: Floats) -> Sums:
-    """The last numbers of a shard; those of all shards hold the last ones of the batch."""
-    return {"list y last": np.asarray(y, dtype=np.float64)[weight > 0.0][-KEPT:]}
-
-
-def _blocks(
-    plan: ScalePlan | MinMax | None, shard: CheckedBatch, weight: Floats, shown: Floats
-) -> Iterator[tuple[slice, _Rows]]:
-    """The rows of a shard on their scale, a few at a time, so that they stay in the cache."""
-    n_block = rows_at_once(shard.X.shape[1])
-    out = np.empty((min(n_block, shard.n_rows), shard.X.shape[1]))
-    for start in range(0, shard.n_rows, n_block):
-        block = slice(start, start + n_block)
-        yield block, DenseRows(scaled_block(plan, shard, block, weight[block], out, shown))
+            level = self.target.log_level(rows)
+            found |= _of_watch(np.concatenate(log_p, axis=1), level, weight, self.watch.usual)
+        return found
 
 
 _Rows: TypeAlias = DenseRows | MixedRows
@@ -169,10 +109,11 @@ def _of_point(family: Family, point: Point, Z: _Rows, y: Floats, weight: Floats)
     # What a row says of the leading columns, all others being where they are at this point.
     value = point.theta[:, point.columns] @ leading.T + point.theta[:, -1:] + slope / bend
     size = len(point.columns) + 1
-    information, pull = np.zeros((len(a), size, size)), np.zeros((len(a), size))
+    together = np.zeros((len(a), size + 1, size))
     for k in range(len(a)):
-        add_information(leading, d[k], value[k], weight, 1.0, information[k], pull[k])
-    sums |= {"information": information, "pull": pull, "along": (weight * bend * a * a).sum(axis=1)}
+        add_information(leading, d[k], value[k], weight, 1.0, together[k])
+    sums |= {"information": together[:, :-1], "pull": together[:, -1]}
+    sums["along"] = (weight * bend * a * a).sum(axis=1)
     if noisy:
         error = np.minimum((y - a) ** 2, 25.0 * (v + point.noise[:, None]))
         sums["error"] = (weight * error).sum(axis=1)
@@ -201,9 +142,7 @@ Moments = Callable[[Floats, Floats, Floats], LogMarginal]
 
 @cache
 def _moments_of(family: Family) -> Moments:
-    """Log Z, slope and bend of many rows: compiled, if the family has compiled moments."""
-    if family.moments is None:
-        return lambda a, v, y: _plain_moments(family, a, v, y)
+    """Log Z, slope and bend of many rows, compiled."""
     loop = compiled_with(
         _every_row, f"{type(family).__name__.lower()}_every_row", moments=family.moments
     )
@@ -220,8 +159,3 @@ def _every_row(a: Floats, v: Floats, y: Floats, log_z: Floats, slope: Floats, be
     for k in range(a.shape[0]):
         for b in range(a.shape[1]):
             log_z[k, b], slope[k, b], bend[k, b] = moments(a[k, b], v[k, b], y[k, b])
-
-
-def _plain_moments(family: Family, a: Floats, v: Floats, y: Floats) -> LogMarginal:
-    log_z, slope, slope_v = family.scores(a, v, y)
-    return log_z, slope, np.maximum(slope * slope - 2.0 * slope_v, TINY)

@@ -25,6 +25,7 @@ import numpy as np
 from fires.core.declared import Array, Declared
 from fires.core.types import Floats, Ints, Mask, Places
 from fires.kernels.assimilate import add_information, repeats_level, some_repeat_level
+from fires.models.base import View
 
 MOST = 100
 """How many features lead, at most."""
@@ -50,15 +51,28 @@ class CovarianceBlock:
         "brought": Array(2, "R", "C1", optional=True),
     }
 
+    # Lines of the sums; what is left of what columns brought with them comes last.
+    information = View("sums", slice(None), slice(-3))
+    pull = View("sums", slice(None), -3)
+
     def __init__(self, n_features: int, n_rows: int) -> None:
-        size = min(n_features, MOST)
-        self.n_features = n_features
-        self.columns: Ints = np.arange(size)
-        self.information = np.zeros((n_rows, size + 1, size + 1))
-        self.pull = np.zeros((n_rows, size + 1))
+        self.n_features, self.n_rows = n_features, n_rows
         self.waited = 0.0  # rows since the last look at who leads
-        # What is left of the information, and of the pull, that columns brought with them.
-        self.brought = np.zeros((2, n_rows, size + 1))
+        self.lead(np.arange(min(n_features, MOST)))
+
+    def lead(self, columns: Ints) -> None:
+        """Let these columns lead, of which nothing is known."""
+        self.columns, size = columns, len(columns) + 1
+        self.sums = np.zeros((self.n_rows, size + 3, size))
+
+    @property
+    def brought(self) -> Floats:
+        """What is left of the information, and of the pull, that columns brought with them."""
+        return self.sums[:, -2:].swapaxes(0, 1)
+
+    @brought.setter
+    def brought(self, values: Floats) -> None:
+        self.brought[:] = values
 
     @property
     def holds_all(self) -> bool:
@@ -79,18 +93,17 @@ class CovarianceBlock:
         if others is not None:
             value -= others
         rows = np.ascontiguousarray(Z, dtype=np.float64)
-        for k in range(len(self.pull)):
-            told = row_stats[k, 2], value[k], weight, gamma
-            add_information(rows, *told, self.information[k], self.pull[k])
+        for k in range(self.n_rows):
+            add_information(rows, row_stats[k, 2], value[k], weight, gamma, self.sums[k])
         self.waited += float(len(weight))
         if not self.holds_all:
-            self.brought *= gamma ** np.add.reduce(weight)
+            self.sums[:, -2:] *= gamma ** np.add.reduce(weight)
 
     def add_sums(self, information: Floats, pull: Floats, keep: float) -> None:
         """Take in what the rows of a batch said, as sums: see :meth:`add`."""
-        self.information = keep * self.information + information
-        self.pull = keep * self.pull + pull
-        self.brought = keep * self.brought
+        self.sums *= keep
+        self.information += information
+        self.pull += pull
 
     @property
     def is_due(self) -> bool:
@@ -121,36 +134,21 @@ class CovarianceBlock:
     def _lead(self, leading: Ints) -> Ints:
         """Let these columns lead, sorted; the places of those of which nothing is known here."""
         stays = np.isin(self.columns, leading, assume_unique=True)
-        size, before = len(leading), len(self.columns)
-        kept = np.append(np.flatnonzero(stays), before)
-        places = np.append(np.searchsorted(leading, self.columns[stays]), size)
-        old_information, old_pull = self.information, self.pull
-        n_rows, brought = len(old_pull), self.brought
-        self.information = np.zeros((n_rows, size + 1, size + 1))
-        self.pull = np.zeros((n_rows, size + 1))
-        self.brought = np.zeros((2, n_rows, size + 1))
-        self.brought[:, :, places] = brought[:, :, kept]
-        for k in range(n_rows):
-            self.information[k][np.ix_(places, places)] = old_information[k][np.ix_(kept, kept)]
-            self.pull[k, places] = old_pull[k, kept]
-        self.columns = leading
-        return np.setdiff1d(np.arange(size), places)
+        more = np.arange(4)  # the intercept, the pull, what was brought
+        kept = np.append(np.flatnonzero(stays), len(self.columns) + more)
+        places = np.append(np.searchsorted(leading, self.columns[stays]), len(leading) + more)
+        before = self.sums[:, kept[:, None], kept[:-3]]
+        self.lead(leading)
+        self.sums[:, places[:, None], places[:-3]] = before
+        return np.setdiff1d(np.arange(len(leading)), places)
 
     def welcome(self, arrived: Ints, *, alone: bool = False) -> None:
         """Let columns lead that have just come, as long as there is room."""
         if alone:
-            self.columns = arrived[:MOST].astype(np.int64)
-            size = len(self.columns) + 1
-            self.information = np.zeros((len(self.pull), size, size))
-            self.pull = np.zeros((len(self.pull), size))
-            self.brought = np.zeros((2, *self.pull.shape))
+            self.lead(arrived[:MOST].astype(np.int64))
         elif len(self.columns) < MOST and len(new := np.setdiff1d(arrived, self.columns)):
             room = MOST - len(self.columns)
             self._lead(np.sort(np.concatenate([self.columns, new[:room]])))
-
-    def lead_as(self, other: CovarianceBlock) -> None:
-        """Begin with the columns that lead elsewhere."""
-        self.welcome(other.columns, alone=True)
 
     def rearranged(self, source: Places) -> CovarianceBlock:
         """A copy for other columns: marginalised over those that are gone, new ones do not lead."""
@@ -159,8 +157,7 @@ class CovarianceBlock:
         places[source[source >= 0]] = np.flatnonzero(source >= 0)
         gone = places[self.columns] < 0
         if gone.any():
-            other.information, other.pull = self.information.copy(), self.pull.copy()
-            other.brought = self.brought.copy()
+            other.sums = self.sums.copy()
             other.restart(self.columns[gone])
             other._lead(self.columns[~gone])
         other.columns, other.n_features = places[other.columns], len(source)
@@ -184,9 +181,7 @@ class CovarianceBlock:
 
     def forget(self, row: int | slice, keep: float) -> None:
         """Let the evidence so far count as a share of itself."""
-        self.information[row] *= keep
-        self.pull[row] *= keep
-        self.brought[:, row] *= keep
+        self.sums[row] *= keep
 
     def unclear(self) -> Mask | None:
         """The columns that only seem to matter, because they say what the intercept says.
@@ -195,7 +190,7 @@ class CovarianceBlock:
         belief with one variance per feature cannot tell it from the intercept, and gives it a part
         of the level. Together with the intercept, such a column is judged rightly.
         """
-        if not some_repeat_level(self.information, _LEVEL):
+        if not some_repeat_level(self.sums, _LEVEL):
             return None
         try:
             mean, deviation = self.estimate()

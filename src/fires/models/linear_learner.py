@@ -210,7 +210,7 @@ class LinearLearner(Learner):
         longest = np.inf if self.scale is None else least / rates.mu
         return step(
             *(*read_only(X), rows.target, rows.weight, rows.is_weighted),
-            *(self.mu, self.sigma, _zeros(self.n_features), ones(self.n_features)),
+            *(self.mu, self.sigma, ones(self.n_features)),
             *(own.mu, own.sigma, self.fit_intercept),
             *(rows.level, self.family.start_width, least, longest),
             *(*rates.shared(rows.total), *self._sigma_change),
@@ -235,17 +235,17 @@ class LinearLearner(Learner):
         watched: bool = False,
     ) -> tuple[Floats, tuple[float, float]]:
         """Fill in the sums over dense rows; the intercept's, and how surprising the rows are."""
-        shift, gain = _zeros(self.n_features), ones(self.n_features)
+        gain = ones(self.n_features)
         view, project_into, accumulate_into = oriented(X)
         a, v = np.empty((2, self.n_rows, len(rows.weight)))
-        project_into(view, self.mu, np.square(self.sigma, out=q), shift, a, v)
+        project_into(view, self.mu, np.square(self.sigma, out=q), a, v)
         surprise = self.surprise_of(a, v, rows) if watched else (0.0, 0.0)
 
         def norms() -> Floats:
-            return project(X, gain[None, :], gain[None, :], shift)[1]
+            return project(X, gain[None, :], gain[None, :])[1]
 
         c, d = pulls = self.pulls(a, v, rows, rates, norms, self.n_rows)
-        accumulate_into(view, c, d, shift, p, q)
+        accumulate_into(view, c, d, p, q)
         return np.add.reduce(pulls, axis=2), surprise
 
     def take_dense(self, sums: StepSums, share: tuple[float, float]) -> float:

@@ -183,8 +183,7 @@ class Standard(DenseScale):
 
     def applied(self, X: Floats) -> Floats:
         """Scale rows without learning. See :class:`DenseScale`."""
-        scaled = rescale(X, self.shift, self.gain, self.limit)
-        return np.clip(scaled, -CLIP, CLIP, out=scaled)
+        return rescale(X, self.shift, self.gain, self.limit, CLIP)
 
     def restart(self, columns: Places) -> None:
         """Forget some columns: the next batch in which one varies gives it its scale."""
@@ -293,9 +292,9 @@ class MinMax(DenseScale):
         self, X: Floats, weight: Floats, missing: bool
     ) -> tuple[Floats, Floats, Floats | np.float64, Floats]:
         """What a batch adds to the scale; rows of weight 0 are left out."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            total, _ = accumulate(X, weight, weight, self.mean)
         count = weight @ ~np.isnan(X) if missing else np.add.reduce(weight)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = accumulate(X, weight, weight)[0] - count * self.mean
         return *widen(X, weight, self.low, self.high), count, total
 
     def merge(self, low: Floats, high: Floats, count: Floats | np.float64, total: Floats) -> None:

@@ -36,17 +36,15 @@ from fires.core.errors import OVERFLOW, InputError
 from fires.core.sharding import Rounds, ShardTarget, Sums, Task
 from fires.core.types import Floats, Ints
 from fires.kernels.assimilate import ALONG, NOISE, NOISE_ROWS, ROWS
-from fires.models import sharded_gradient
 from fires.models.base import Learner, Rates
 from fires.models.bayes_learner import BayesLearner
-from fires.models.bayes_sums import Point, PointSums, Tail, Watch
+from fires.models.bayes_sums import Point, PointSums, Watch
 from fires.models.lbfgs import TOL, Search
 from fires.models.linear_learner import LinearLearner
-from fires.models.scale import MinMax
-from fires.models.sharded_gradient import AskedColumns, DenseDriver
-from fires.models.sharded_scale import ScalePlan
-from fires.models.sharded_sparse import MixedPlan, MixedScale
-from fires.models.target import ScoredTarget
+from fires.models.sharded_batch import ShardedBatch
+from fires.models.sharded_gradient import CentredScale, gradient_rounds
+from fires.models.sharded_scale import ShardedMixed, ShardedScale, by_column, dense_scale
+from fires.models.target import BayesTarget, ScoredTarget
 
 MOST_ROUNDS = 12
 """Rounds of a batch, at most; those for its scale come on top."""
@@ -72,7 +70,7 @@ def step_rounds(
     if isinstance(learner, BayesLearner):
         return rounds(learner, target, sparse=sparse)
     assert isinstance(learner, LinearLearner)
-    return sharded_gradient.rounds(learner, target, rates, watch, sparse=sparse)
+    return gradient_rounds(learner, target, rates, watch, sparse=sparse)
 
 
 def rounds(learner: BayesLearner, target: ShardTarget, *, sparse: bool = False) -> Rounds:
@@ -87,97 +85,76 @@ def rounds(learner: BayesLearner, target: ShardTarget, *, sparse: bool = False) 
             "the Bayesian update cannot bring sparse rows in shards to [0, 1]",
             hint="use scale='standard' or None, or update='gradient'.",
         )
-    driver = _Driver(learner, target) if learner.sparse is None else _SparseDriver(learner, target)
-    opening = driver.opening()
-    if opening is not None:
-        driver.begin((yield opening))
-    looked = driver.gathered((yield driver.look()))
-    doubts = driver.doubts(looked)
-    if doubts is not None and not driver.settle(looked, doubts, (yield doubts)):
-        looked = driver.gathered((yield driver.look()))
+    driver = _Driver(learner, target)
+    yield from driver.begin()
+    driver.set_level()
+    looked = driver.gathered((yield from driver.settled(driver.look)))
     climb = _Climb(driver, looked)
     while not climb.is_over:
         climb.take(driver.gathered((yield climb.task())))
-    driver.learn(looked, climb)
+    driver.move(looked, climb)
 
 
-class _Driver(DenseDriver):
+def scale_of(learner: LinearLearner | BayesLearner, *, sparse: bool = False) -> ShardedScale:
+    """The scale of a learner's rows, as shards know it."""
+    if isinstance(learner, LinearLearner):
+        return (
+            CentredScale(learner)
+            if sparse or learner.in_sparse_terms
+            else dense_scale(learner.scaler)
+        )
+    if learner.sparse is None:
+        return dense_scale(learner.scaler)
+    return ShardedScale(sparse=True) if learner.scale is None else ShardedMixed(learner)
+
+
+class _Driver(ShardedBatch[BayesTarget]):
     """The belief before the batch, scale and target."""
 
-    def __init__(self, learner: BayesLearner, target: ShardTarget) -> None:
-        super().__init__(learner, target, Rates(0.0, 0.0))  # type: ignore[arg-type]
+    def __init__(self, learner: BayesLearner, read: ShardTarget) -> None:
+        super().__init__(learner.target, read, scale_of(learner))
         self.bayes = learner
-        self.is_fresh = not learner.evidence_rows.any()
-        theta, var = learner.coefficients()
-        if self.levelled and learner.fit_intercept and not learner.evidence_rows[0]:
-            theta[:, -1] = self.level
-        facts = learner.facts
-        noise = facts[:, NOISE] / facts[:, NOISE_ROWS] if learner.family.noise else facts[:, NOISE]
-        self.before = Point(np.arange(learner.n_rows), theta, var, noise, None)
-        self.learner_target = copy.copy(learner.target)
+        self.before = Point(np.arange(learner.n_rows), *learner.coefficients(), learner.noise, None)
+        self.touched: Ints | None = None  # the columns that the batch has moved; None for all
 
-    touched: Ints | None = None  # the columns that the batch has moved; None for all
-
-    @property
-    def shard_plan(self) -> ScalePlan | MixedPlan | MinMax | None:
-        """How shards scale their rows."""
-        return self.x_plan
+    def set_level(self) -> None:
+        """Let a first batch begin at its level, if it is one of counts."""
+        level = self.target.look(np.zeros(0, dtype=np.intp), np.zeros(0))[1]
+        if level is not None and self.bayes.fit_intercept and not self.bayes.evidence_rows[0]:
+            self.before.theta[:, -1] = level
 
     def gathered(self, sums: Sums) -> Sums:
         """The sums, with slope and bend of all columns."""
-        return sums
-
-    def opening(self) -> Task | None:
-        """The task of the first batch, if this is one."""
-        task, numbers = super().opening(), self.learner_target
-        if not isinstance(numbers, ScoredTarget) or numbers.scores is None or numbers.scores.ready:
-            return task
-        return Tail(task, self.target)
-
-    def begin(self, sums: Sums) -> None:
-        """Take scale, level and scores of a first batch from itself."""
-        super().begin(sums)
-        if self.levelled and self.bayes.fit_intercept and not self.bayes.evidence_rows[0]:
-            self.before.theta[:, -1] = self.level
-        if "list y last" in sums:
-            assert isinstance(self.learner_target, ScoredTarget)
-            scores = copy.deepcopy(self.learner_target.scores)
-            assert scores is not None
-            scores.learn(sums["list y last"])
-            self.learner_target.scores = scores
+        if "list columns" not in sums:
+            return sums
+        n_lines = len(sums["own slope"])
+        columns, lines = by_column(sums["list columns"], sums["list parts"])
+        parts = np.zeros((2 * n_lines, self.bayes.n_features + 1))
+        parts[:, columns] = lines
+        parts[:, -1] = np.concatenate([sums["own slope"], sums["own bend"]])
+        self.touched = columns
+        return sums | {"slope": parts[:n_lines], "bend": parts[n_lines:]}
 
     def look(self) -> Task:
         """What the batch shows at the belief before it."""
         learner = self.bayes
-        asks = self.is_fresh and learner.leading.holds_all
+        asks = not learner.evidence_rows.any() and learner.leading.holds_all
         point = self.before._replace(columns=learner.leading.columns if asks else None)
-        watch = Watch(self.before, None) if self.can_watch else None
+        watch = Watch(self.before, None) if self._can_watch else None
         return self.sums(point, watch, is_look=True)
 
     @property
-    def can_watch(self) -> bool:
+    def _can_watch(self) -> bool:
         """Whether there is a level to hold predictions against."""
-        target = self.learner_target
-        if isinstance(target, ScoredTarget):
-            return self.bayes.watches and target.scores is not None
-        return self.bayes.watches and (self.y is None or self.y.scale.ready)
+        scores = not isinstance(self.target, ScoredTarget) or self.target.scores is not None
+        return self.bayes.watches and scores and self.is_scaled
 
     def sums(self, point: Point, watch: Watch | None, *, is_look: bool = False) -> Task:
         """The task of one round."""
-        learner = self.bayes
-        return PointSums(
-            self.target,
-            learner.family,
-            self.learner_target,
-            learner.scale,
-            self.shard_plan,
-            None if self.y is None else self.y.plan,
-            point,
-            watch,
-            is_look,
-        )
+        facts = self.read, self.bayes.family, self.target, self.x
+        return PointSums(*facts, point, watch, is_look)
 
-    def learn(self, looked: Sums, climb: _Climb) -> None:
+    def move(self, looked: Sums, climb: _Climb) -> None:
         """Move the belief and all that goes with it, now that nothing can fail any more."""
         learner, total = self.bayes, climb.total
         belief = climb.belief()
@@ -187,59 +164,10 @@ class _Driver(DenseDriver):
         learner.facts = facts
         learner.renew(theta, var, total)
         learner.evidence_rows = learner.evidence_rows + total
-        self.learn_scale(looked, total)
-        if isinstance(learner.target, ScoredTarget) and learner.target.scores is not None:
-            learner.target.scores.learn(looked["list y last"])
-        self.learn_target(looked, total)
+        self.learn(looked)
         learner.leading = climb.leading
         learner.leading.add_sums(information, pull, climb.kept)
         learner.end_rounds(climb.greatest(), self.touched)
-
-
-class _SparseDriver(_Driver):
-    """The same for sparse rows, whose sums are about the columns that they touch."""
-
-    def __init__(self, learner: BayesLearner, target: ShardTarget) -> None:
-        super().__init__(learner, target)
-        self.mixed = MixedScale(learner.mixed, is_used=learner.scale is not None)
-        self.x = self.mixed.full()
-
-    def opening(self) -> Task | None:
-        """The task of the first batch, if this is one."""
-        task = super().opening()
-        return self.mixed.opening(task)
-
-    def _first_scale(self) -> None:
-        return None  # the opening of the sparse scale asks for it
-
-    def _begin_scale(self, sums: Sums) -> None:
-        self.mixed.begin(sums)
-        self.x = self.mixed.full()
-
-    @property
-    def shard_plan(self) -> MixedPlan | None:
-        """How shards scale their rows."""
-        return self.mixed.plan(self.x)
-
-    def doubts(self, sums: Sums) -> AskedColumns | None:
-        """What to ask, if columns may have moved."""
-        return self.mixed.doubts(super().doubts(sums))
-
-    def learn_scale(self, sums: Sums, total: float) -> None:
-        """Learn the scale of the columns."""
-        super().learn_scale(sums, total)
-        self.mixed.learn(sums)
-        self.bayes.mixed = self.mixed.mixed
-
-    def gathered(self, sums: Sums) -> Sums:
-        """The sums, with slope and bend of all columns."""
-        n_lines, columns = len(sums["own slope"]), sums["list columns"]
-        parts = np.zeros((2 * n_lines, self.bayes.n_features + 1))
-        for line, values in zip(parts, sums["list parts"].T, strict=True):
-            line[:-1] = np.bincount(columns, values, self.bayes.n_features)
-        parts[:, -1] = np.concatenate([sums["own slope"], sums["own bend"]])
-        self.touched = np.flatnonzero(np.bincount(columns))
-        return sums | {"slope": parts[:n_lines], "bend": parts[n_lines:]}
 
 
 class _Climb:

@@ -1,4 +1,4 @@
-"""The running scale of dense columns, for a batch in several shards.
+"""The scales of a batch in several shards: what shards do with them, and what the driver does.
 
 :class:`fires.models.scale.Standard` plans a batch from a look at all of it: which columns have
 moved, and with that origin, gain and limit of each. Then it only adds. Here the plan is made
@@ -11,16 +11,22 @@ again with the new plan.
 
 from __future__ import annotations
 
-import zlib
-from dataclasses import dataclass
+import copy
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 
+from fires.core.batch import CheckedBatch
 from fires.core.errors import OVERFLOW
 from fires.core.sharding import Sums
-from fires.core.types import Floats, Ints, Labels, Mask, Places
-from fires.kernels.compiling import row_major
+from fires.core.types import CsrRows, Floats, Ints, Labels, Places
+from fires.kernels.compiling import read_only, row_major
+from fires.kernels.linear import DenseRows, MixedRows
 from fires.kernels.moments import (
+    CLIP,
     EDGE,
     FARTHEST,
     IS_COMMON,
@@ -29,78 +35,355 @@ from fires.kernels.moments import (
     N_SHOWN,
     ORIGIN,
     REFUSED,
+    ROUNDING,
     RUN,
     SQUARES,
     UNIT,
     find_moved_among,
-    gain_of,
     own_moments,
+    rescale,
     rescale_rows,
     sample_step,
 )
-from fires.models.scale import Standard
+from fires.models.bayes_learner import BayesLearner
+from fires.models.scale import MinMax, Scaler, Standard
+from fires.models.sparse_scale import SparseScale, Touched
 
+_BLOCK = 1 << 18  # entries of X that are worked on at a time, so that they stay in the cache
 _TOO_MANY = -1
+_NOWHERE = np.zeros(0, dtype=np.intp)
+Blocks: TypeAlias = Iterator[tuple[slice, "DenseRows | MixedRows | CentredRows"]]
+"""Some rows at a time, and which ones they are."""
 
 
-class ScalePlan:
-    """How shards scale their rows: the plan of a batch if no column has moved, or after a look."""
+class CentredRows(NamedTuple):
+    """Sparse rows for the gradient update: not shifted, but predictions are centred."""
 
-    def __init__(self, scale: Standard, own: Floats | None = None) -> None:
-        """With its own moments, the plan of a first batch, which is scaled by its own values."""
-        self.lines = scale.plan(row_major(np.empty((0, scale.n_features))), np.empty(0))
-        if own is not None:
-            self.lines[ORIGIN], self.lines[UNIT] = _mean_and_gain(own)
+    batch: Touched
+    half: SparseScale
+
+    def project(self, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
+        """See :class:`fires.kernels.linear.DenseRows`; all but the centre of the predictions."""
+        columns, half = self.batch.columns, self.half
+        gain, mu = half.gain(columns), mu.take(columns, axis=1)
+        a, v = self.batch.project(mu * gain, var.take(columns, axis=1) * gain**2)
+        if self.batch.missing:  # a missing entry counts as the centre of its column
+            rows, gaps = self.batch.gaps()
+            np.add.at(a.T, rows, (mu * half.pull(columns) * half.pace)[:, gaps].T)
+        return a, v
+
+
+class ShardedScale:
+    """Rows as they come; the base class of the scales of shards.
+
+    Tasks hold it, so it goes out to the shards: without what only the driver needs.
+    """
+
+    kind: ClassVar[str | None] = None
+    is_first = False  # whether it has to be taken from the batch itself
+
+    def __init__(self, *, sparse: bool = False) -> None:
+        self.is_sparse = sparse
+
+    def rows(self, shard: CheckedBatch, weight: Floats, sums: Sums | None = None) -> Blocks:
+        """The rows of a shard on their scale; what they show of it is added to the sums, if any."""
+        if self.kind is not None and shard.scale != self.kind:
+            yield from self._scaled(shard, weight, sums)
+        elif self.is_sparse:
+            rows, no_full = csr(shard), (np.empty((shard.n_rows, 0)), np.empty(0, dtype=np.int64))
+            data = np.nan_to_num(rows.data)
+            yield slice(None), MixedRows(*no_full, data, rows.indices, rows.indptr)
+        else:
+            for block, X in _blocks(shard):
+                yield block, _read_only(np.nan_to_num(X) if shard.n_missing else X)
+
+    def _scaled(self, shard: CheckedBatch, weight: Floats, sums: Sums | None) -> Blocks:
+        raise NotImplementedError
+
+    def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
+        """What a shard of a first batch shows of its own scale."""
+        return {}
+
+    def centre(self, mu: Floats) -> Floats | float:
+        """What predictions by these coefficients are off by, where rows are not centred."""
+        return 0.0
+
+    def begin(self, sums: Sums) -> None:
+        """Take the scale of a first batch from itself."""
 
     @property
-    def origin(self) -> Floats:
+    def standards(self) -> list[ShardedStandard]:
+        """The scales whose columns may have moved."""
+        return []
+
+    def learn(self, sums: Sums, total: float) -> None:
+        """Learn from the batch, unless it was scaled already."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: part for name, part in vars(self).items() if name not in _OF_DRIVER}
+
+
+_OF_DRIVER = {"scale", "scaler", "learner"}
+
+
+class ShardedStandard(ShardedScale):
+    """The running scale of dense columns: of rows, of their full columns, or of the target.
+
+    In a target, and in :class:`fires.models.mixed.Mixed`, it stands for the scale itself.
+    """
+
+    kind = "standard"
+    ready, is_sparse = True, False
+
+    def __init__(self, scale: Standard, what: str = "x", places: Places | None = None) -> None:
+        self.scale, self.what, self.is_first = scale, what, not scale.ready
+        self._places = places  # of the columns among all; None if they are all
+        self.lines = _plan(scale)
+        self.count = scale.count if what == "y" else np.empty(0)
+
+    @property
+    def shift(self) -> Floats:
         """What is subtracted."""
-        origin: Floats = self.lines[ORIGIN]
-        return origin
+        shift: Floats = self.lines[ORIGIN]
+        return shift
 
-    def empty_shown(self) -> Floats:
-        """Space for what the rows of a shard show."""
-        return np.zeros((N_SHOWN, self.lines.shape[1]))
+    @property
+    def standards(self) -> list[ShardedStandard]:
+        """See :class:`ShardedScale`."""
+        return [self]
 
-    def rescale(self, X: Floats, weight: Floats, out: Floats, shown: Floats) -> None:
-        """Scale rows, and add what they show to an array from :meth:`empty_shown`."""
+    # --- on shards ----------------------------------------------------------------------------
+
+    def scaled(self, X: Floats, weight: Floats) -> tuple[Floats, Callable[[], Sums]]:
+        """Scaled rows, and what they show."""
+        out, shown = np.empty(X.shape), np.zeros((N_SHOWN, X.shape[1]))
         rescale_rows(row_major(X), weight, self.lines, out, shown)
+        return out, lambda: self._show(shown, X)
 
-    def shown(self, sums: Sums, what: str) -> Floats:
+    def _scaled(self, shard: CheckedBatch, weight: Floats, sums: Sums | None) -> Blocks:
+        shown, out = np.zeros((N_SHOWN, self.lines.shape[1])), np.empty((0, 0))
+        for block, X in _blocks(shard):
+            out = out if len(out) else np.empty(X.shape)
+            Z = out[: len(X)]
+            if sums is None:  # less work, if nobody asks
+                rescale(X, self.shift, self.lines[UNIT], self.lines[LIMIT], CLIP, Z)
+            else:
+                rescale_rows(row_major(X), weight[block], self.lines, Z, shown)
+            yield block, _read_only(Z)
+        if sums is not None:
+            sums.update(self._show(shown, shard.X))
+
+    def _show(self, shown: Floats, X: Floats) -> Sums:
+        """What rows have shown, in the form that adds up.
+
+        Where entries are beyond 1.5 times the reach, it is also told where they are, if they are
+        few: mostly that shows that no column has moved.
+        """
+        what, edge = self.what, EDGE * self.lines[LIMIT]
+        sums = {f"{what} shown": shown[:FARTHEST], f"max {what} far": shown[FARTHEST]}
+        columns = np.flatnonzero((shown[FARTHEST] > edge) | (shown[REFUSED] > 0.0))
+        n_found = 0
+        if len(columns):
+            n_found = _TOO_MANY
+            if len(columns) * len(X) <= max(X.size // 4, 1 << 12):
+                beyond = np.abs(X[:, columns] - self.shift[columns]) > edge[columns]
+                rows, which = np.nonzero(beyond)
+                if len(rows) <= 1 << 12:
+                    n_found = len(rows)
+                    sums[f"list {what} beyond"] = np.stack([rows, columns[which]], axis=1)
+        return sums | {f"list {what} n beyond": np.array([n_found])}
+
+    def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
+        """See :class:`ShardedScale`."""
+        if self.what == "x" and shard.scale == self.kind:
+            return {}
+        return {
+            f"moments {self.what}": moments(columns_of(shard, y, self.what, slice(None)), weight)
+        }
+
+    # --- on the driver ------------------------------------------------------------------------
+
+    def begin(self, sums: Sums) -> None:
+        """See :class:`ShardedScale`."""
+        if (own := sums.get(f"moments {self.what}")) is not None:
+            self.lines[ORIGIN], self.lines[UNIT] = _mean_and_gain(own)
+            self.count = own[0] if self.what == "y" else self.count
+
+    def _shown(self, sums: Sums) -> Floats:
         """What the whole batch has shown, for :meth:`fires.models.scale.Standard.learn`."""
-        shown = np.vstack([sums[f"{what} shown"], sums[f"max {what} far"]])
-        if not np.isfinite(shown[SQUARES]).all() or not np.isfinite(self.origin).all():
+        shown = np.vstack([sums[f"{self.what} shown"], sums[f"max {self.what} far"]])
+        if not np.isfinite(shown[SQUARES]).all() or not np.isfinite(self.shift).all():
             raise ValueError(OVERFLOW)
         return shown
 
-    def same_sums(self, other: ScalePlan, shown: Floats) -> bool:
-        """Whether another plan gives the same sums."""
-        one, two = self.lines, other.lines
-        counted = (one[IS_COMMON] != two[IS_COMMON]) & (shown[REFUSED] > 0.0)
-        return not counted.any() and np.array_equal(one[RUN] == MOVED, two[RUN] == MOVED)
+    def doubtful(self, sums: Sums) -> Places:
+        """The columns that may have moved."""
+        if f"{self.what} shown" not in sums:
+            return _NOWHERE
+        shown = self._shown(sums)
+        if not self.scale.ready:
+            return _NOWHERE
+        sure = (self.lines[RUN] > 0.0) | (self.scale.narrow >= self.scale.reset_threshold)
+        beyond = (shown[FARTHEST] > EDGE * self.lines[LIMIT]) | (shown[REFUSED] > 0.0)
+        columns = np.flatnonzero(beyond | sure)
+        n_found = sums[f"list {self.what} n beyond"]
+        if not len(columns) or (n_found == _TOO_MANY).any():
+            return columns
+        # A column whose sampled entries are all within its reach has not moved.
+        places = sums.get(f"list {self.what} beyond", np.zeros((0, 2), dtype=np.intp))
+        starts, step = sampling(sums)
+        sampled = (np.repeat(starts, n_found) + places[:, 0]) % step == 0
+        found: Places = columns[np.isin(columns, places[sampled, 1]) | sure[columns]]
+        return found
+
+    def among_all(self, columns: Places) -> Places:
+        """Which columns of the rows these are."""
+        return columns if self._places is None else self._places[columns]
+
+    def settle(self, sums: Sums, columns: Places, found: Sums) -> bool:
+        """Decide about columns that may have moved; whether the sums are good as they are."""
+        if not len(columns):
+            return True
+        before, shown, self.lines = self.lines, self._shown(sums), _plan(self.scale)
+        samples = np.ascontiguousarray(found[f"list {self.what} sample"])
+        own, n_rows = _mean_and_gain(found[f"moments {self.what}"]), int(found["batch rows"])
+        find_moved_among(columns, samples, *own, n_rows, self.scale.known, self.lines)
+        counted = (before[IS_COMMON] != self.lines[IS_COMMON]) & (shown[REFUSED] > 0.0)
+        return not counted.any() and np.array_equal(before[RUN] == MOVED, self.lines[RUN] == MOVED)
+
+    def learn(self, sums: Sums, total: float) -> None:
+        """See :class:`ShardedScale`."""
+        if f"{self.what} shown" in sums:
+            self.scale.learn(self._shown(sums), self.lines, np.array([total]))
 
 
-def show(plan: ScalePlan, shown: Floats, X: Floats, what: str) -> Sums:
-    """What the rows of a shard have shown, in the form that adds up.
+class ShardedRange(ShardedScale):
+    """The range of dense columns."""
 
-    Where entries are beyond 1.5 times the reach, it is also told where they are, if they are few:
-    mostly that shows that no column has moved. ``what`` tells columns of X and the target apart.
-    """
-    sums = {f"{what} shown": shown[:FARTHEST], f"max {what} far": shown[FARTHEST]}
-    edge = EDGE * plan.lines[LIMIT]
-    columns = np.flatnonzero((shown[FARTHEST] > edge) | (shown[REFUSED] > 0.0))
-    n_found = 0
-    if len(columns):
-        n_found = _TOO_MANY
-        if len(columns) * len(X) <= max(X.size // 4, 1 << 12):
-            which_rows, which = np.nonzero(
-                np.abs(X[:, columns] - plan.origin[columns]) > edge[columns]
-            )
-            if len(which_rows) <= 1 << 12:
-                n_found = len(which_rows)
-                places = np.stack([which_rows, columns[which]], axis=1)
-                sums[f"list {what} beyond"] = places
-    return sums | {f"list {what} n beyond": np.array([n_found])}
+    kind = "minmax"
+    is_sparse = False
+
+    def __init__(self, scaler: Scaler, scale: MinMax) -> None:
+        self.scaler, self.range, self.is_first = scaler, scale, not scale.ready
+
+    def _scaled(self, shard: CheckedBatch, weight: Floats, sums: Sums | None) -> Blocks:
+        for block, X in _blocks(shard):
+            yield block, _read_only(self.range.applied(X))
+        if sums is not None:
+            sums.update(self.own(shard, np.empty(0), weight))
+
+    def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
+        """See :class:`ShardedScale`."""
+        if shard.scale == self.kind:
+            return {}
+        low, high, count, total = self.range.sums(shard.X, weight, shard.n_missing > 0)
+        ends = {"max x low": -low, "max x high": high}
+        return ends | {"x count": np.asarray(count), "x total": total}
+
+    def begin(self, sums: Sums) -> None:
+        """See :class:`ShardedScale`."""
+        if "x total" in sums:
+            self.range = MinMax(self.range.n_features)
+            self._merge(sums)
+            self.range.refuse_overflow()
+
+    def _merge(self, sums: Sums) -> None:
+        ends = -sums["max x low"], sums["max x high"]
+        self.range.merge(*ends, sums["x count"], sums["x total"])
+
+    def learn(self, sums: Sums, total: float) -> None:
+        """See :class:`ShardedScale`; a first batch has been learnt from already."""
+        if "x total" in sums:
+            if not self.is_first:
+                self._merge(sums)
+            self.scaler.dense = self.range
+
+
+class ShardedMixed(ShardedScale):
+    """The scale of sparse rows for the Bayesian update: full columns are scaled as dense ones."""
+
+    kind = "standard"
+    is_sparse = True
+
+    def __init__(self, learner: BayesLearner) -> None:
+        self.learner, self.mixed = learner, copy.deepcopy(learner.mixed)
+        self.is_first = not self.mixed.ready
+        self._follow()
+
+    def _follow(self) -> None:
+        self._full = ShardedStandard(self.mixed.full, "x", self.mixed.columns)
+
+    @property
+    def standards(self) -> list[ShardedStandard]:
+        """See :class:`ShardedScale`."""
+        return [self._full]
+
+    def _scaled(self, shard: CheckedBatch, weight: Floats, sums: Sums | None) -> Blocks:
+        mixed: Any = copy.copy(self.mixed)
+        mixed.full = self._full
+        rows, shown = mixed.rows(csr(shard), weight)
+        yield slice(None), rows
+        if sums is not None and not self.is_first:
+            sums.update(self.own(shard, np.empty(0), weight) | shown())
+
+    def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
+        """See :class:`ShardedScale`; of the columns that it touches."""
+        if shard.scale == self.kind:
+            return {}
+        batch = touched(shard, weight)
+        shown = self.mixed.show(batch, csr(shard), weight)
+        return {"list scale columns": batch.columns, "list scale": shown.T}
+
+    def begin(self, sums: Sums) -> None:
+        """See :class:`ShardedScale`."""
+        self._learn(sums)
+        self._follow()
+
+    def learn(self, sums: Sums, total: float) -> None:
+        """See :class:`ShardedScale`; a first batch has been learnt from already."""
+        if not self.is_first:
+            self._full.learn(sums, total)
+            self._learn(sums)
+        self.learner.mixed = self.mixed
+
+    def _learn(self, sums: Sums) -> None:
+        if "list scale" not in sums:
+            return
+        columns, parts = by_column(sums["list scale columns"], sums["list scale"])
+        if not np.isfinite(parts[1]).all():
+            raise ValueError(OVERFLOW)
+        batch: Any = SimpleNamespace(columns=columns, total=float(sums["batch weight"]))
+        self.mixed.learn(batch, parts)
+
+
+def dense_scale(scaler: Scaler) -> ShardedScale:
+    """The scale of dense rows in shards."""
+    dense = scaler.dense
+    if isinstance(dense, Standard):
+        return ShardedStandard(dense)
+    return ShardedRange(scaler, dense) if isinstance(dense, MinMax) else ShardedScale()
+
+
+def by_column(listed: Ints, parts: Floats) -> tuple[Ints, Floats]:
+    """The columns that shards have listed, and their numbers added up, a line for each of them."""
+    columns, at = np.unique(listed, return_inverse=True)
+    return columns, np.array([np.bincount(at, line, len(columns)) for line in parts.T])
+
+
+def sampling(sums: Sums) -> tuple[Ints, int]:
+    """Where shards begin in the batch, and every how manieth row of it is looked at."""
+    sizes = sums["list batch rows"]
+    sizes = sizes[sizes > 0]
+    return np.cumsum(sizes) - sizes, sample_step(int(sizes.sum()))
+
+
+def columns_of(shard: CheckedBatch, y: Labels, what: str, columns: Places | slice) -> Floats:
+    """Some columns of the rows, or the target as one, dense."""
+    if what == "y":
+        return np.asarray(y, dtype=np.float64)[:, None]
+    X = shard.X[:, columns]
+    found: Floats = X.toarray() if sp.issparse(X) else X
+    return found
 
 
 def moments(X: Floats, weight: Floats) -> Floats:
@@ -112,112 +395,38 @@ def moments(X: Floats, weight: Floats) -> Floats:
     return np.stack([count, mean + more, np.maximum(square - rest * more, 0.0)])
 
 
+def csr(shard: CheckedBatch) -> CsrRows:
+    """The rows of a shard as sparse ones."""
+    rows: CsrRows = shard.X if sp.issparse(shard.X) else sp.csr_array(shard.X)
+    return rows
+
+
+def touched(shard: CheckedBatch, weight: Floats) -> Touched:
+    """The rows of a sparse shard, reduced to the columns with entries."""
+    slot = np.zeros(shard.X.shape[1], dtype=np.int32)
+    return Touched(csr(shard), weight, shard.n_missing > 0, slot)
+
+
+def _blocks(shard: CheckedBatch) -> Iterator[tuple[slice, Floats]]:
+    """The dense rows of a shard, a few at a time and in C order."""
+    n = max(_BLOCK // shard.X.shape[1] // 4 * 4, 16)
+    for start in range(0, shard.n_rows, n):
+        yield slice(start, start + n), np.ascontiguousarray(shard.X[start : start + n])
+
+
+def _read_only(Z: Floats) -> DenseRows:
+    return DenseRows(*read_only(Z))
+
+
+def _plan(scale: Standard) -> Floats:
+    """The plan of a batch in which no column has moved."""
+    return scale.plan(row_major(np.empty((0, scale.n_features))), np.empty(0))
+
+
 def _mean_and_gain(own: Floats) -> tuple[Floats, Floats]:
     """Mean and gain of every column, by its moments over all shards."""
     count, mean, square = own
     with np.errstate(all="ignore"):  # overflow is found when sums are checked
         variance = np.divide(square, count, out=np.zeros_like(count), where=count > 0.0)
-    gain = [gain_of(*pair) for pair in zip(variance.tolist(), mean.tolist(), strict=True)]
-    return mean, np.array(gain)
-
-
-@dataclass(frozen=True, eq=False)
-class SampledRows:
-    """The rows of a batch that are looked at for columns that have moved.
-
-    A task is the same for all shards and does not know which shard it gets. So a shard is known by
-    its mark, and where several have the same, each gives the rows that any of them should give.
-    """
-
-    marks: Ints
-
-    @property
-    def n_rows(self) -> int:
-        """The rows of the batch."""
-        return int((self.marks >> 32).sum())
-
-    def _places(self, shard: int) -> Ints:
-        """The sampled rows of a shard, counted from its first."""
-        sizes = self.marks >> 32
-        start, step = int(sizes[:shard].sum()), sample_step(self.n_rows)
-        return np.arange(-start % step, sizes[shard], step)
-
-    def of(self, X: Floats, weight: Floats, mark: int, what: str) -> Sums:
-        """The sampled rows of a shard."""
-        found: Sums = {}
-        for shard in np.flatnonzero(self.marks == mark).tolist():
-            places = self._places(shard)
-            counts = weight[places, None] > 0.0
-            found[f"list {what} sample {shard}"] = np.where(counts, X[places], np.nan)
-        return found
-
-    def are_sampled(self, places: Places, n_found: Places) -> Mask:
-        """Whether rows are among the sampled ones."""
-        sizes = self.marks >> 32
-        starts = np.repeat(np.cumsum(sizes) - sizes, n_found)
-        sampled: Mask = (starts + places) % sample_step(self.n_rows) == 0
-        return sampled
-
-    def joined(self, sums: Sums, what: str) -> Floats:
-        """The sampled rows of the whole batch, in order."""
-        parts = []
-        for shard, mark in enumerate(self.marks):
-            n = len(self._places(shard))
-            before = int((self.marks[:shard] == mark).sum())
-            parts.append(sums[f"list {what} sample {shard}"][before * n : (before + 1) * n])
-        return np.ascontiguousarray(np.concatenate(parts))
-
-
-def mark_of(y: Labels) -> int:
-    """A number that tells shards apart: how many rows they have, and a digest of their targets."""
-    return (len(y) << 32) + zlib.crc32(np.ascontiguousarray(y).tobytes())
-
-
-class ShardedStandard:
-    """The scale of some columns on the driver, through the rounds of one batch."""
-
-    def __init__(self, scale: Standard, what: str) -> None:
-        self.scale, self.what = scale, what
-        self.plan: ScalePlan | None = ScalePlan(scale) if scale.ready else None
-
-    def begin(self, sums: Sums) -> None:
-        """Take the scale of a first batch from itself."""
-        own = sums.get(f"moments {self.what}")
-        self.plan = None if own is None else ScalePlan(self.scale, own)
-
-    def doubtful(self, sums: Sums) -> Places:
-        """The columns that may have moved."""
-        plan, nowhere = self.plan, np.zeros(0, dtype=np.intp)
-        if plan is None or f"{self.what} shown" not in sums:
-            return nowhere
-        shown = plan.shown(sums, self.what)
-        if not self.scale.ready:
-            return nowhere
-        sure = (plan.lines[RUN] > 0.0) | (self.scale.narrow >= self.scale.reset_threshold)
-        beyond = (shown[FARTHEST] > EDGE * plan.lines[LIMIT]) | (shown[REFUSED] > 0.0)
-        columns = np.flatnonzero(beyond | sure)
-        n_found = sums[f"list {self.what} n beyond"]
-        if not len(columns) or (n_found == _TOO_MANY).any():
-            return columns
-        # A column whose sampled entries are all within its reach has not moved.
-        places = sums.get(f"list {self.what} beyond", np.zeros((0, 2), dtype=np.intp))
-        sampled = SampledRows(sums["list mark"]).are_sampled(places[:, 0], n_found)
-        found: Places = columns[np.isin(columns, places[sampled, 1]) | sure[columns]]
-        return found
-
-    def settle(self, sums: Sums, columns: Places, rows: SampledRows, found: Sums) -> bool:
-        """Decide about the columns that may have moved."""
-        if not len(columns) or self.plan is None:
-            return True
-        before, self.plan = self.plan, ScalePlan(self.scale)
-        samples, own = rows.joined(found, self.what), found[f"moments {self.what}"]
-        find_moved_among(
-            columns, samples, *_mean_and_gain(own), rows.n_rows, self.scale.known, self.plan.lines
-        )
-        return before.same_sums(self.plan, before.shown(sums, self.what))
-
-    def learn(self, sums: Sums, total: float) -> None:
-        """Learn from the batch, unless it was scaled already."""
-        if self.plan is not None and f"{self.what} shown" in sums:
-            shown = self.plan.shown(sums, self.what)
-            self.scale.learn(shown, self.plan.lines, np.array([total]))
+        varies = variance > np.maximum(ROUNDING * mean * mean, 1e-300)
+        return mean, np.where(varies, 1.0 / np.sqrt(variance), 0.0)

@@ -44,6 +44,11 @@ class Predictor(KnowsClasses, ABC):
         """The object the user passed, where this one wraps it; otherwise this one."""
         return self
 
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return type(self.inner).__name__
+
     @abstractmethod
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from a batch that has passed the gate, every row in order."""

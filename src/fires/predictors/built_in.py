@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fires.core.batch import CheckedBatch
+from fires.core.batch import CheckedBatch, ones
 from fires.core.classes import NO_CLASSES, Classes, Codes, Labels, class_rows, encode
 from fires.core.declared import Array, Declared, Value, collect, restore
 from fires.core.state import Arrays, State
 from fires.core.types import Floats, Json, Label, Matrix
 from fires.core.validation import repeated
-from fires.kernels.online import as_rows, least_squares_pass, perceptron_pass
+from fires.kernels.linear import as_rows
+from fires.kernels.online import least_squares_pass, perceptron_pass
 from fires.predictors.base import Predictor
 
 _SIGNS: Floats = np.array([-1.0, 1.0])
@@ -71,6 +72,20 @@ class BuiltIn(Predictor):
         """Whether a state holds what is declared."""
         return True
 
+    def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
+        """Raise an error if :meth:`learn` would refuse the batch. Nothing is learnt."""
+        if self._has_labels:
+            super().check(batch, expected)
+            return
+        y = np.asarray(batch.y)
+        if y.dtype.kind not in "fiub" or not np.isfinite(y).all():
+            raise ValueError(f"{self.name} learns finite numbers, and y holds something else.")
+
+    def predict(self, X: Matrix) -> Labels:
+        """The label, or number, of each row."""
+        prediction: Labels = self.classes_[self.predict_codes(X)]
+        return prediction
+
 
 class Linear(BuiltIn):
     """A predictor with coefficients, from its first batch on."""
@@ -85,11 +100,14 @@ class Linear(BuiltIn):
 
     def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Raise an error if :meth:`learn` would refuse the batch. Nothing is learnt."""
-        name, width = type(self).__name__, batch.X.shape[1]
+        super().check(batch, expected)
+        width = batch.X.shape[1]
         if self.width not in (None, width):
             # A compiled loop would follow them out of the coefficients.
-            raise ValueError(f"X has {width} features, but this {name} has learnt {self.width}.")
-        repeated(batch.y, None, batch.weight, name)
+            raise ValueError(
+                f"X has {width} features, but this {self.name} has learnt {self.width}."
+            )
+        repeated(batch.y, None, batch.weight, self.name)
 
     def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
         """Set the coefficients of some features to 0. See :class:`Predictor`."""
@@ -123,14 +141,9 @@ class Majority(BuiltIn):
         """Count the labels of a batch."""
         before = self._known(expected)
         label_index, codes = batch.labels(before)
-        counts = np.bincount(codes, weights=batch.weight, minlength=len(label_index)).astype(
-            np.float64
-        )
+        counts = np.bincount(codes, batch.weight, len(label_index)).astype(np.float64)
         if len(self.counts_):
-            kept = (
-                slice(None) if label_index is before else encode(before.labels, label_index.labels)
-            )
-            counts[kept] += self.counts_
+            counts[encode(before.labels, label_index.labels)] += self.counts_
         self._label_index_, self.counts_ = label_index, counts
 
     @property
@@ -138,11 +151,6 @@ class Majority(BuiltIn):
         """The share of each label in the rows so far."""
         shares = self.counts_ / max(self.counts_.sum(), 1.0)
         return dict(zip(self.label_index.labels.tolist(), shares.tolist(), strict=True))
-
-    def predict(self, X: Matrix) -> Labels:
-        """The most common label, once for each row."""
-        label: Labels = self.classes_[self.predict_codes(X)]
-        return label
 
     def predict_codes(self, X: Matrix) -> Codes:
         """The index in ``classes_`` of the most common label, once for each row."""
@@ -167,14 +175,10 @@ class Mean(BuiltIn):
         """Move the mean by the numbers of a batch."""
         self.check(batch)
         y = np.asarray(batch.y, dtype=np.float64)
-        weight = np.ones(len(y)) if batch.weight is None else batch.weight
+        weight = ones(len(y)) if batch.weight is None else batch.weight
         if (added := float(weight.sum())) > 0.0:
             self._weight += added
             self._mean += float(weight @ (y - self._mean)) / self._weight
-
-    def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
-        """Raise an error if :meth:`learn` would refuse the batch. Nothing is learnt."""
-        check_target(batch.y, "Mean")
 
     def predict(self, X: Matrix) -> Labels:
         """The mean, once for each row."""
@@ -203,10 +207,10 @@ class Perceptron(Linear):
 
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from every row in order. A row of weight w, a whole number, is learnt w times."""
-        Linear.check(self, batch)
+        self.check(batch, expected)
         before = self._known(expected)
         label_index, codes = batch.labels(before)
-        X, codes = repeated(batch.X, codes, batch.weight, "Perceptron")
+        X, codes = repeated(batch.X, codes, batch.weight, self.name)
         self._label_index_ = label_index
         if self.width is None:
             n_rows = len(label_index) if len(label_index) > 2 else 1
@@ -215,44 +219,14 @@ class Perceptron(Linear):
             self._take_rows(class_rows(before.labels, label_index.labels))
         perceptron_pass(as_rows(X), self._signs(codes), self.coef_, self.intercept_)
 
-    def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
-        """Raise an error if :meth:`learn` would refuse the batch. Nothing is learnt."""
-        super().check(batch)
-        batch.labels(self._known(expected))
-
-    def predict(self, X: Matrix) -> Labels:
-        """The label of each row.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix (n_rows, n_features)
-            Rows of full width.
-
-        Returns
-        -------
-        ndarray (n_rows,)
-        """
-        prediction: Labels = self.classes_[self.predict_codes(X)]
-        return prediction
-
     def predict_codes(self, X: Matrix) -> Codes:
-        """The index of each row's label in ``classes_``.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix (n_rows, n_features)
-            Rows of full width.
-
-        Returns
-        -------
-        ndarray of int (n_rows,)
-        """
+        """The index of each row's label in ``classes_``."""
         n_classes = len(self._label_index_)
+        if n_classes == 1:
+            return np.zeros(X.shape[0], dtype=np.intp)
         if n_classes == 2:
             positive: Codes = (X @ self.coef_[0] > -self.intercept_[0]).astype(np.intp)
             return positive
-        if n_classes == 1:
-            return np.zeros(X.shape[0], dtype=np.intp)
         if sp.issparse(X):  # SciPy would copy coef_.T, however few entries there are
             scores = np.column_stack([X @ row for row in self.coef_])
         else:
@@ -314,9 +288,7 @@ class LinearRegressor(Linear):
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from every row in order. A row of weight w, a whole number, is learnt w times."""
         self.check(batch)
-        X, y = repeated(batch.X, batch.y, batch.weight, "LinearRegressor")
-        if len(y) == 0:
-            return
+        X, y = repeated(batch.X, batch.y, batch.weight, self.name)
         y = y.astype(np.float64)
         if self.width is None:
             middle = np.median(y)
@@ -324,32 +296,10 @@ class LinearRegressor(Linear):
             self.coef_, self.own_ = np.zeros(X.shape[1]), np.array([middle, off.mean()])
         least_squares_pass(as_rows(X), y, self.coef_, self.own_)
 
-    def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
-        """Raise an error if :meth:`learn` would refuse the batch. Nothing is learnt."""
-        check_target(batch.y, "LinearRegressor")
-        super().check(batch)
-
     def predict(self, X: Matrix) -> Labels:
-        """The number of each row.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix (n_rows, n_features)
-            Rows of full width.
-
-        Returns
-        -------
-        ndarray (n_rows,)
-        """
+        """The number of each row."""
         prediction: Floats = X @ self.coef_ + self.own_[0]
         return prediction
 
     def _had_learnt(self, arrays: Arrays) -> bool:
         return bool(arrays)
-
-
-def check_target(target: npt.ArrayLike | None, owner: str) -> None:
-    """Raise an error unless these are finite numbers."""
-    y = np.asarray(target)
-    if y.dtype.kind not in "fiub" or not np.isfinite(y).all():
-        raise ValueError(f"{owner} learns finite numbers, and y holds something else.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -17,10 +17,7 @@ from fires.core.optional import require
 from fires.core.randomness import generator
 from fires.core.types import Floats, Label, Matrix, Seed
 from fires.core.validation import repeated
-from fires.predictors.base import Predictor, can
-
-if TYPE_CHECKING:
-    import pandas as pd
+from fires.predictors.base import Predictor
 
 
 class RiverPredictor(Predictor):
@@ -31,16 +28,8 @@ class RiverPredictor(Predictor):
     batch, or the only one in it.
     """
 
-    def __init__(self, model: Any, *, features: str = "all", mini_batches: bool = False) -> None:
-        if features not in ("all", "nonzero"):
-            raise ValueError(f"features must be 'all' or 'nonzero', not {features!r}.")
-        if mini_batches and not can(model, "learn_many"):
-            raise ValueError(f"{type(model).__name__} of River has no learn_many.")
-        if mini_batches and features != "all":
-            raise ValueError("Mini-batches show a model of River all features.")
+    def __init__(self, model: Any) -> None:
         self.model = model
-        self.features = features
-        self.mini_batches = mini_batches
         self._sides: dict[Label, bool] = {}  # the label that a binary model knows as True or False
 
     @property
@@ -50,68 +39,52 @@ class RiverPredictor(Predictor):
 
     def fresh(self) -> RiverPredictor:
         """River's own clone of the model, which has learnt nothing."""
-        model = self.model.clone()
-        return RiverPredictor(model, features=self.features, mini_batches=self.mini_batches)
+        return RiverPredictor(self.model.clone())
 
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from every row in order."""
-        assert batch.y is not None
+        self.check(batch, expected)
         X, y, weight = batch.X, batch.y, batch.weight
-        label_index, _ = batch.labels(self._known(expected))
-        if self._repeats():
-            X, y = repeated(X, y, weight, type(self.model).__name__)
+        self._label_index_, _ = batch.labels(self._known(expected))
+        if not self._takes_weights:
+            X, y = repeated(X, y, weight, self.name)
             weight = None
-        self._refuse_many(label_index.labels)
-        told = self._told(label_index.labels, y)
-        self._label_index_ = label_index
-        if self.mini_batches:
-            self.model.learn_many(self._frame(X), _pandas().Series(told))
-        elif weight is None:
-            for x, label in zip(self._rows(X), told, strict=True):
+        told = self._told(y)
+        if weight is None:
+            for x, label in zip(_rows(X), told, strict=True):
                 self.model.learn_one(x, label)
         else:
-            for x, label, w in zip(self._rows(X), told, weight.tolist(), strict=True):
+            for x, label, w in zip(_rows(X), told, weight.tolist(), strict=True):
                 if w:
                     self.model.learn_one(x, label, w=w)
 
     def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Raise an error if :meth:`learn` would refuse the batch, without calling the model."""
-        if self._repeats():
-            repeated(batch.y, None, batch.weight, type(self.model).__name__)
-        self._refuse_many(batch.labels(self._known(expected))[0].labels)
-
-    def _repeats(self) -> bool:
-        """Whether a row of weight w is learnt w times."""
-        weighs = "w" in inspect.signature(self.model.learn_one).parameters
-        return not weighs or self.mini_batches
-
-    def _refuse_many(self, known: Labels) -> None:
+        if not self._takes_weights:
+            repeated(batch.y, None, batch.weight, self.name)
+        known = batch.labels(self._known(expected))[0].labels
         if not self.model._multiclass and len(known) > 2:
             raise ValueError(
-                f"{type(self.model).__name__} of River tells two classes apart; these are "
-                f"{known.tolist()}: wrap it in river.multiclass.OneVsRestClassifier."
+                f"{self.name} of River tells two classes apart; these are {known.tolist()}: "
+                "wrap it in river.multiclass.OneVsRestClassifier."
             )
+
+    @property
+    def _takes_weights(self) -> bool:
+        return "w" in inspect.signature(self.model.learn_one).parameters
 
     def predict(self, X: Matrix) -> Labels:
         """The label of each row."""
-        self._check_fitted()
-        if self.mini_batches:
-            predicted = self.model.predict_many(self._frame(X)).tolist()
-        else:
-            predicted = [self.model.predict_one(x) for x in self._rows(X)]
         place = {name: code for code, name in enumerate(self._names())}
-        prediction: Labels = self.classes_[[place.get(name, 0) for name in predicted]]
+        codes = [place.get(self.model.predict_one(x), 0) for x in _rows(X)]
+        prediction: Labels = self.classes_[codes]
         return prediction
 
     @available_if(lambda self: _gives_probabilities(self.model))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Matrix) -> Floats:
         """The probability of each of ``classes_``, for each row."""
-        self._check_fitted()
-        if self.mini_batches:
-            predicted = self.model.predict_proba_many(self._frame(X)).to_dict("records")
-        else:
-            predicted = [self.model.predict_proba_one(x) for x in self._rows(X)]
         names = self._names()
+        predicted = [self.model.predict_proba_one(x) for x in _rows(X)]
         shares = [[row.get(name, 0.0) for name in names] for row in predicted]
         P = np.array(shares, dtype=np.float64).reshape(len(predicted), len(names))
         sums = P.sum(axis=1, keepdims=True)
@@ -120,40 +93,29 @@ class RiverPredictor(Predictor):
         np.divide(P, sums, out=equal, where=fair)
         return equal
 
-    def _check_fitted(self) -> None:
-        if not len(self._label_index_):
-            raise NotFittedError("RiverPredictor has learnt nothing yet: call partial_fit first.")
-
-    def _told(self, known: Labels, y: Labels) -> list[Label]:
+    def _told(self, y: Labels | None) -> list[Label]:
         """The labels in the form the model takes."""
+        assert y is not None
         if self.model._multiclass:
             return list(y.tolist())
-        for label in known.tolist()[::-1]:
+        for label in self.classes_.tolist()[::-1]:
             if label not in self._sides:
                 self._sides[label] = not any(self._sides.values())
         return [self._sides[label] for label in y.tolist()]
 
     def _names(self) -> list[Label]:
         """The model's own names of ``classes_``, in the same order."""
+        if not len(self._label_index_):
+            raise NotFittedError("RiverPredictor has learnt nothing yet: call partial_fit first.")
         names = self.classes_.tolist()
         return list(names) if self.model._multiclass else [self._sides[name] for name in names]
 
-    def _rows(self, X: Matrix) -> Iterator[dict[str, float]]:
-        names = _feature_names(X.shape[1])
-        if not isinstance(X, np.ndarray) and self.features == "nonzero":
-            X = X.tocsr()
-            for start, stop in zip(X.indptr[:-1], X.indptr[1:], strict=True):
-                columns, values = X.indices[start:stop].tolist(), X.data[start:stop].tolist()
-                yield {names[j]: v for j, v in zip(columns, values, strict=True) if v}
-            return
-        for b in range(X.shape[0]):
-            row = X[b] if isinstance(X, np.ndarray) else X[[b]].toarray()[0]
-            pairs = zip(names, row.tolist(), strict=True)
-            yield dict(pairs) if self.features == "all" else {j: v for j, v in pairs if v}
 
-    def _frame(self, X: Matrix) -> pd.DataFrame:
-        values = X if isinstance(X, np.ndarray) else X.toarray()
-        return _pandas().DataFrame(values, columns=_feature_names(X.shape[1]))
+def _rows(X: Matrix) -> Iterator[dict[str, float]]:
+    names = [f"x{column}" for column in range(X.shape[1])]
+    for b in range(X.shape[0]):
+        row = X[b] if isinstance(X, np.ndarray) else X[[b]].toarray()[0]
+        yield dict(zip(names, row.tolist(), strict=True))
 
 
 def hoeffding_tree(**settings: Any) -> RiverPredictor:
@@ -233,14 +195,6 @@ def _river(part: str, who: str) -> ModuleType:
     return require(f"river.{part}", who)
 
 
-def _pandas() -> ModuleType:
-    return require("pandas", "RiverPredictor with mini_batches", extra="river")
-
-
 def _gives_probabilities(model: Any) -> bool:
     base = _river("base", "RiverPredictor")
     return type(model).predict_proba_one is not base.Classifier.predict_proba_one
-
-
-def _feature_names(n_features: int) -> list[str]:
-    return [f"x{column}" for column in range(n_features)]

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 
 from fires.core.batch import CheckedBatch
-from fires.core.classes import NO_CLASSES, Classes, Codes, Labels
+from fires.core.classes import NO_CLASSES, Classes, Labels
 from fires.core.estimators import learnt_state, take_up
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Floats, Matrix
@@ -35,11 +35,10 @@ class SklearnPredictor(Predictor):
     @property
     def takes_classes(self) -> bool:
         """Whether the estimator learns classes, and has to know all of them beforehand."""
-        return "classes" in self._options
+        return self._takes("classes")
 
-    @property
-    def _options(self) -> Any:
-        return inspect.signature(self.estimator.partial_fit).parameters
+    def _takes(self, option: str) -> bool:
+        return option in inspect.signature(self.estimator.partial_fit).parameters
 
     @property
     def _has_started(self) -> bool:
@@ -56,47 +55,40 @@ class SklearnPredictor(Predictor):
 
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from a batch."""
-        takes = self._options
+        self.check(batch, expected)
         options: dict[str, Floats | Labels] = {}
-        X, y, label_index = batch.X, batch.y, self._label_index_
-        if "classes" in takes:
-            label_index, codes = self._all_classes(batch, expected)
-            y = label_index.labels[codes]
+        X, y = batch.X, batch.y
+        if self.takes_classes:
+            self._label_index_, codes = batch.labels(self._known(expected))
+            y = self.classes_[codes]
             if not self._has_started:
-                options["classes"] = label_index.labels
-        if "sample_weight" not in takes:
-            X, y = repeated(X, y, batch.weight, type(self.estimator).__name__)
+                options["classes"] = self.classes_
+        if not self._takes("sample_weight"):
+            X, y = repeated(X, y, batch.weight, self.name)
         elif batch.weight is not None:
             options["sample_weight"] = batch.weight
-        self._label_index_ = label_index
         self.estimator.partial_fit(X, y, **options)
 
     def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Raise an error if :meth:`learn` would refuse the batch; the estimator is not called."""
-        takes = self._options
-        if "sample_weight" not in takes:
-            repeated(batch.y, None, batch.weight, type(self.estimator).__name__)
-        if "classes" in takes:
-            self._all_classes(batch, expected)
-
-    def _all_classes(self, batch: CheckedBatch, expected: Classes) -> tuple[Classes, Codes]:
-        """All classes: the estimator must know them from its first batch on."""
-        name, before = type(self.estimator).__name__, self._known(expected)
-        label_index, codes = batch.labels(before)
-        known = label_index.labels.tolist()
+        if not self._takes("sample_weight"):
+            repeated(batch.y, None, batch.weight, self.name)
+        if not self.takes_classes:
+            return
+        before = self._known(expected)
+        known = batch.labels(before)[0].labels.tolist()
         if len(known) < 2:
             raise ValueError(
-                f"{name} must know all classes from its first batch on, which holds only one "
+                f"{self.name} must know all classes from its first batch on, which holds only one "
                 f"class, {known[0]!r}: pass them as classes=."
             )
         if self._has_started and len(before) < len(known):
             started = before.labels.tolist()
             new = next(label for label in known if label not in started)
             raise ValueError(
-                f"{name} has started with the classes {started} and cannot add {new!r}: "
+                f"{self.name} has started with the classes {started} and cannot add {new!r}: "
                 "pass all of them as classes= to the first partial_fit."
             )
-        return label_index, codes
 
     def predict(self, X: Matrix) -> Labels:
         """The label of each row."""

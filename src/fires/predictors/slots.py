@@ -12,16 +12,10 @@ from fires.core.classes import NO_CLASSES, Classes
 from fires.core.errors import InputError, StateError
 from fires.core.settings import check_count
 from fires.core.types import Header, Matrix, Places
+from fires.kernels.select import placed
 from fires.predictors.base import Predictor, can
 
 _LEAST, _PER_FEATURE, _UNKNOWN = 64, 4, 1024
-
-
-def usual_slots(n_features_to_select: float | str) -> int:
-    """How many slots there are if nothing is said."""
-    if isinstance(n_features_to_select, bool | float | str):
-        return _UNKNOWN
-    return max(_LEAST, _PER_FEATURE * int(n_features_to_select))
 
 
 class Slots:
@@ -43,11 +37,11 @@ class Slots:
     @classmethod
     def for_features(cls, n_features_to_select: float | str, n_slots: int | None) -> Slots:
         """So many slots, or as many as usual; an error if they are too few."""
+        wanted = None if isinstance(n_features_to_select, float | str) else n_features_to_select
         if n_slots is None:
-            return cls(usual_slots(n_features_to_select))
+            return cls(_UNKNOWN if wanted is None else max(_LEAST, _PER_FEATURE * int(wanted)))
         check_count("slots", n_slots)
-        wanted = n_features_to_select
-        if not isinstance(wanted, float | str) and wanted > n_slots:
+        if wanted is not None and wanted > n_slots:
             raise InputError(
                 f"{wanted} columns are to be selected, and the predictor has {n_slots} slots",
                 hint=f"give slots={wanted} or more",
@@ -85,27 +79,11 @@ class Slots:
         """The slot of each column, as far as they have one."""
         return np.array([self._places.get(name, -1) for name in names], dtype=np.intp)
 
-    def shown(self, X: Any, columns: Places, names: Iterable[str]) -> Matrix:
+    def shown(self, X: Matrix, columns: Places, names: Iterable[str]) -> Matrix:
         """Rows as the predictor sees them, with those of the columns that have a slot."""
-        places = self.places(names)
-        known = places >= 0
-        rows: Matrix = self.filled(X, columns[known], places[known])
-        return rows
-
-    def filled(self, X: Any, columns: Places, places: Places) -> Any:
-        """Rows as the predictor sees them."""
-        if isinstance(X, np.ndarray):
-            rows = np.zeros((X.shape[0], len(self)), dtype=X.dtype)
-            rows[:, places] = X[:, columns]
-            return rows
-        slot_of = np.full(X.shape[1], -1, dtype=X.indices.dtype)
-        slot_of[columns] = places
-        slots = slot_of[X.indices]
-        keep = slots >= 0
-        ends = np.concatenate([[0], np.cumsum(keep)])[X.indptr].astype(X.indptr.dtype)
-        sparse = type(X)((X.data[keep], slots[keep], ends), shape=(X.shape[0], len(self)))
-        sparse.sort_indices()
-        return sparse
+        slot_of = np.full(X.shape[1], -1)
+        slot_of[columns] = self.places(names)
+        return placed(X, slot_of, len(self))
 
     def as_json(self) -> Header:
         """Everything there is to save, as JSON values; :meth:`from_json` takes it back."""
@@ -136,27 +114,28 @@ class PredictorStep:
 
     def __init__(self, predictor: Any = None, slots: Slots | None = None) -> None:
         self.predictor, self.slots = predictor, slots
-        self._is_ours = isinstance(predictor, Predictor)
+        self._ours = predictor if isinstance(predictor, Predictor) else None
         # An overridden partial_fit is not passed by.
-        own = self._is_ours and type(predictor).partial_fit is Predictor.partial_fit
-        self.takes_batches = own
+        self.takes_batches = (
+            self._ours is not None and type(predictor).partial_fit is Predictor.partial_fit
+        )
 
     @property
     def inner(self) -> Any:
         """The object that the user passed."""
-        return self.predictor.inner if self._is_ours else self.predictor
+        return self.predictor if self._ours is None else self._ours.inner
 
     @property
     def knows_labels(self) -> bool:
         """Whether the predictor is known to have labels of its own."""
-        return self._is_ours and self.predictor.label_index is not NO_CLASSES
+        return self._ours is not None and self._ours.label_index is not NO_CLASSES
 
     def check(self, batch: CheckedBatch, expected: Classes) -> None:
         """Raise an error if the predictor would refuse the batch."""
         if self.slots is not None:
             batch = batch.with_rows(np.broadcast_to(0.0, (batch.n_rows, len(self.slots))))
-        if self._is_ours:
-            self.predictor.check(batch, expected)
+        if self._ours is not None:
+            self._ours.check(batch, expected)
 
     def train(self, batch: CheckedBatch, rows: Matrix, expected: Classes) -> None:
         """Let the predictor learn from the rows that it is shown; these labels are expected."""
@@ -171,8 +150,8 @@ class PredictorStep:
         """Give the selected columns slots; what was learnt in those of others is forgotten."""
         if self.slots is not None:
             _, reassigned = self.slots.take(names)
-            if len(reassigned) and self._is_ours:
-                self.predictor.restart_features(reassigned)
+            if len(reassigned) and self._ours is not None:
+                self._ours.restart_features(reassigned)
 
     def restart_features(self, columns: Places, names: Iterable[str]) -> None:
         """Forget what was learnt about some features, as far as the predictor can."""

@@ -18,28 +18,23 @@ from fires.predictors.river import RiverPredictor
 from fires.predictors.scikit_learn import SklearnPredictor
 from fires.predictors.slots import PredictorStep, Slots
 
-_PERCEPTRON = "fires.predictors.Perceptron"  # scikit-learn has one too
-_OURS: dict[str, type] = {
-    _PERCEPTRON: Perceptron,
-    "fires.predictors.LinearRegressor": LinearRegressor,
-    "fires.predictors.Majority": Majority,
-    "fires.predictors.Mean": Mean,
+_OURS = {
+    f"fires.predictors.{kind.__name__}": kind
+    for kind in (Perceptron, LinearRegressor, Majority, Mean)
 }
-_BEFORE = "fires.evaluation.Perceptron"  # what files of earlier versions call it
 
 
 def predictor_state(predictor: Any) -> State:
     """The name of a predictor and what it has learnt; an error if that cannot be saved."""
-    name = _name(predictor)
+    name, learner = _name(predictor), _inner(predictor)
     if isinstance(predictor, RiverPredictor):
         raise ValueError(
             f"{name} cannot be saved, as River's models are objects that only pickle would write: "
             "save the selector alone, pipeline.selector.save(path), or predict with Perceptron or "
             "an estimator of scikit-learn."
         )
-    wrapped = isinstance(predictor, SklearnPredictor)
-    learner = predictor.estimator if wrapped else predictor
-    if not can(learner, "state", "restore") and not (wrapped and can(learner, "get_params")):
+    is_estimator = isinstance(predictor, SklearnPredictor) and can(learner, "get_params")
+    if not can(learner, "state", "restore") and not is_estimator:
         raise ValueError(
             f"{name} cannot be saved: it is no estimator of scikit-learn and has no state() and "
             "restore(header, arrays); write these, or save the selector alone, "
@@ -51,7 +46,7 @@ def predictor_state(predictor: Any) -> State:
 
 def predictor_from_state(header: dict[str, Any], arrays: Arrays, given: Any, where: str) -> Any:
     """The predictor that :func:`predictor_state` described."""
-    wanted = _PERCEPTRON if header["class"] == _BEFORE else header["class"]
+    wanted = header["class"].replace("fires.evaluation.", "fires.predictors.")  # in older files
     ours = _OURS.get(wanted)
     if ours is not None and (given is None or type(given) is ours):
         given = ours()
@@ -91,12 +86,14 @@ def step_from_state(
     return PredictorStep(predictor, slots)
 
 
-def _name(predictor: Predictor) -> str:
+def _name(predictor: Any) -> str:
     """The name of the predictor as a user knows it."""
-    for name, kind in _OURS.items():
-        if type(predictor) is kind:
-            return name
-    if isinstance(predictor, RiverPredictor):
-        return f"{type(predictor.model).__qualname__} of River"
-    learner = predictor.estimator if isinstance(predictor, SklearnPredictor) else predictor
-    return type(learner).__qualname__
+    name = f"fires.predictors.{type(predictor).__name__}"  # scikit-learn has a Perceptron too
+    if type(predictor) is _OURS.get(name):
+        return name
+    of = " of River" if isinstance(predictor, RiverPredictor) else ""
+    return type(_inner(predictor)).__qualname__ + of
+
+
+def _inner(predictor: Any) -> Any:
+    return predictor.inner if isinstance(predictor, Predictor) else predictor

@@ -6,7 +6,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from fires.core.classes import encode
-from fires.core.settings import check_number
 from fires.core.types import Codes, CsrRows, Floats, Labels, Matrix
 
 # --- dense or CSR -------------------------------------------------------------------------------
@@ -54,11 +53,6 @@ def decay(weight: Floats | None, n_rows: int, forgetting: float) -> tuple[Floats
     after = np.append(np.cumsum(weight[::-1])[::-1][1:], 0.0)
     mass = np.exp(rate * after) * np.expm1(rate * weight) / -forgetting
     return mass, float(np.exp(rate * weight.sum()))
-
-
-def check_forgetting(value: float) -> None:
-    """Raise unless ``forgetting`` is in [0, 1)."""
-    check_number("forgetting", value, high=1.0, ends="[)", wanted="a number from 0 to below 1")
 
 
 def grown(table: Floats, before: Labels | None, after: Labels) -> Floats:

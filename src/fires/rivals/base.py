@@ -1,9 +1,10 @@
-"""What the rivals share: declared settings, a start, and a target of classes or numbers."""
+"""What the rivals share: settings, a start and a step, and a target of classes or numbers."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,34 +13,40 @@ from sklearn.utils import get_tags
 from fires.core.batch import CheckedBatch
 from fires.core.classes import are_numbers
 from fires.core.declared import Declared, Value
-from fires.core.settings import check_choice
+from fires.core.randomness import rewound
+from fires.core.settings import choice
 from fires.core.state import Arrays
-from fires.core.types import Codes, Floats, Header, Labels, Matrix
+from fires.core.types import Codes, Floats, Header, Labels
 from fires.core.validation import as_numbers
+from fires.predictors.base import can
 from fires.selectors.base import OnlineSelector
 from fires.selectors.selector import settings as settings
 
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
-
 
 class Rival(OnlineSelector):
-    """A selector beside FIRES: the first batch starts it, then it learns from every batch."""
+    """A selector beside FIRES: the first batch starts it, then it learns from every batch.
 
-    _started_ = False
+    A subclass writes ``_start``, ``_step`` and ``_weights``.
+    """
+
+    _rng_: np.random.Generator | None = None  # put back if a step fails
 
     def _start(self, batch: CheckedBatch) -> None:
         """Set up what is learnt, before the first batch is."""
 
-    def _learn(self, batch: CheckedBatch) -> None:
-        """Start with the first batch; a method goes on from here."""
-        if not self._started_:
-            self._start(batch)
-            self._started_ = True
+    @abstractmethod
+    def _step(self, batch: CheckedBatch) -> None:
+        """Learn from one batch, as :meth:`OnlineSelector._learn` does."""
 
-    def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
-        super()._restore(header, arrays, model)
-        self._started_ = True
+    def _theirs(self) -> Any:
+        """The estimator or model of the user among the settings, if there is one."""
+        return None
+
+    def _learn(self, batch: CheckedBatch) -> None:
+        if not self.is_fitted:
+            self._start(batch)
+        with rewound(self._rng_):
+            self._step(batch)
 
     def _take_more_labels(self, batch: CheckedBatch) -> tuple[Codes, Labels | None]:
         """Codes of the labels; and, where the batch has new ones, the classes before it."""
@@ -61,7 +68,7 @@ class BatchSelector(Rival):
 class TargetSelector(BatchSelector):
     """A rival that learns classes or numbers, as its first batch shows or ``target`` says."""
 
-    target: str = "auto"
+    target: str = choice("auto", "classes", "numbers")
 
     _learnt: ClassVar[Declared] = {"numeric": Value(bool)}
     _for_numbers = "say target='numbers'."
@@ -71,8 +78,13 @@ class TargetSelector(BatchSelector):
         self._numeric_ = self._is_numeric(batch)
 
     def _is_numeric(self, batch: CheckedBatch) -> bool:
+        """Whether y holds numbers: a classifier or regressor of the user's decides it."""
         assert batch.y is not None
-        return are_numbers(batch.y, batch.classes, self.target)
+        estimator, kind = self._theirs(), None
+        if can(estimator, "__sklearn_tags__"):
+            kind = get_tags(estimator).estimator_type
+        target = {"classifier": "classes", "regressor": "numbers"}.get(kind or "", self.target)
+        return are_numbers(batch.y, batch.classes, target)
 
     def _goal(self, batch: CheckedBatch) -> tuple[npt.NDArray[Any], Labels | None]:
         """Numbers, or as :meth:`_take_more_labels`."""
@@ -83,9 +95,6 @@ class TargetSelector(BatchSelector):
             raise ValueError("classes is for class labels; this selector learns numbers.")
         return as_numbers(batch.y, type(self).__name__), None
 
-    def _check_parameters(self) -> None:
-        check_choice("target", self.target, ("auto", "classes", "numbers"))
-
     def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
         self._numeric_ = Value(bool).read("numeric", header, arrays, {})
         super()._restore(header, arrays, model)
@@ -93,37 +102,6 @@ class TargetSelector(BatchSelector):
     def _sizes(self) -> dict[str, int]:
         sizes = super()._sizes()
         return sizes | {"T": 1 if self._numeric_ else sizes["K"]}
-
-
-@runtime_checkable
-class Tagged(Protocol):
-    """An estimator of scikit-learn's kind, which says what it takes."""
-
-    def __sklearn_tags__(self) -> Tags: ...
-
-
-@runtime_checkable
-class Configurable(Protocol):
-    """An estimator of scikit-learn's kind, which can be cloned."""
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Its settings."""
-        ...
-
-
-@runtime_checkable
-class Fittable(Configurable, Protocol):
-    """An estimator that learns from a window of rows at once."""
-
-    def fit(self, X: Matrix, y: Labels) -> Any:
-        """Learn from all rows."""
-        ...
-
-
-def estimator_target(estimator: Any, target: str) -> str:
-    """What a target is: a classifier or regressor of scikit-learn decides it by itself."""
-    kind = get_tags(estimator).estimator_type if isinstance(estimator, Tagged) else None
-    return {"classifier": "classes", "regressor": "numbers"}.get(kind or "", target)
 
 
 def weights_or_ones(batch: CheckedBatch) -> Floats:

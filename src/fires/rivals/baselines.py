@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fires.core import validation
 from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared, Random
-from fires.core.randomness import check_seed, generator
-from fires.core.settings import check_choice, plain
+from fires.core.randomness import generator, random_state
+from fires.core.settings import flag
 from fires.core.types import Floats, Places, Seed
 from fires.rivals.base import Rival, settings
 
@@ -31,6 +32,9 @@ class _Baseline(Rival):
 
     def _weights(self) -> Floats:
         return self._weights_.copy()
+
+    def _step(self, batch: CheckedBatch) -> None:
+        """Nothing is learnt."""
 
     def _restart_features(self, columns: Places) -> None:
         """Nothing was learnt."""
@@ -93,25 +97,20 @@ class RandomFeatures(_Baseline):
     """
 
     n_features_to_select: int | float = field(default=10, kw_only=False)
-    redraw: bool = False
-    random_state: Seed = None
+    redraw: bool = flag(False)
+    random_state: Seed = random_state()
 
     _learnt: ClassVar[Declared] = {**_Baseline._learnt, "rng": Random()}
 
     _rng_: np.random.Generator = field(init=False)
 
-    def _check_parameters(self) -> None:
-        check_choice("redraw", self.redraw, (True, False), "True or False")
-        check_seed(self.random_state)
-
     def _start(self, batch: CheckedBatch) -> None:
         self._rng_ = generator(self.random_state, "random features")
         self._weights_ = self._rng_.random(self.n_features_in_)
 
-    def _learn(self, batch: CheckedBatch) -> None:
-        if self.redraw and self._started_:
+    def _step(self, batch: CheckedBatch) -> None:
+        if self.redraw and self.is_fitted:
             self._weights_ = self._rng_.random(self.n_features_in_)
-        super()._learn(batch)
 
 
 @settings
@@ -141,49 +140,20 @@ class FixedFeatures(_Baseline):
 
     def _resolve_k(self) -> int:
         # The first batch calls this before the features have been looked up.
-        return int(self._weights_.sum()) if self._started_ else 1
+        return int(self._weights_.sum()) if self.is_fitted else 1
 
-    def _learn(self, batch: CheckedBatch) -> None:
-        super()._learn(batch)
-        weights = np.zeros(self.n_features_in_)
-        weights[self._places()] = 1.0
-        self._weights_ = weights
-
-    def _places(self) -> list[int]:
-        wanted = self._listed()
-        if not wanted:
-            raise ValueError("features must hold at least one name or index; got none.")
-        if all(isinstance(one, str) for one in wanted):
-            names = self._known_names()
-            if names is None:
-                raise ValueError(
-                    f"features holds names such as {wanted[0]!r}, but the columns of X have none: "
-                    "pass a data frame, call name_features, or give indices."
-                )
-            place = {name: index for index, name in enumerate(names)}
-            unknown = [name for name in wanted if name not in place]
-            if unknown:
-                raise ValueError(f"features holds names that X does not have: {unknown[:5]}.")
-            return [place[name] for name in wanted]
-        n_features = self.n_features_in_
-        for one in wanted:
-            whole = isinstance(one, Integral) and not isinstance(one, bool)
-            if not whole or not 0 <= int(one) < n_features:
-                raise ValueError(
-                    "features must hold names, or indices from 0 to below "
-                    f"n_features={n_features}; got {one!r}."
-                )
-        return [int(one) for one in wanted]
-
-    def _listed(self) -> list[int | str]:
-        given = self.features
+    def _step(self, batch: CheckedBatch) -> None:
+        given: Any = self.features
+        listed: Any = [given] if isinstance(given, (str, Integral)) else given
+        known = self.n_features_in_, self.known_names, type(self).__name__
         try:
-            return [given] if isinstance(given, (str, int, Integral)) else list(given)
-        except TypeError:
+            places = validation.as_columns(listed, *known)
+        except (TypeError, ValueError) as error:
             raise ValueError(
-                f"features must be a sequence of names or indices; got {self.features!r}."
+                "features must hold indices, or names where columns have names, from a data frame "
+                f"or name_features. {error}"
             ) from None
-
-    def _plain(self, value: Any) -> Any:
-        many = np.iterable(value) and not isinstance(value, str)
-        return [plain(one) for one in value] if many else plain(value)
+        if not len(places):
+            raise ValueError("features must hold at least one name or index; got none.")
+        self._weights_ = np.zeros(self.n_features_in_)
+        self._weights_[places] = 1.0

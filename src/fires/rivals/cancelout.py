@@ -13,8 +13,8 @@ from fires.core.batch import CheckedBatch
 from fires.core.classes import encode
 from fires.core.declared import Array, Declared, Value
 from fires.core.optional import require
-from fires.core.randomness import check_seed, generator
-from fires.core.settings import check_choice, check_count, check_number, is_count, plain
+from fires.core.randomness import generator, random_state
+from fires.core.settings import choice, count, is_count, number
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Floats, Header, Labels, Places, Seed
 from fires.models.draws import LOG_NOISE, log_likelihood_of
@@ -126,14 +126,14 @@ class CancelOut(TargetSelector):
     """
 
     hidden: tuple[int, ...] = (100,)
-    gate: str = "sigmoid"
-    gate_init: float = 1.0
-    variance_bonus: float = 0.002
-    l1_penalty: float = 0.001
-    learning_rate: float = 0.01
-    n_epochs: int = 1
-    device: str = "cpu"
-    random_state: Seed = None
+    gate: str = choice("sigmoid", "softmax")
+    gate_init: float = number(1.0, -np.inf)
+    variance_bonus: float = number(0.002, ends="[)")
+    l1_penalty: float = number(0.001, ends="[)")
+    learning_rate: float = number(0.01)
+    n_epochs: int = count(1)
+    device: str = choice("cpu", "cuda")
+    random_state: Seed = random_state()
 
     _weights_repeat_rows = True
     _learnt: ClassVar[Declared] = {
@@ -142,6 +142,7 @@ class CancelOut(TargetSelector):
     }
 
     _net_: Tensors = field(init=False)  # each name begins with one of _PARTS
+    _rng_: np.random.Generator = field(init=False)  # until the net is there
 
     def _weighting(self) -> tuple[Hashable, ...]:
         return (self.gate,)
@@ -155,28 +156,21 @@ class CancelOut(TargetSelector):
     def _start(self, batch: CheckedBatch) -> None:
         super()._start(batch)
         self._target_, self._n_steps_ = NumberTarget(scaled=True), 0
+        self._rng_ = generator(self.random_state, "cancelout")
 
-    def _learn(self, batch: CheckedBatch) -> None:
-        is_first = not self._started_
-        super()._learn(batch)
+    def _step(self, batch: CheckedBatch) -> None:
         X = np.ascontiguousarray(filled(as_dense(batch.X), batch.n_missing > 0))
         w = weights_or_ones(batch)
         y, before = self._goal(batch)
         goal = self._target_.look(y, w)[0][0] if self._numeric_ else y
-        rng = generator(self.random_state if is_first else 0, "cancelout")
-        drawn = rng.bit_generator.state
-        try:
-            if is_first:
-                net = self._fresh((*self.hidden, self._sizes()["T"]), rng)
-            else:  # the net may have been loaded, or ``device`` may have changed
-                net = {name: tensor.to(self.device) for name, tensor in self._net_.items()}
-            if before is not None:
-                net = with_classes(net, before, self.classes_)
-            if self._numeric_ or len(self.classes_) > 1:
-                net = self._steps(net, X, goal, w / w.sum())
-        except BaseException:
-            rng.bit_generator.state = drawn
-            raise
+        if self.is_fitted:  # the net may have been loaded, or ``device`` may have changed
+            net = {name: tensor.to(self.device) for name, tensor in self._net_.items()}
+        else:
+            net = self._fresh((*self.hidden, self._sizes()["T"]), self._rng_)
+        if before is not None:
+            net = with_classes(net, before, self.classes_)
+        if self._numeric_ or len(self.classes_) > 1:
+            net = self._steps(net, X, goal, w / w.sum())
         self._net_ = net
         if self._numeric_:
             self._target_.count(y, w)
@@ -239,29 +233,17 @@ class CancelOut(TargetSelector):
     def _check_parameters(self) -> None:
         torch = require("torch", "CancelOut")
         super()._check_parameters()
-        check_choice("gate", self.gate, ("sigmoid", "softmax"))
-        check_choice("device", self.device, ("cpu", "cuda"))
         if self.device == "cuda" and not torch.cuda.is_available():
             raise ValueError("device='cuda', but torch sees no GPU on this machine.")
-        check_number("gate_init", self.gate_init, -np.inf)
-        check_number("variance_bonus", self.variance_bonus, ends="[)")
-        check_number("l1_penalty", self.l1_penalty, ends="[)")
-        check_number("learning_rate", self.learning_rate)
-        check_count("n_epochs", self.n_epochs)
-        listed = isinstance(self.hidden, (tuple, list))
-        if not listed or not all(is_count(n) for n in self.hidden):
+        if not isinstance(self.hidden, (tuple, list)) or not all(map(is_count, self.hidden)):
             raise ValueError(
                 f"hidden must be a tuple of positive numbers of nodes; got {self.hidden!r}."
             )
-        check_seed(self.random_state)
 
     # --- state ------------------------------------------------------------------------------
 
     def _from_plain(self, value: Any, model: Any) -> Any:
         return tuple(value) if isinstance(value, list) else value
-
-    def _plain(self, value: Any) -> Any:
-        return [plain(n) for n in value] if isinstance(value, (tuple, list)) else plain(value)
 
     def _state(self) -> State:
         tensors = {name: tensor.cpu().numpy() for name, tensor in self._net_.items()}

@@ -10,10 +10,9 @@ import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared, Value
-from fires.core.settings import check_choice
+from fires.core.settings import choice, number
 from fires.core.types import Floats, Places
 from fires.rivals.arrays import (
-    check_forgetting,
     decay,
     entries,
     grown,
@@ -81,8 +80,8 @@ class ChiSquared(BatchSelector):
     array([6., 0., 0.])
     """
 
-    aggregate: str = "max"
-    forgetting: float = 0.0
+    aggregate: str = choice("max", "mean")
+    forgetting: float = number(0.0, high=1.0, ends="[)")
 
     _weights_repeat_rows = True
     _learnt: ClassVar[Declared] = {
@@ -112,8 +111,7 @@ class ChiSquared(BatchSelector):
         self._present_ = np.zeros((0, self.n_features_in_))
         self._missing_, self._rows_, self._unit_ = np.zeros((0, 1)), np.zeros(0), 1.0
 
-    def _learn(self, batch: CheckedBatch) -> None:
-        super()._learn(batch)
+    def _step(self, batch: CheckedBatch) -> None:
         X, n_features = batch.X, self.n_features_in_
         codes, before = self._take_whole_labels(batch)
         n_classes = len(self.classes_)
@@ -147,10 +145,6 @@ class ChiSquared(BatchSelector):
     def _restart_features(self, columns: Places) -> None:
         super()._restart_features(columns)
         self._missing_[:, columns] = self._rows_[:, None]  # as if missing in all rows so far
-
-    def _check_parameters(self) -> None:
-        check_choice("aggregate", self.aggregate, ("max", "mean"), "'max' or 'mean'")
-        check_forgetting(self.forgetting)
 
 
 def chi_squared(present: Floats, rows: Floats) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,47 +13,55 @@ from sklearn.utils import get_tags
 from fires.core.batch import CheckedBatch
 from fires.core.errors import StateError
 from fires.core.estimators import learnt_state, seeded_clone, take_up
-from fires.core.randomness import check_seed, generator
+from fires.core.randomness import generator, random_state
 from fires.core.settings import plain, same_kind
 from fires.core.state import Arrays, State
 from fires.core.types import Floats, Header, Labels, Matrix, Seed
 from fires.core.validation import as_numbers
-from fires.predictors import SklearnPredictor
+from fires.predictors import Predictor, SklearnPredictor
+from fires.predictors.base import can
 from fires.rivals.arrays import entries, filled, with_entries
-from fires.rivals.base import BatchSelector, Configurable, Rival, Tagged, settings
+from fires.rivals.base import BatchSelector, Rival, settings
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 
 class TakesEstimator(Rival):
-    """A selector with an ``estimator`` of scikit-learn among its settings.
+    """A selector with an estimator or a model of the user's among its settings.
 
     Its code is not saved: the user passes it to ``fires.load`` again.
     """
 
     _weights_repeat_rows = True
+    _given: ClassVar[str] = "estimator"  # the name of that setting
 
-    estimator: Any
+    def _theirs(self) -> Any:
+        return unwrapped(self.get_params(deep=False)[self._given])
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        if isinstance(self.estimator, Tagged):
-            inner = get_tags(self.estimator)
+        tags, estimator = super().__sklearn_tags__(), self._theirs()
+        if can(estimator, "__sklearn_tags__"):
+            inner = get_tags(estimator)
             tags.input_tags.sparse = inner.input_tags.sparse
             tags.input_tags.positive_only = inner.input_tags.positive_only
         return tags
 
     def _plain(self, value: Any) -> Any:
-        if isinstance(value, Configurable):
-            return {"estimator": type(value).__qualname__}
+        if any(can(value, method) for method in ("get_params", "predict", "predict_one")):
+            return {self._given: type(unwrapped(value)).__qualname__}
         return plain(value)
 
     def _from_plain(self, value: Any, model: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        found = type(model).__qualname__
-        return same_kind(model, found, value["estimator"], "an estimator of yours")
+        found = type(unwrapped(model)).__qualname__
+        return same_kind(model, found, value[self._given], f"your {self._given}")
+
+
+def unwrapped(model: Any) -> Any:
+    """What fires has wrapped as a predictor, or the object itself."""
+    return model.inner if isinstance(model, Predictor) else model
 
 
 @settings
@@ -123,7 +131,7 @@ class FromModel(TakesEstimator, BatchSelector):
     """
 
     estimator: Any = None
-    random_state: Seed = None
+    random_state: Seed = random_state()
 
     estimator_: Any = field(init=False)
 
@@ -141,8 +149,7 @@ class FromModel(TakesEstimator, BatchSelector):
     def _start(self, batch: CheckedBatch) -> None:
         self.estimator_ = seeded_clone(self.estimator, generator(self.random_state, "from model"))
 
-    def _learn(self, batch: CheckedBatch) -> None:
-        super()._learn(batch)
+    def _step(self, batch: CheckedBatch) -> None:
         # A copy learns: if it fails half-way, the old one is untouched.
         learner = SklearnPredictor(copy.deepcopy(self.estimator_))
         name, known = type(learner.estimator).__name__, self._label_index_
@@ -162,14 +169,13 @@ class FromModel(TakesEstimator, BatchSelector):
         self.estimator_ = learner.estimator
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         estimator = self.estimator
-        complete = isinstance(estimator, Configurable) and hasattr(estimator, "partial_fit")
-        if not complete or isinstance(estimator, type):
+        if not can(estimator, "get_params", "partial_fit") or isinstance(estimator, type):
             raise ValueError(
                 "estimator must be a scikit-learn estimator that has partial_fit, such as "
                 f"SGDClassifier(); got {estimator!r}."
             )
-        check_seed(self.random_state)
 
     # --- state ------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from scipy.linalg import solve_triangular
 
 from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared
-from fires.core.settings import check_count, check_number, is_count
+from fires.core.settings import count, is_count, number
 from fires.core.types import Floats, Matrix, Places
 from fires.rivals.arrays import as_dense, entries, filled, with_entries
 from fires.rivals.base import BatchSelector, settings
@@ -95,9 +95,9 @@ class FSDS(BatchSelector):
     array([3, 8])
     """
 
-    n_directions: int = 2
+    n_directions: int = count(2)
     sketch_size: int | None = None
-    ridge: float = 8.0
+    ridge: float = number(8.0, ends="[)")
 
     _weights_repeat_rows = True
     _supervised = False
@@ -127,8 +127,7 @@ class FSDS(BatchSelector):
     def _start(self, batch: CheckedBatch) -> None:
         self._sketch_, self._singular_values_ = np.zeros((0, self.n_features_in_)), np.zeros(0)
 
-    def _learn(self, batch: CheckedBatch) -> None:
-        super()._learn(batch)
+    def _step(self, batch: CheckedBatch) -> None:
         X, w, size = batch.X, batch.weight, self._size()
         sketch, lengths = self._sketch_, self._singular_values_
         for start in range(0, batch.n_rows, max(_BLOCK, size)):
@@ -152,14 +151,13 @@ class FSDS(BatchSelector):
         return least if self.sketch_size is None else int(self.sketch_size)
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         k, size = self.n_directions, self.sketch_size
-        check_count("n_directions", k)
         if size is not None and not (is_count(size) and size > k):
             raise ValueError(
                 f"sketch_size must be an integer greater than n_directions={k}, or None; "
                 f"got {size!r}."
             )
-        check_number("ridge", self.ridge, ends="[)", wanted="a number that is not negative")
 
 
 def directions(sketch: Floats, rows: Matrix, most: int) -> tuple[Floats, Floats]:

@@ -6,20 +6,17 @@ It comes from running moments of columns and targets.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import field
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
-from fires.core.declared import Array, Declared, collect, restart
-from fires.core.settings import check_choice
-from fires.core.state import Arrays, State
-from fires.core.types import Codes, CsrRows, Floats, Header, Mask, Matrix, Places
+from fires.core.declared import Array, Declared
+from fires.core.settings import choice, number
+from fires.core.types import Codes, CsrRows, Floats, Matrix
 from fires.kernels.moments import ROUNDING
-from fires.rivals.arrays import check_forgetting, decay, grown, rows_by_class, with_entries
+from fires.rivals.arrays import as_dense, decay, entries, grown, rows_by_class, with_entries
 from fires.rivals.base import TargetSelector, settings
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -41,19 +38,6 @@ class Moments(NamedTuple):
     z_rest: Floats
     zz: Floats
     xz: Floats  # (n_targets, n_features)
-
-
-MOMENTS: Declared = {
-    "n": Array("1|J", low=0.0),
-    "x": Array("J"),
-    "x_rest": Array("J"),
-    "xx": Array("J", low=0.0),
-    "z": Array("T", "1|J"),
-    "z_rest": Array("T", "1|J"),
-    "zz": Array("T", "1|J", low=0.0),
-    "xz": Array("T", "J"),
-}
-"""What the moments of J columns and T targets may be."""
 
 
 @settings
@@ -124,18 +108,27 @@ class Screening(TargetSelector):
     array([1, 4])
     """
 
-    measure: str = "correlation"
-    forgetting: float = 0.0
+    measure: str = choice("correlation", "f")
+    forgetting: float = number(0.0, high=1.0, ends="[)")
 
     _weights_repeat_rows = True
-
-    _moments_: Moments = field(init=False)
+    _learnt: ClassVar[Declared] = {
+        **TargetSelector._learnt,
+        "n": Array("1|J", low=0.0),
+        "x": Array("J"),
+        "x_rest": Array("J"),
+        "xx": Array("J", low=0.0),
+        "z": Array("T", "1|J"),
+        "z_rest": Array("T", "1|J"),
+        "zz": Array("T", "1|J", low=0.0),
+        "xz": Array("T", "J"),
+    }
 
     def _weighting(self) -> tuple[Hashable, ...]:
         return (self.measure,)
 
     def _weights(self) -> Floats:
-        m = self._moments_
+        m = self._moments()
         share = by_numbers(m) if self._numeric_ else by_classes(m)
         if self.measure == "correlation":
             return np.sqrt(share)
@@ -145,11 +138,14 @@ class Screening(TargetSelector):
         weights: Floats = share / np.maximum(1.0 - share, _EPS) * freedom
         return weights
 
+    def _moments(self) -> Moments:
+        of_x, of_z = (self._x_, self._x_rest_, self._xx_), (self._z_, self._z_rest_, self._zz_)
+        return Moments(self._n_, *of_x, *of_z, self._xz_)
+
     # --- learning ---------------------------------------------------------------------------
 
-    def _learn(self, batch: CheckedBatch) -> None:
-        before = self._moments_ if self._started_ else None
-        super()._learn(batch)
+    def _step(self, batch: CheckedBatch) -> None:
+        before = self._moments() if self.is_fitted else None
         mass, keep = decay(batch.weight, batch.n_rows, self.forgetting)
         goal, known = self._goal(batch)
         if self._numeric_:
@@ -163,27 +159,8 @@ class Screening(TargetSelector):
             merged = new if before is None else merge(before, new, keep)
         if not all(np.isfinite(part).all() for part in merged):
             raise ValueError("Input X or y holds values so large that sums overflow; rescale them.")
-        self._moments_ = merged
-
-    def _restart_features(self, columns: Places) -> None:
-        found = SimpleNamespace(**self._moments_._asdict())
-        restart(found, MOMENTS, columns, self.n_features_in_)
-        self._moments_ = Moments(**vars(found))
-
-    def _check_parameters(self) -> None:
-        check_choice("measure", self.measure, ("correlation", "f"))
-        super()._check_parameters()
-        check_forgetting(self.forgetting)
-
-    # --- state ------------------------------------------------------------------------------
-
-    def _state(self) -> State:
-        return super()._state()[0], collect(self._moments_, MOMENTS)[1]
-
-    def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
-        super()._restore(header, arrays, model)
-        sizes, parts = self._sizes(), MOMENTS.items()
-        self._moments_ = Moments(*(part.read(name, header, arrays, sizes) for name, part in parts))
+        self._n_, self._x_, self._x_rest_, self._xx_, *of_targets = merged
+        self._z_, self._z_rest_, self._zz_, self._xz_ = of_targets
 
 
 # --- the moments of a batch ---------------------------------------------------------------------
@@ -219,11 +196,11 @@ def _summed(
     the sums of 1, the mean in two parts, the spread about it, and the sums of x about the mean.
     """
     if isinstance(X, np.ndarray):
-        return _settled(*_summed_dense(X, rows, missing))
+        return _sums_of(X, rows, missing)
     # Only columns with entries have sums.
     columns, places = np.unique(X.indices, return_inverse=True)
     touched = sp.csr_array((X.data, places, X.indptr), shape=(X.shape[0], len(columns)))
-    sums, *about_mean = _settled(*_summed_sparse(touched, rows, missing))
+    sums, *about_mean = _sums_of(touched, rows, missing)
     if missing:
         present = np.repeat(rows.sum(axis=1)[:, None], X.shape[1], axis=1)
         present[:, columns] = sums
@@ -235,47 +212,31 @@ def _summed(
     return sums, mean, rest, spread, crossed
 
 
-def _settled(
-    sums: Floats, mean: Floats, spread: Floats, crossed: Floats
+def _sums_of(
+    X: Matrix, rows: CsrRows, missing: bool
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """The same sums about the exact mean: those about a rounded mean show how far it is off."""
-    rest = crossed[0] / np.where(sums[0] > 0.0, sums[0], 1.0)
+    """As :func:`_summed`, with all columns looked at."""
+    stored, totals, weight = entries(X), rows.sum(axis=1)[:, None], rows[:1]
+    sums, zeros, values = totals, np.zeros_like(totals), stored
+    if not isinstance(X, np.ndarray):  # the sums over zeros that are not stored
+        zeros = totals - as_dense(rows @ with_entries(X, np.ones(len(stored))))
+        # A column that stores all its entries has none: remove what rounding left.
+        zeros[:, np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0]] = 0.0
+    if missing:
+        present = ~np.isnan(stored)
+        values = np.where(present, stored, 0.0)
+        sums = zeros + as_dense(rows @ with_entries(X, present.astype(np.float64)))
+    count = np.where(sums[0] > 0.0, sums[0], 1.0)
+    mean = as_dense(weight @ with_entries(X, values))[0] / count
+    t = values - (mean if isinstance(X, np.ndarray) else mean[X.indices])
+    if missing:
+        t = np.where(present, t, 0.0)
+    spread = as_dense(weight @ with_entries(X, t * t))[0] + zeros[0] * mean * mean
+    crossed = as_dense(rows @ with_entries(X, t)) - zeros * mean
+    # Sums about a rounded mean show how far it is off: the same sums about the exact one.
+    rest = crossed[0] / count
     spread = np.maximum(spread - crossed[0] * rest, 0.0)
     return sums, mean, rest, spread, crossed - sums * rest
-
-
-def _summed_dense(X: Floats, rows: CsrRows, missing: bool) -> tuple[Floats, Floats, Floats, Floats]:
-    if not missing:
-        sums, values = rows.sum(axis=1)[:, None], X
-        present: Mask | bool = True
-    else:
-        entries = present = ~np.isnan(X)
-        sums, values = rows @ entries.astype(np.float64), np.where(entries, X, 0.0)
-    weight = rows[:1]
-    mean = (weight @ values)[0] / np.where(sums[0] > 0.0, sums[0], 1.0)
-    t = (values - mean) * present
-    return sums, mean, (weight @ (t * t))[0], rows @ t
-
-
-def _summed_sparse(
-    X: CsrRows, rows: CsrRows, missing: bool
-) -> tuple[Floats, Floats, Floats, Floats]:
-    def like_x(data: Floats) -> Any:
-        return with_entries(X, data)
-
-    present = ~np.isnan(X.data)
-    values = np.where(present, X.data, 0.0).astype(np.float64, copy=False)
-    totals = rows.sum(axis=1)[:, None]
-    held = (rows @ like_x(np.ones(len(X.data)))).toarray()
-    zeros = totals - held  # the sums over zeros that are not stored
-    # A column that stores all its entries has none: remove what rounding left.
-    zeros[:, np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0]] = 0.0
-    sums = zeros + (rows @ like_x(present.astype(np.float64))).toarray() if missing else totals
-    weight = rows[:1]
-    mean = (weight @ like_x(values)).toarray()[0] / np.where(sums[0] > 0.0, sums[0], 1.0)
-    t = np.where(present, values - mean[X.indices], 0.0)
-    spread = (weight @ like_x(t * t)).toarray()[0] + zeros[0] * mean * mean
-    return sums, mean, spread, (rows @ like_x(t)).toarray() - zeros * mean
 
 
 def merge(old: Moments, new: Moments, keep: float) -> Moments:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,22 +28,16 @@ from scipy.special import ndtr
 
 from fires.core.batch import CheckedBatch
 from fires.core.classes import encode, merge_classes
-from fires.core.sharding import Evaluate, Sums, Task
+from fires.core.sharding import Evaluate, Sums, Task, weight_of
 from fires.core.types import Floats, Labels, Places
 from fires.core.validation import as_numbers
 from fires.evaluation.scoring import usual_baselines
-from fires.kernels import read_only
-from fires.kernels.linear import score_rows
-from fires.kernels.moments import CLIP
 from fires.metrics.prediction import NumberMoments, Scores
-from fires.models.base import JointPosterior
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear_learner import LinearLearner
-from fires.models.scale import MinMax, Standard
-from fires.models.sharded_gradient import weight_of
-from fires.models.sharded_scale import ScalePlan
-from fires.models.sharded_sparse import MixedPlan, sparse_rows
-from fires.models.target import ClassTarget, ScoredTarget, log_mean, start
+from fires.models.sharded_bayes import scale_of
+from fires.models.sharded_scale import ShardedScale
+from fires.models.target import ScoredTarget, start
 from fires.run.totals import RunTotals
 from fires.selectors.fires import FIRES
 
@@ -51,8 +45,6 @@ SELECTED, ALL = 0, 1
 _OURS = "tested"  # a word in the names of our sums
 _MAX_SCORE = 30.0  # of the score of a count: its exponential stays finite, and so does its square
 _GRID = np.linspace(-6.0, 6.0, 241)  # scores of numbers; there is nothing beyond 4
-
-Projection = tuple[Floats, Floats | None]  # each (2, n_parameter_rows, n_rows)
 
 
 class ShardedTest:
@@ -258,28 +250,22 @@ class _TestNumbers:
 class RowScores:
     """The linear scores of rows by a belief; it can be pickled."""
 
-    mu: Floats
+    x: ShardedScale
+    mu: Floats  # of the selected features, with 0 for the others, and then of all
     own: Floats
-    selected: Places
-    scale: _Scale
     var: Floats | None
     level: Floats
     width: float
 
     def __call__(self, shard: CheckedBatch) -> Floats:
         """The scores of the rows of a shard."""
-        a, v = self.scale.project(shard, self)
-        a += self.own[:, None]
-        if v is not None:
-            a += start(self.width, self.level[:, None], v)[0]
-        found: Floats = a
-        return found
-
-    def twice(self, values: Floats) -> Floats:
-        """Values with zeros for features that are not selected, and all of them."""
-        some = np.zeros_like(values)
-        some[:, self.selected] = values[:, self.selected]
-        return np.concatenate([some, values])
+        scores = np.empty((len(self.mu), shard.n_rows))
+        for block, Z in self.x.rows(shard, weight_of(shard)):
+            a, v = Z.project(self.mu, self.mu if self.var is None else self.var)
+            if self.var is not None:
+                a += start(self.width, self.level[:, None], v)[0]
+            scores[:, block] = a + self.own[:, None]
+        return scores.reshape(2, -1, shard.n_rows)
 
 
 def row_scores(
@@ -288,113 +274,25 @@ def row_scores(
     """How shards score their rows by what a learner has learnt so far."""
     no_rows = np.zeros((0, learner.n_features))
     ready = learner.ready_for(sp.csr_array(no_rows) if sparse else no_rows)
-    nothing = np.zeros(ready.n_rows)
-    posterior = ready.joint_posterior
-    if posterior is not None:
-        theta, _ = posterior.coefficients()
-        scale: _Scale = _MixedScale(_mixed(posterior))
-        if posterior.sparse is None:
-            scale = _dense_scale(posterior)
-        return RowScores(theta[:, :-1].copy(), theta[:, -1], selected, scale, None, nothing, 0.0)
-    learner = cast("LinearLearner", ready)  # the other one that takes shards
-    own = learner.intercept.mu if learner.fit_intercept else nothing
-    level = _level(learner)
-    var = learner.sigma**2 if level.any() else None
-    mu, scale = learner.mu, _dense_scale(learner)
-    if sparse or learner.in_sparse_terms:
-        half, every = learner.scaler.sparse, np.arange(learner.n_features)
-        pull = half.pull(every)
-        mu = mu - pull * learner.drift[:, None]
-        scale = _CentredScale(half.gain(every), half.pace * pull)
-    return RowScores(mu.copy(), own.copy(), selected, scale, var, level, learner.family.start_width)
+    level, var, width = np.zeros(ready.n_rows), None, 0.0
+    if isinstance(ready, LinearLearner):
+        mu, sigma = ready.by_class()
+        own = ready.intercept.mu if ready.fit_intercept else level
+        known = ready.target.look(np.zeros(0, dtype=np.intp), np.zeros(0))[1]
+        if known is not None and known.any():
+            level, var, width = known, _twice(sigma**2, selected), ready.family.start_width
+    else:
+        theta, _ = ready.coefficients()
+        mu, own = theta[:, :-1], theta[:, -1]
+    x, mu, own = scale_of(ready, sparse=sparse), _twice(mu, selected), np.tile(own, 2)
+    return RowScores(x, mu, own - x.centre(mu), var, np.tile(level, 2), width)
 
 
-def _level(learner: LinearLearner) -> Floats:
-    """Where predictions start from."""
-    target = learner.target
-    if not target.levelled:
-        return np.zeros(learner.n_rows)
-    if target.scale is not None:
-        return log_mean(target.scale.shift, target.scale.count)
-    assert isinstance(target, ClassTarget)
-    return target.level_of(target.class_weight.tolist())
-
-
-def _mixed(learner: JointPosterior) -> MixedPlan | None:
-    if learner.scale is None:
-        return None
-    mixed = learner.mixed
-    full = ScalePlan(mixed.full) if len(mixed.columns) else None
-    return MixedPlan(mixed, full, is_shown=False)
-
-
-def _dense_scale(learner: LinearLearner | JointPosterior) -> _DenseScale:
-    half, n = learner.scaler.dense, learner.n_features
-    nothing, never = np.zeros(n), np.full(n, np.inf)
-    if isinstance(half, Standard):
-        return _DenseScale(learner.scale, half.shift, half.gain, half.limit, nothing, CLIP)
-    if isinstance(half, MinMax):
-        fill = (half.mean - half.shift) * half.gain
-        return _DenseScale(learner.scale, half.shift, half.gain, never, fill, np.inf)
-    return _DenseScale(None, nothing, np.ones(n), never, nothing, np.inf)
-
-
-# --- rows on their scale --------------------------------------------------------------------
-
-
-class _DenseScale(NamedTuple):
-    """See :func:`fires.kernels.linear.score_rows`."""
-
-    name: str | None
-    origin: Floats
-    gain: Floats
-    limit: Floats
-    fill: Floats
-    clip: float
-
-    def project(self, shard: CheckedBatch, by: RowScores) -> Projection:
-        name, *scale = self
-        if shard.scale is not None and shard.scale == name:
-            no, yes = np.zeros_like(self.gain), np.ones_like(self.gain)
-            scale = [no, yes, np.full_like(yes, np.inf), no, np.inf]
-        X = shard.X.toarray() if sp.issparse(shard.X) else np.ascontiguousarray(shard.X)
-        a, mu, var = np.empty((2, len(by.mu), len(X))), by.mu, by.var
-        v = np.empty((2, 0 if var is None else len(mu), len(X)))
-        score_rows(*read_only(X), *scale, mu, mu if var is None else var, by.selected, a, v)
-        return a, None if var is None else v
-
-
-class _MixedScale(NamedTuple):
-    """Of sparse rows, for the Bayesian update."""
-
-    plan: MixedPlan | None
-
-    def project(self, shard: CheckedBatch, by: RowScores) -> Projection:
-        rows, _ = sparse_rows(self.plan, shard, weight_of(shard))
-        mu = by.twice(by.mu)
-        return rows.project(mu, np.zeros_like(mu))[0].reshape(2, len(by.mu), -1), None
-
-
-class _CentredScale(NamedTuple):
-    """Of sparse rows, for the gradient update: not shifted, but predictions are centred."""
-
-    gain: Floats
-    centre: Floats
-
-    def project(self, shard: CheckedBatch, by: RowScores) -> Projection:
-        X, mu = sp.csr_array(shard.X), by.twice(by.mu)
-        var = np.zeros_like(mu) if by.var is None else by.twice(by.var) * self.gain**2
-        rows, _ = sparse_rows(None, shard.with_rows(X), weight_of(shard))
-        a, v = rows.project(mu * self.gain, var)
-        a -= (mu @ self.centre)[:, None]
-        if shard.n_missing:  # a missing entry counts as the centre of its column
-            gaps = rows._replace(data=np.isnan(X.data).astype(np.float64))
-            a += gaps.project(mu * self.centre, var)[0]
-        shape = 2, len(by.mu), -1
-        return a.reshape(shape), None if by.var is None else v.reshape(shape)
-
-
-_Scale: TypeAlias = _DenseScale | _MixedScale | _CentredScale
+def _twice(values: Floats, selected: Places) -> Floats:
+    """Values with zeros for features that are not selected, and all of them."""
+    some = np.zeros_like(values)
+    some[:, selected] = values[:, selected]
+    return np.concatenate([some, values])
 
 
 # --- from scores to predictions -------------------------------------------------------------

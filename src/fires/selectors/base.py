@@ -35,7 +35,8 @@ from fires.core.types import (
 )
 from fires.kernels import top_k
 from fires.kernels.select import keep_columns
-from fires.selectors.open_columns import masked_frame, warn_absent
+from fires.selectors.columns import FixedColumns, masked_frame, warn_absent
+from fires.selectors.open_columns import OpenColumns
 from fires.selectors.selector import Selector, forget
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         array([0. , 0.4])
         """
         if self.is_fitted:
-            names, owner = self._known_names(), type(self).__name__
+            names, owner = self.known_names, type(self).__name__
             found = validation.as_columns(columns, self.n_features_in_, names, owner)
             if len(found):
                 self.all_or_nothing(self._restart_features, found)
@@ -205,12 +206,12 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         """A batch that was checked elsewhere, whose columns are known from here on."""
         if self._supervised and batch.y is None:
             validation.as_target(None, 0, type(self).__name__)
-        if not self.knows_columns:
-            self.n_features_in_ = batch.X.shape[1]
-        if batch.names is not None and self._known_names() is None:
-            self._column_names_, self._named_apart_ = batch.names, True
-        if batch.columns is not None:
-            self._encoder_ = batch.columns
+        before, given = self.known_columns, batch.known
+        if isinstance(before, FixedColumns):
+            if before.n_features is None:
+                before = before.beside(FixedColumns(batch.X.shape[1]))
+            given = before if given is None else before.beside(given)
+        self._known_ = given
         return batch
 
     def _take_batch(self, *given: Any) -> None:
@@ -227,7 +228,8 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         forget(self)
         check_count("batch_size", self.batch_size)
         size = int(self.batch_size)
-        by_rows_before = self._open_vocabulary() is not None or validation.is_raw(X)
+        is_open = isinstance(self.known_columns, OpenColumns)
+        by_rows_before = is_open or validation.is_raw(X)
         if by_rows_before or not (sample_weight is None or np.asarray(sample_weight).all()):
             if self._supervised and y is not None:
                 self._foresee(validation.as_target(y, validation.as_rows(X, "")[1], ""))
@@ -246,18 +248,16 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         classes: OptionalClasses,
         sample_weight: OptionalArray,
     ) -> CheckedBatch:
-        """One batch, checked, with its target."""
-        if y is None and self._supervised:
-            # Check X first; then raise the message that scikit-learn's checks look for.
-            self._admit(X)
-            validation.as_target(None, 0, type(self).__name__)
+        """One batch, checked, with its target; its columns are known from here on."""
         target = y if self._supervised else None
-        return self._admit(X, target, classes, sample_weight, learn=True)
+        batch = self._admit(X, target, classes, sample_weight, learn=True)
+        if y is None and self._supervised:  # the message that scikit-learn's checks look for
+            validation.as_target(None, 0, type(self).__name__)
+        self._known_ = batch.known
+        return batch
 
     def _take(self, batch: CheckedBatch) -> None:
         """Learn from a batch that was checked."""
-        if batch.vocabulary is not None:
-            self.n_features_in_ = batch.vocabulary.n_known
         self._check_settings()
         self._learn(batch)
         self._count(batch.X.shape[0], batch.n_missing - batch.n_absent)
@@ -402,11 +402,11 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
             A frame comes back as a frame, a sparse matrix as CSR.
         """
         self._check_fitted()
-        is_open, known = self._open_vocabulary() is not None, self._known_names()
+        is_open, known = isinstance(self.known_columns, OpenColumns), self.known_names
         in_pandas = validation.is_frame(X, "pandas")
         if is_open and (in_pandas or validation.is_frame(X, "polars")):
-            selected = self.get_feature_names_out()
-            warn_absent(X, selected, stacklevel=3)
+            selected = self.get_feature_names_out().tolist()
+            warn_absent(X, selected)
             return masked_frame(X, set(selected))
         matrix = self._checked(X)
         masked: Any = keep_columns(matrix, self._selected())

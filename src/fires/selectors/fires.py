@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
 from statistics import NormalDist
 from types import SimpleNamespace
@@ -38,10 +38,11 @@ from fires.models.model_learner import ModelLearner
 from fires.models.scale import SCALES, Scaler
 from fires.selectors import significance
 from fires.selectors.base import OnlineSelector
+from fires.selectors.columns import FixedColumns
 from fires.selectors.drift import DriftMonitor, check_drift
 from fires.selectors.open_columns import OpenColumns, Presence
 from fires.selectors.rule import ALL_PRESENT, Present, SelectionRule
-from fires.selectors.selector import settings
+from fires.selectors.selector import KnownColumns, settings
 from fires.selectors.significance import Groups
 
 if TYPE_CHECKING:
@@ -248,7 +249,6 @@ class FIRES(OnlineSelector):
     _kind_: str = field(init=False)  # of target
     _begun_ = False  # whether there is a learner, and with it a rule and a monitor
     _presence_ = Presence()
-    _open_: OpenColumns | None = field(init=False, default=None)
     _groups_: Groups | None = field(init=False, default=None)
     _weight_sums_ = WeightSums()
 
@@ -292,9 +292,8 @@ class FIRES(OnlineSelector):
 
     def _learn(self, batch: CheckedBatch) -> None:
         n_rows = batch.X.shape[0]
-        changes = (
-            batch.vocabulary is not None or batch.present is not None or self._presence_.is_noted
-        )
+        is_open = isinstance(batch.known, OpenColumns)
+        changes = is_open or batch.present is not None or self._presence_.is_noted
         if changes:
             self._rearrange(batch)
         target = self.meet_target(batch)
@@ -320,7 +319,7 @@ class FIRES(OnlineSelector):
         is_alarm = self._monitor_.update(learner, self._n_seen + n_rows, weight)
         if learner is not None:
             present = ALL_PRESENT
-            if self._presence_.is_noted or self._open_ is not None:
+            if self._presence_.is_noted or self._open is not None:
                 present = self._present(learner.sparse is not None)
             k = self._resolve_k() or None
             self._rule_.update(learner, k, weight, present, anew=is_alarm)
@@ -373,33 +372,27 @@ class FIRES(OnlineSelector):
     def absent_(self) -> list[str]:
         """The names of the columns that are known but have not come lately; they rest."""
         self._check_fitted()
-        resting = None if self._open_ is None else self._resting()
-        if self._open_ is None or resting is None:
+        known, resting = self._open, self._resting()
+        if known is None or resting is None:
             return []
-        return self._open_.named(np.flatnonzero(resting[: self.n_features_in_]).tolist())
+        return known.named(np.flatnonzero(resting[: self.n_features_in_]).tolist())
 
-    def _open_vocabulary(self) -> OpenColumns | None:
-        if self.columns != "open":
-            return None
-        return self._open_ or OpenColumns(self.absent)
+    def _first_columns(self) -> KnownColumns:
+        return OpenColumns(self.absent) if self.columns == "open" else FixedColumns()
 
-    def _known_names(self) -> npt.NDArray[np.object_] | None:
-        if self._open_ is None:
-            return self._column_names_
-        # With a million words, making an array of names takes longer than a batch.
-        names: npt.NDArray[np.object_] | None = self._seen_.get("names")
-        if names is None:
-            names = self._seen_["names"] = np.array(self._open_.known, dtype=object)
-        return names
+    @property
+    def _open(self) -> OpenColumns | None:
+        """The columns, if they may come and go, once there are some."""
+        return self._known_ if isinstance(self._known_, OpenColumns) else None
 
     @property
     def _width(self) -> int:
         """How many numbers per feature a learner has."""
-        return self.n_features_in_ if self._open_ is None else self._open_.width
+        return self.known_columns.width
 
     def _rearrange(self, batch: CheckedBatch) -> None:
         """Take note of which columns are there, and go by their new places."""
-        source, self._open_ = batch.source, batch.vocabulary or self._open_
+        source = batch.source
         if source is not None and self._begun_:
             places = np.full(self._rule_.n_features, -1)
             places[source[source >= 0]] = np.flatnonzero(source >= 0)
@@ -414,7 +407,7 @@ class FIRES(OnlineSelector):
         learner, presence = self._learner_.joint_posterior, self._presence_
         if learner is None:
             return
-        if learner.sparse is not None and self._open_ is not None:
+        if learner.sparse is not None and self._open is not None:
             learner.count_columns(self.n_features_in_)
         elif presence.is_noted and learner.sparse is None:
             learner.attend(presence.resting, presence.never, presence.arrived)
@@ -422,7 +415,7 @@ class FIRES(OnlineSelector):
     def _present(self, is_sparse: bool) -> Present:
         """What the selection rule is to know of the columns."""
         resting = self._resting()
-        if is_sparse and self._open_ is not None:
+        if is_sparse and self._open is not None:
             return Present(self.n_features_in_, resting)
         return Present(None, resting, self._presence_.arrived)
 
@@ -435,7 +428,8 @@ class FIRES(OnlineSelector):
 
     def _forget_stale(self, batch: CheckedBatch) -> None:
         """Let the next batch begin without the columns that were absent for too long."""
-        if not self._presence_.is_noted or self._open_ is None or self.forget_after is None:
+        known = self._open
+        if not self._presence_.is_noted or known is None or self.forget_after is None:
             return
         n = self.n_features_in_
         stale = self._presence_.stale(batch, n, self.forget_after)
@@ -443,7 +437,7 @@ class FIRES(OnlineSelector):
         # takes longer than a step. But what is selected must not be stale.
         many = _STALE * len(stale) >= n or self.absent == "missing"
         if len(stale) and (many or np.isin(self._selected_now(), stale).any()):
-            self._open_ = self._open_.dropping(stale)
+            self._known_ = known.dropping(stale)
 
     # --- a batch in shards: all that fires.selectors.sharded uses of FIRES, besides all_or_nothing,
     # --- admitted, admitted_anew and known of OnlineSelector
@@ -479,14 +473,19 @@ class FIRES(OnlineSelector):
         """Whether :meth:`check_loss_drift` is to be told the loss of a batch before its step."""
         return self._monitor_.watches_loss and self._learner_.joint_posterior is None
 
-    def begin_shards(self, n_features: int) -> None:
+    def begin_shards(
+        self, n_features: int, names: Sequence[str] | npt.NDArray[np.object_] | None = None
+    ) -> None:
         """Check the settings before a batch; from here on, steps change copies only.
 
         Steps change arrays in place. So what learns is a copy, which counts only once nothing can
         fail any more: call this within :meth:`all_or_nothing`.
         """
-        if not self.knows_columns:
-            self.n_features_in_ = n_features
+        known = self.known_columns
+        if isinstance(known, FixedColumns) and known.n_features is None:
+            self._known_ = known.beside(FixedColumns(n_features))
+            if names is not None and known.names is None:
+                self.name_features(names)
         self._check_settings()
         if self._begun_:
             parts = self._learner_, self._rule_, self._monitor_
@@ -654,7 +653,7 @@ class FIRES(OnlineSelector):
         self._check_fitted()
         if self._rule_.twins is None:
             raise AttributeError("twins_ is there only with redundancy='drop'.")
-        known = self._known_names()
+        known = self.known_names
         names: Sequence[Any] = range(self.n_features_in_) if known is None else known.tolist()
         found = self._rule_.twins.of(self._selected()).items()
         return {names[one]: [names[other] for other in others] for one, others in found}
@@ -692,10 +691,10 @@ class FIRES(OnlineSelector):
     def _called(self, place: int) -> str:
         """What a feature is called, or a group by its column or its first feature."""
         if self._groups_ is not None:
-            if self._encoder_ is not None and self.groups is None:
-                return str(self._encoder_.used[place].name)
+            if self.encoder is not None and self.groups is None:
+                return str(self.encoder.used[place].name)
             place = int(np.flatnonzero(self._groups_.of == place)[0])
-        names = self._known_names()
+        names = self.known_names
         return f"x{place}" if names is None else str(names[place])
 
     @property
@@ -711,7 +710,7 @@ class FIRES(OnlineSelector):
 
     def _find_groups(self) -> Groups | None:
         """The groups that the user named, or that the columns of a table make."""
-        labels, columns = self.groups, self._encoder_
+        labels, columns = self.groups, self.encoder
         if labels is None and columns is not None and len(columns.groups) > len(columns.used):
             labels = columns.groups
         if labels is None:
@@ -787,7 +786,7 @@ class FIRES(OnlineSelector):
 
     def _weights_present(self) -> Floats:
         """All weights; of open columns, those that are not there come last."""
-        resting = None if self._open_ is None else self._resting()
+        resting = None if self._open is None else self._resting()
         weights = self.weights_
         if resting is None:
             return weights
@@ -855,10 +854,11 @@ class FIRES(OnlineSelector):
         if self.columns == "fixed" and is_set:
             name = "absent" if self.absent != "missing" else "forget_after"
             raise ValueError(f"{name} is for columns='open'.")
-        if self.is_fitted and (self.columns == "open") != (self._open_ is not None):
+        known = self._open
+        if self.is_fitted and (self.columns == "open") != (known is not None):
             raise ValueError("columns cannot change between 'fixed' and 'open' after a batch.")
-        if self._open_ is not None and self._open_.absent != self.absent:
-            absent = self._open_.absent
+        if known is not None and known.absent != self.absent:
+            absent = known.absent
             raise ValueError(f"absent was {absent!r} and cannot change after a batch.")
 
     def _check_starts(self) -> None:
@@ -893,8 +893,6 @@ class FIRES(OnlineSelector):
         }
         if type(self._learner_) is ModelLearner:
             header["rng"] = generator_state(self._learner_.rng)
-        if self._open_ is not None:
-            header["open"] = self._open_.as_json()
         watched, arrays = self._monitor_.state()
         arrays |= self._learner_.state() | self._rule_.state()
         arrays["weight_sums"] = np.array(self._weight_sums_)
@@ -909,10 +907,10 @@ class FIRES(OnlineSelector):
         params = _ONLY_CHOICE | header["params"]
         return super().restore(header | {"params": params}, arrays, model)
 
-    def _restore_names(self, names: npt.NDArray[np.object_]) -> None:
-        super()._restore_names(names)
+    def _read_columns(self, header: Mapping[str, Any]) -> KnownColumns:
         if self.columns == "open":
-            self._open_ = OpenColumns(self.absent, names.tolist())
+            return OpenColumns.read(header, self.absent)
+        return super()._read_columns(header)
 
     def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
         self.model_ = self._from_plain(header["model"], model)
@@ -926,10 +924,6 @@ class FIRES(OnlineSelector):
         if not facts.numeric_target and not len(self._label_index_):
             raise StateError("classes are missing")
         self._check_starts()
-        if self.columns == "open":
-            if self._open_ is None:
-                raise StateError("columns are open, and their book is missing")
-            self._open_.restore(header.get("open"))
         if parts := part_of("presence", arrays):
             self._presence_ = Presence(self._width)
             restore(self._presence_, Presence.learnt, {}, parts, {"J": self._width})

@@ -12,26 +12,23 @@ since the batch before, ``source`` says which place each one had: see
 from __future__ import annotations
 
 import copy
-import warnings
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core import validation
-from fires.core.batch import CheckedBatch
+from fires.core.batch import CheckedBatch, columns_present
 from fires.core.declared import Array, Declared, rearrange
 from fires.core.errors import InputError, StateError
 from fires.core.named import NamedRows, Names
 from fires.core.types import (
-    CsrRows,
     Floats,
     Header,
-    Indices,
-    Json,
     Mask,
     Matrix,
     OptionalArray,
@@ -39,6 +36,8 @@ from fires.core.types import (
     RowsLike,
 )
 from fires.kernels.lookup import ManyNames
+from fires.kernels.select import placed
+from fires.selectors.columns import count_missing
 
 if TYPE_CHECKING:
     from fires.columns import Columns
@@ -88,7 +87,7 @@ class Presence:
         """What is known with the columns of a batch, after so many rows."""
         known, source, is_sparse = self, batch.source, sp.issparse(batch.X)
         if is_sparse:
-            notes = forgets and batch.vocabulary is not None
+            notes = forgets and isinstance(batch.known, OpenColumns)
         else:
             notes = self.is_noted or source is not None or batch.present is not None
         if not notes:
@@ -157,7 +156,7 @@ class Presence:
 
     def stale(self, batch: CheckedBatch, n_features: int, forget_after: int) -> Places:
         """The columns to forget after a batch: none, or those that were absent for too long."""
-        is_sparse = batch.vocabulary.absent == "zero"
+        is_sparse = batch.known.absent == "zero"
         if is_sparse:
             self.note(batch.X.indices, float(batch.n_rows))
             if not self.is_due(forget_after / _LOOKS):
@@ -176,42 +175,37 @@ class Presence:
 
 
 class Given(NamedTuple):
-    """Rows as they came."""
+    """Rows as they came; ``told`` holds the entries that they have."""
 
     matrix: Matrix
     names: Sequence[str]
     told: Floats
 
 
-class Arranged(NamedTuple):
-    """Rows in the order of the book."""
-
-    matrix: Matrix
-    vocabulary: OpenColumns
-    source: Places | None
-    given: Given
-
-
 class OpenColumns:
-    """The columns seen so far. Objects are not changed: :meth:`arrange` gives the next one.
+    """The columns seen so far. Objects are not changed: :meth:`admit` gives a batch the next one.
 
     Examples
     --------
-    >>> vocabulary = OpenColumns("missing")
-    >>> rows, vocabulary, source, _ = vocabulary.arrange([{"a": 1.0}, {"b": 2.0}], "FIRES")
-    >>> rows
+    >>> columns = OpenColumns("missing")
+    >>> rows = [{"a": 1.0}, {"b": 2.0}]
+    >>> batch = columns.admit(rows, None, "FIRES", "ignore", learn=True)
+    >>> batch.X
     array([[ 1., nan],
            [nan,  2.]])
-    >>> rows, vocabulary, source, _ = vocabulary.arrange({"c": 3.0, "a": 4.0}, "FIRES")
-    >>> rows, vocabulary.known, source
+    >>> batch = batch.known.admit({"c": 3.0, "a": 4.0}, None, "FIRES", "ignore", learn=True)
+    >>> batch.X, batch.known.known, batch.source
     (array([[ 4., nan,  3.]]), ['a', 'b', 'c'], array([ 0,  1, -1]))
     """
+
+    named_apart = False
 
     def __init__(self, absent: str, names: Iterable[str] = (), width: int = 0) -> None:
         self.absent = absent
         self._names = ManyNames(names) if absent == "zero" else Names(names)
-        self.n_known = len(self._names)
-        self.width = max(width, self.n_known)
+        self._array: npt.NDArray[np.object_] | None = None
+        self.n_features = len(self._names)
+        self.width = max(width, self.n_features)
         self.stale: Places = _NOTHING
         self.encoder: Columns | None = None
         # A book that only grows, and where its columns are in this one.
@@ -220,7 +214,14 @@ class OpenColumns:
     @property
     def known(self) -> list[str]:
         """The names, in the order of their arrival."""
-        return self._names[: self.n_known]
+        return self._names[: self.n_features]
+
+    @property
+    def names(self) -> npt.NDArray[np.object_]:
+        """The names as an array; with a million words, making it takes longer than a batch."""
+        if self._array is None or len(self._array) != self.n_features:
+            self._array = np.array(self.known, dtype=object)
+        return self._array
 
     def named(self, places: Iterable[int]) -> list[str]:
         """The names of some columns."""
@@ -233,62 +234,89 @@ class OpenColumns:
         other.stale = columns
         return other
 
-    def as_json(self) -> Header:
-        """What a state file holds of it, besides the names."""
+    def state(self) -> Header:
+        """What a state file holds of it, besides the number of columns."""
         encoder = None if self.encoder is None else self.encoder.as_json()
-        return {"width": self.width, "stale": self.stale.tolist(), "encoder": encoder}
+        book = {"width": self.width, "stale": self.stale.tolist(), "encoder": encoder}
+        named: Header = {"feature_names": self.known, "named_apart": False, "columns": None}
+        return named | {"open": book}
 
-    def restore(self, saved: Json) -> None:
-        """Go on from :meth:`as_json`; StateError if it does not fit."""
-        if not isinstance(saved, dict):
+    @classmethod
+    def read(cls, header: Mapping[str, Any], absent: str) -> Self:
+        """What :meth:`state` wrote; StateError if it does not fit."""
+        saved, names, n = header.get("open"), header["feature_names"], header["n_features"]
+        if not isinstance(saved, dict) or names is None:
             raise StateError("columns are open, and their book is missing")
-        width, stale, n = saved.get("width"), saved.get("stale"), self.n_known
+        validation.check_names(np.array(names, dtype=object))
+        if len(names) != n:
+            raise StateError(f"{n} features have {len(names)} names")
+        width, stale = saved.get("width"), saved.get("stale")
         if not (isinstance(width, int) and n <= width <= 4 * n + 4096):
             raise StateError(f"a width of {width!r} for {n} columns")
         if not (isinstance(stale, list) and all(isinstance(j, int) for j in stale)):
             raise StateError("the places of stale columns are no numbers")
         if any(not 0 <= place < n for place in stale):
             raise StateError("stale columns are not among the columns")
+        columns = cls(absent, names, width)
+        columns.stale = np.array(stale, dtype=np.intp)
         if saved.get("encoder") is not None:
             from fires.columns import Columns
 
-            self.encoder = Columns.from_json(saved["encoder"])
-        self.width, self.stale = width, np.array(stale, dtype=np.intp)
+            columns.encoder = Columns.from_json(saved["encoder"])
+        return columns
 
-    def arrange(self, X: RowsLike, owner: str, y: OptionalArray = None) -> Arranged:
-        """Put rows into the order of the book; new columns join."""
-        vocabulary, source = copy.copy(self), None
-        if len(self._names) > self.n_known:  # a batch was refused, and has left its names
-            vocabulary._names.cut(self.n_known)
-            vocabulary._followed = None, _NOTHING
+    def admit(
+        self, X: RowsLike, y: OptionalArray, owner: str, missing: str, *, learn: bool
+    ) -> CheckedBatch:
+        """Check rows, and put them into the order of the columns; new ones join if it learns."""
+        if learn:
+            given, known, source, places = self._arranged(X, owner, y)
+        else:
+            given, known, source = self._given(X, owner, None, learn=False)[0], self, None
+            places = self._places(given.matrix, given.names, self._found)
+        matrix, n_absent, present = known._placed(given.matrix, places), 0, None
+        n_missing = count_missing(given.matrix, given.told, given.names, missing, owner)
+        if isinstance(matrix, np.ndarray):
+            n_absent = matrix.size - given.told.size
+            present = columns_present(matrix) if n_missing or n_absent else None
+        return CheckedBatch(
+            matrix,
+            n_missing=n_missing + n_absent,
+            known=known,
+            present=present,
+            n_absent=n_absent,
+            source=source,
+        )
+
+    def _arranged(
+        self, X: RowsLike, owner: str, y: OptionalArray
+    ) -> tuple[Given, OpenColumns, Places | None, Places]:
+        """Rows as they came, the columns with new ones, where these were, and where rows go."""
+        columns, source = copy.copy(self), None
+        if len(self._names) > self.n_features:  # a batch was refused, and has left its names
+            columns._names.cut(self.n_features)
+            columns._followed = None, _NOTHING
         if len(self.stale):
-            stays = np.ones(self.n_known, dtype=np.bool_)
+            stays = np.ones(self.n_features, dtype=np.bool_)
             stays[self.stale] = False
-            kept = np.flatnonzero(stays)
-            source = kept
-            vocabulary._names = self._names.only(kept)
-            vocabulary.stale, vocabulary.n_known = _NOTHING, len(kept)
-            vocabulary.encoder = _without(self.encoder, self._names.at(self.stale))
-            vocabulary._followed = self._followed[0], self._moved(kept)
-        given, vocabulary.encoder = vocabulary._given(X, owner, y, learn=True)
-        places = vocabulary._places(given.matrix, given.names, vocabulary._names.add)
-        vocabulary.n_known = len(vocabulary._names)
-        if not vocabulary.n_known and self.absent == "missing":
+            source = kept = np.flatnonzero(stays)
+            columns._names, columns._array = self._names.only(kept), None
+            columns.stale, columns.n_features = _NOTHING, len(kept)
+            columns.encoder = _without(self.encoder, self._names.at(self.stale))
+            columns._followed = self._followed[0], self._moved(kept)
+        given, columns.encoder = columns._given(X, owner, y, learn=True)
+        places = columns._places(given.matrix, given.names, columns._names.add)
+        columns.n_features = len(columns._names)
+        if not columns.n_features and self.absent == "missing":
             raise InputError(f"{owner}: X has no columns with an entry")
         # What learns from these rows has room for some columns, even if all texts are empty.
-        if vocabulary.n_known > vocabulary.width or source is not None or not vocabulary.width:
+        if columns.n_features > columns.width or source is not None or not columns.width:
             before = np.arange(self.width) if source is None else source
-            vocabulary.width = self._room(vocabulary.n_known)
-            source = np.full(vocabulary.width, -1)
+            columns.width = self._room(columns.n_features)
+            source = np.full(columns.width, -1)
             source[: len(before)] = before
             source = None if not self.width else source
-        return Arranged(vocabulary._placed(given.matrix, places), vocabulary, source, given)
-
-    def placed(self, X: RowsLike, owner: str) -> Arranged:
-        """Rows in the order of the book. Columns that are not known are left out."""
-        given, _ = self._given(X, owner, None, learn=False)
-        places = self._places(given.matrix, given.names, self._found)
-        return Arranged(self._placed(given.matrix, places), self, None, given)
+        return given, columns, source, places
 
     def _room(self, n: int) -> int:
         if self.absent == "missing":
@@ -300,7 +328,7 @@ class OpenColumns:
     def _found(self, names: Iterable[str]) -> Places:
         """The place of each name; -1 for one that is not known."""
         places = self._names.places(names)
-        places[places >= self.n_known] = -1
+        places[places >= self.n_features] = -1
         return places
 
     def _places(
@@ -321,32 +349,27 @@ class OpenColumns:
             places = more
         at = places[given.indices]
         # A place that is not known was given by a batch that was refused then.
-        new = _distinct(given.indices[(at < 0) | (at >= self.n_known)])
+        new = _distinct(given.indices[(at < 0) | (at >= self.n_features)])
         places[new] = look_up(names.at(new))
         self._followed = names, places
         return places
 
     def _moved(self, kept: Places) -> Places:
         """The places in ``_followed`` when only some columns are kept."""
-        now = np.full(self.n_known, -1)
+        now = np.full(self.n_features, -1)
         now[kept] = np.arange(len(kept))
         places = self._followed[1]
-        known = (places >= 0) & (places < self.n_known)
+        known = (places >= 0) & (places < self.n_features)
         return np.where(known, now[np.where(known, places, 0)], -1)
 
     def _placed(self, given: Matrix, places: Places) -> Matrix:
         """Values in their places; those of place -1 are left out."""
         if self.absent == "zero":
-            return _sparse(given, places, self.width)
-        if not isinstance(given, np.ndarray):
-            given = given.toarray()
+            rows = sp.csr_array(given) if isinstance(given, np.ndarray) else given
+            return placed(rows, places, self.width)
+        given = given if isinstance(given, np.ndarray) else given.toarray()
         in_order = len(places) == self.width and (places == np.arange(self.width)).all()
-        if in_order:
-            return given
-        out = np.full((len(given), self.width), np.nan)
-        known = places >= 0
-        out[:, places[known]] = given if known.all() else given[:, known]
-        return out
+        return given if in_order else placed(given, places, self.width, np.nan)
 
     # --- what a user may pass -----------------------------------------------------------------
 
@@ -384,7 +407,7 @@ class OpenColumns:
     def _refuse_other_kinds(self, raw: Mapping[str, str | None], owner: str) -> None:
         """Raise if a column holds text or the like which held numbers before."""
         for name, kind in raw.items():
-            known = 0 <= self._names.place(name) < self.n_known
+            known = 0 <= self._names.place(name) < self.n_features
             if known and not (self.encoder is not None and self.encoder.knows(name)):
                 raise InputError(
                     f"Column {name!r} does not hold numbers but {kind}; before, it did"
@@ -485,57 +508,3 @@ def _numbers(values: list[Any]) -> Floats | None:
     if not all(kind is type(None) or issubclass(kind, (Real, np.bool_)) for kind in kinds):
         return None
     return np.array(values, dtype=np.float64)
-
-
-def _sparse(given: Matrix, places: Places, width: int) -> CsrRows:
-    """Values in their places as a CSR matrix, whose rows are sorted."""
-    rows: CsrRows = sp.csr_array(given) if isinstance(given, np.ndarray) else given
-    # Most estimators of scikit-learn refuse places of 64 bits.
-    short: type[np.signedinteger] = np.int32 if max(width, rows.nnz) < 2**31 else np.int64
-    data, starts = rows.data, rows.indptr
-    indices: Indices = places.astype(short)[rows.indices]
-    known = indices >= 0
-    if not known.all():
-        ends = np.concatenate([[0], np.cumsum(known)])
-        data, indices, starts = data[known], indices[known], ends[starts]
-    out = sp.csr_array((data, indices, starts.astype(short)), shape=(rows.shape[0], width))
-    out.sort_indices()
-    found: CsrRows = out
-    return found
-
-
-# --- what is passed to transform and mask ---------------------------------------------------------
-
-
-def warn_absent(X: RowsLike, selected: Iterable[str], stacklevel: int = 4) -> None:
-    """Warn of selected columns that X does not have."""
-    present = set(_names_of(X))
-    absent = [name for name in selected if name not in present]
-    if absent:
-        listed = ", ".join(map(repr, absent[:5])) + ", ..." * (len(absent) > 5)
-        warnings.warn(
-            f"X has none of the selected columns {listed}: they are taken for missing",
-            UserWarning,
-            stacklevel=stacklevel,
-        )
-
-
-def _names_of(X: Any) -> Iterable[Hashable]:
-    """What the columns of X are called."""
-    if isinstance(X, NamedRows):
-        return X.names
-    if isinstance(X, Mapping):
-        return X
-    if isinstance(X, (list, tuple)):
-        return {name for row in X for name in row}
-    return X.columns if validation.is_table(X) else ()
-
-
-def masked_frame(X: Any, selected: set[str]) -> Any:
-    """A frame with zeros in the columns that are not selected."""
-    others = [name for name in X.columns if name not in selected]
-    if validation.is_frame(X, "pandas"):
-        return X.assign(**dict.fromkeys(others, 0.0))
-    import polars as pl
-
-    return X.with_columns(pl.lit(0.0).alias(name) for name in others)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from types import SimpleNamespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import (
     TYPE_CHECKING,
     Any,
     ClassVar,
     Literal,
-    NamedTuple,
     Self,
     TypeVar,
     dataclass_transform,
@@ -25,17 +23,16 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from fires.core import validation
-from fires.core.batch import CheckedBatch, columns_present
+from fires.core.batch import CheckedBatch
 from fires.core.declared import Declared, Value, collect, restore
 from fires.core.errors import StateError
-from fires.core.settings import plain
+from fires.core.settings import check_declared, plain
 from fires.core.state import Arrays, State, write_state
 from fires.core.types import (
     Estimator,
     Floats,
     GivenClasses,
     Header,
-    Json,
     Labels,
     Mask,
     Matrix,
@@ -44,8 +41,8 @@ from fires.core.types import (
     RowsLike,
 )
 from fires.core.version import __version__
-from fires.kernels import scan
-from fires.selectors.open_columns import OpenColumns, warn_absent
+from fires.selectors.columns import FixedColumns, count_missing, warn_absent
+from fires.selectors.open_columns import OpenColumns
 
 if TYPE_CHECKING:
     from fires.columns import Columns
@@ -64,13 +61,7 @@ def settings(kind: type[Kind]) -> type[Kind]:
     return dataclass(eq=False, repr=False, kw_only=True)(kind)
 
 
-class KnownColumns(NamedTuple):
-    """What an estimator knows of the columns it learns from."""
-
-    n_features: int | None  # None before the first batch
-    names: npt.NDArray[np.object_] | None
-    encoder: Columns | None
-    named_apart: bool = False  # whether rows come without these names
+KnownColumns = FixedColumns | OpenColumns
 
 
 def forget(estimator: object) -> None:
@@ -87,15 +78,29 @@ class InputValidator:
     """
 
     missing: str = "ignore"
-    n_features_in_: int
-    _column_names_: npt.NDArray[np.object_] | None = None
-    _named_apart_ = False  # whether rows come without these names
-    _encoder_: Columns | None = None
+    _known_: KnownColumns | None = None
+
+    @property
+    def known_columns(self) -> KnownColumns:
+        """What is known of the columns so far."""
+        return self._known_ or self._first_columns()
+
+    def _first_columns(self) -> KnownColumns:
+        """What is known of the columns before the first batch."""
+        return FixedColumns()
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many columns there are."""
+        columns = self._known_
+        if columns is None or columns.n_features is None:
+            raise AttributeError("n_features_in_ is there only after the first batch.")
+        return columns.n_features
 
     @property
     def feature_names_in_(self) -> npt.NDArray[np.object_]:
         """The names of the columns, in the order learnt from."""
-        names = self._known_names()
+        names = self.known_names
         if names is None:
             raise AttributeError("feature_names_in_ is there only where columns have names.")
         return names
@@ -103,30 +108,45 @@ class InputValidator:
     @property
     def known_names(self) -> npt.NDArray[np.object_] | None:
         """The names of the columns, in the order learnt from; None if they have none."""
-        return self._known_names()
+        return None if self._known_ is None else self.known_columns.names
 
     @property
     def knows_columns(self) -> bool:
         """Whether the number of columns is known."""
-        return "n_features_in_" in vars(self)
+        return self._known_ is not None and self._known_.n_features is not None
 
     @property
     def encoder(self) -> Columns | None:
-        """What text, categories and dates were encoded with; None if there were none."""
-        return self._encoder_
+        """What text in fixed columns was encoded with; None if there was none."""
+        columns = self.known_columns
+        return columns.encoder if isinstance(columns, FixedColumns) else None
 
     @property
     def columns_(self) -> Columns:
         """What text, categories and dates were encoded with."""
-        encoder = self._known_encoder()
+        encoder = self.known_columns.encoder
         if encoder is None:
             raise AttributeError("columns_ is there only where columns were encoded.")
         return encoder
 
-    def known_columns(self) -> KnownColumns:
-        """What is known of the columns so far."""
-        n_features, names = vars(self).get("n_features_in_"), self._known_names()
-        return KnownColumns(n_features, names, self._known_encoder(), self._named_apart_)
+    def name_features(self, names: Sequence[str] | npt.NDArray[np.object_]) -> Self:
+        """Name the columns of a stream of plain arrays, before or after its first batch.
+
+        Examples
+        --------
+        >>> from fires import FIRES
+        >>> selector = FIRES(1).name_features(["age", "size"])
+        >>> selector.partial_fit(np.array([[0.0, 1.0], [1.0, 1.0]]), [0, 1]).feature_names_in_
+        array(['age', 'size'], dtype=object)
+        """
+        named: npt.NDArray[np.object_] = np.asarray(list(names), dtype=object)
+        known = self.known_columns
+        if self.knows_columns and len(named) != known.n_features:
+            raise ValueError(f"There are {known.n_features} features and {len(named)} names.")
+        validation.check_names(named)
+        if isinstance(known, FixedColumns):
+            self._known_ = replace(known, names=named, named_apart=True)
+        return self
 
     def all_or_nothing(self, learn: Callable[..., None], *batch: Any) -> None:
         """Learn; on any error, put the attributes back to what they were before."""
@@ -146,39 +166,17 @@ class InputValidator:
         *,
         learn: bool = False,
     ) -> CheckedBatch:
-        """Check a batch. The first one fixes the number of columns, and what they hold."""
+        """Check a batch; what is known of the columns then is ``batch.known``."""
         owner = type(self).__name__
         if learn and sample_weight is not None:
             X, y, sample_weight = validation.weighted_rows(X, y, sample_weight, owner)
-        vocabulary = self._open_vocabulary()
-        if vocabulary is None:
-            batch = self._admit_rows(X, y, owner, learn)
-        else:
-            batch = self._admit_open(vocabulary, X, y, owner, learn)
+        batch = self.known_columns.admit(X, y, owner, self.missing, learn=learn)
         n_rows, batch.classes = batch.X.shape[0], classes
         if y is not None:
             batch.y = validation.as_target(y, n_rows, owner)
         if sample_weight is not None:
             batch.weight = validation.as_weights(sample_weight, n_rows)
         return batch
-
-    def _admit_rows(self, X: RowsLike, y: OptionalArray, owner: str, learn: bool) -> CheckedBatch:
-        """Check rows of fixed columns."""
-        names = None
-        if type(X) is not np.ndarray:
-            X, names = self._as_numbers(X, y, learn=learn)
-        matrix = validation.as_matrix(X, owner)
-        if not self.knows_columns:
-            known = self._known_names()
-            known = names if known is None else known
-            self.n_features_in_ = matrix.shape[1] if known is None else len(known)
-            self._column_names_ = known
-        named = names is not None or self._column_names_ is not None
-        if named or matrix.shape[1] != self.n_features_in_:
-            matrix = self._in_order(matrix, names)
-        n_missing = self._refuse_strange(matrix)
-        present = columns_present(matrix) if n_missing else None
-        return CheckedBatch(matrix, n_missing=n_missing, columns=self._encoder_, present=present)
 
     def _teaches(self, X: RowsLike, sample_weight: OptionalArray) -> bool:
         """Whether a row counts: from a batch whose weights are all 0, nothing is learnt."""
@@ -198,132 +196,6 @@ class InputValidator:
             w = None if weight is None else weight[part]
             if w is None or w.any():
                 yield validation.take_rows(X, part), None if target is None else target[part], w
-
-    def _known_names(self) -> npt.NDArray[np.object_] | None:
-        """The names of the columns; None if they have none."""
-        return self._column_names_
-
-    def _known_encoder(self) -> Columns | None:
-        """What text, categories and dates are encoded with; None if nothing is."""
-        return self._encoder_
-
-    # --- columns that come and go -------------------------------------------------------------
-
-    def _open_vocabulary(self) -> OpenColumns | None:
-        """The names of columns that may come and go; None if columns are fixed."""
-        return None
-
-    def _admit_open(
-        self, vocabulary: OpenColumns, X: RowsLike, y: OptionalArray, owner: str, learn: bool
-    ) -> CheckedBatch:
-        """Check rows of columns that may come and go. The book itself is not changed."""
-        found = vocabulary.arrange(X, owner, y) if learn else vocabulary.placed(X, owner)
-        matrix, given, n_absent, present = found.matrix, found.given, 0, None
-        n_missing = self._refuse_strange(given.matrix, given.told, given.names)
-        if isinstance(matrix, np.ndarray):
-            n_absent = matrix.size - given.told.size
-            present = columns_present(matrix) if n_missing or n_absent else None
-        return CheckedBatch(
-            matrix,
-            n_missing=n_missing + n_absent,
-            present=present,
-            n_absent=n_absent,
-            vocabulary=found.vocabulary,
-            source=found.source,
-        )
-
-    def _as_numbers(
-        self, X: RowsLike, y: OptionalArray = None, *, learn: bool = False
-    ) -> tuple[RowsLike, npt.NDArray[np.object_] | None]:
-        """The rows and the names of their columns, with numbers for text, categories and dates."""
-        known = self._encoder_
-        if known is None:
-            may_encode = learn and not self.knows_columns and validation.is_raw(X)
-        else:
-            may_encode = validation.is_table(X)
-        if not may_encode:
-            return X, validation.column_names(X)
-        # Here and not above, because polars takes a while to load.
-        from fires.columns import Columns
-        from fires.columns.kinds import as_polars
-
-        frame = as_polars(X)
-        if y is not None:
-            y = validation.as_target(y, len(frame), type(self).__name__)
-        if known is None:
-            known = Columns.learn(frame, y=y)
-            for column in known.left_out:
-                raise ValueError(f"Column {column.name!r} {column.why}; leave it out.")
-        else:
-            frame = known.completed(frame, absent=isinstance(X, (list, tuple)))
-        if learn:
-            matrix, known = known.encode(frame)
-            matrix, known = known.by_target(matrix, y)
-            self._encoder_ = known
-        else:
-            matrix = known.transform(frame)
-        return matrix, np.array(known.names, dtype=object)
-
-    def _columns_state(self) -> Header | None:
-        """What the columns hold, for a state file."""
-        columns = self._encoder_ if self._open_vocabulary() is None else None
-        return None if columns is None else columns.as_json()  # of open ones, the book has it
-
-    def _restore_columns(self, saved: Json) -> None:
-        """Take over what :meth:`_columns_state` gave."""
-        if saved is None:
-            return
-        from fires.columns import Columns
-
-        columns = Columns.from_json(saved)
-        names = self._known_names()
-        if names is None or list(columns.names) != list(names):
-            raise StateError("the columns are not those that the features are named after")
-        self._encoder_ = columns
-
-    def _in_order(self, matrix: Matrix, names: npt.NDArray[np.object_] | None) -> Matrix:
-        """The columns in the order learnt from."""
-        # After name_features, plain arrays without names are expected.
-        known = None if names is None and self._named_apart_ else self._known_names()
-        owner = type(self).__name__
-        order = validation.match_columns(names, matrix.shape[1], known, self.n_features_in_, owner)
-        return matrix if order is None else matrix[:, order]
-
-    def _refuse_strange(
-        self, matrix: Matrix, told: Floats | None = None, names: Sequence[str] | None = None
-    ) -> int:
-        """Raise if there are entries that cannot be used; return the number of missing ones."""
-        if told is None:
-            told = matrix if isinstance(matrix, np.ndarray) else matrix.data
-        counts = scan(told)
-        if any(counts):
-            known = self._known_names() if names is None else np.array(list(names), dtype=object)
-            owner = type(self).__name__
-            validation.refuse(matrix, counts, known, missing=self.missing, owner=owner)
-        return counts[0]
-
-    def name_features(self, names: Sequence[str] | npt.NDArray[np.object_]) -> Self:
-        """Name the columns of a stream of plain arrays, before or after its first batch.
-
-        Examples
-        --------
-        >>> from fires import FIRES
-        >>> selector = FIRES(1).name_features(["age", "size"])
-        >>> selector.partial_fit(np.array([[0.0, 1.0], [1.0, 1.0]]), [0, 1]).feature_names_in_
-        array(['age', 'size'], dtype=object)
-        """
-        named: npt.NDArray[np.object_] = np.asarray(list(names), dtype=object)
-        if self.knows_columns and len(named) != self.n_features_in_:
-            raise ValueError(f"There are {self.n_features_in_} features and {len(named)} names.")
-        validation.check_names(named)
-        self._column_names_, self._named_apart_ = named, True
-        return self
-
-    def _restore_names(self, names: npt.NDArray[np.object_]) -> None:
-        if names.shape != (self.n_features_in_,):
-            raise StateError(f"{self.n_features_in_} features have names of shape {names.shape}")
-        validation.check_names(names)
-        self._column_names_ = names
 
 
 class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
@@ -345,6 +217,8 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         """Raise if a setting makes no sense. Called again whenever a setting has changed."""
+        if is_dataclass(self):
+            check_declared(self, self.get_params(deep=False))
 
     def _state(self) -> State:
         """What was learnt, as JSON values and arrays."""
@@ -353,6 +227,10 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
     def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
         """Go on from :meth:`_state`; ``model`` is what the user passed to ``fires.load``."""
         restore(self, self._learnt, header, arrays, self._sizes(), "_{}_")
+
+    def _read_columns(self, header: Mapping[str, Any]) -> KnownColumns:
+        """What a file says of the columns."""
+        return FixedColumns.read(header, header["n_features"])
 
     def _sizes(self) -> dict[str, int]:
         """The sizes that the letters in declared shapes stand for."""
@@ -392,7 +270,7 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
     ) -> npt.NDArray[np.object_]:
         """The names of the selected features."""
         self._check_fitted()
-        known = self._known_names()
+        known = self.known_names
         if input_features is None:
             if known is None:
                 return np.array([f"x{j}" for j in self._selected()], dtype=object)
@@ -412,16 +290,16 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
     def _checked(self, X: RowsLike) -> Matrix:
         """X with its columns in the order learnt from."""
         self._check_fitted()
-        vocabulary = self._open_vocabulary()
-        if vocabulary is not None:
-            if vocabulary.absent == "missing":
-                warn_absent(X, self.get_feature_names_out())
+        known, owner = self.known_columns, type(self).__name__
+        if isinstance(known, OpenColumns):
+            if known.absent == "missing":
+                warn_absent(X, self.get_feature_names_out().tolist())
             open_rows: Matrix = self._admit(X).X
             return open_rows
-        X, names = self._as_numbers(X)
-        matrix = self._in_order(validation.as_matrix(X, type(self).__name__), names)
+        matrix, known = known.rows(X, owner)
         if self.missing == "error":
-            self._refuse_strange(matrix)
+            stored = matrix if isinstance(matrix, np.ndarray) else matrix.data
+            count_missing(matrix, stored, known.names, self.missing, owner)
         return matrix
 
     def _check_fitted(self) -> None:
@@ -450,16 +328,13 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
         header, arrays = self._state()
         counted, more = collect(self, self._counted, "{}_")
         settings = self.get_params(deep=False)
-        names = self._known_names()
         header |= counted | {
             "params": {name: self._plain(value) for name, value in settings.items()},
             "class": type(self).__name__,
             "fires": __version__,
             "n_features": self.n_features_in_,
-            "named_apart": self._named_apart_,
-            "feature_names": None if names is None else names.tolist(),
-            "columns": self._columns_state(),
         }
+        header |= self.known_columns.state()
         return header, arrays | more
 
     def restore(
@@ -472,14 +347,8 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
             raise StateError(f"settings unknown here: {unknown}")
         params = header["params"].items()
         self.set_params(**{name: self._from_plain(value, model) for name, value in params})
-        facts = SimpleNamespace()
-        restore(facts, _FACTS, header, arrays, {})
-        self.n_features_in_ = facts.n_features
-        self._named_apart_ = facts.named_apart
-        names = header["feature_names"]
-        if names is not None:
-            self._restore_names(np.array(names, dtype=object))
-        self._restore_columns(header["columns"])
+        Value(int, low=0).read("n_features", header, arrays, {})
+        self._known_ = self._read_columns(header)
         restore(self, self._counted, header, arrays, self._sizes(), "{}_")
         try:
             self._check_parameters()
@@ -487,6 +356,3 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
             raise StateError(str(error)) from None
         self._restore(header, arrays, model)
         return self
-
-
-_FACTS: Declared = {"n_features": Value(int, low=0), "named_apart": Value(bool)}

@@ -28,10 +28,10 @@ from fires.core.sharding import (
     Task,
     add_up,
     go_through,
+    weight_of,
 )
 from fires.core.types import Matrix, OptionalArray, OptionalClasses, RowsLike
 from fires.models.sharded_bayes import step_rounds
-from fires.models.sharded_gradient import weight_of
 from fires.selectors.fires import FIRES
 
 if TYPE_CHECKING:
@@ -240,10 +240,7 @@ def _take(
     if selector.columns == "open":
         raise InputError("columns='open' cannot learn from shards", hint="use columns='fixed'.")
     batch = _Batch(selector, classes, sparse)
-    if names is not None and not selector.knows_columns and selector.known_names is None:
-        selector.n_features_in_ = n_features
-        selector.name_features(names)
-    selector.begin_shards(n_features)
+    selector.begin_shards(n_features, names)
     known = selector.known_names if names is not None else None
     own = np.asarray(names, dtype=object) if known is not None else None
     order = validation.match_columns(own, n_features, known, selector.n_features_in_, "FIRES")

@@ -11,22 +11,23 @@ import os
 import select
 import sys
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, NotRequired, Protocol, TypedDict, cast
+from typing import IO, Any, BinaryIO, NotRequired, Protocol, TypedDict, cast
 from zlib import crc32
 
 from fires.core.errors import InputError
 from fires.core.optional import require
 from fires.streams.base import Position
 
-N_MAGIC = 16
-"""First bytes that tell what a file is."""
-
+N_MAGIC = 16  # first bytes that tell what a file is
+# The zstandard library unpacks all it gets: at worst 32,000 times as much as this.
 _ZSTD_PACKED = 1 << 9
-"""The zstandard library unpacks all it gets: at worst 32,000 times as much as this."""
+STEP = 1 << 18  # bytes asked of a pipe at once, of which most give 64 KB, or unpacked at once
 
 _MAGIC = {
     b"\x1f\x8b": "gzip",
@@ -44,6 +45,18 @@ _MAGIC = {
     b"Rar!\x1a\x07": "rar",
 }
 _BZ2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")  # the first, and the end of a file without one
+_UNPACK = "unpack it first"
+# What is said about files that cannot be read, behind their names.
+ADVICE: Mapping[str, str] = {
+    "Excel": "is an Excel workbook; save it as CSV there, or convert it, for instance with "
+    'polars.read_excel("book.xlsx").write_parquet("table.parquet")',
+    "feather version 1": "is a feather file of version 1; write it again with a library of "
+    "today, or as Parquet",
+    "Arrow stream": "is an Arrow stream; write it as an Arrow file (.arrow) or as Parquet",
+    "7z": f"is packed with 7z; {_UNPACK}",
+    "rar": f"is packed with rar; {_UNPACK}",
+    "tar": f"is a tar archive; {_UNPACK}",
+}
 
 
 def kind_of(head: bytes) -> str:
@@ -57,60 +70,45 @@ def kind_of(head: bytes) -> str:
     if head[1:4] == b"\x2a\x4d\x18" and head[0] & 0xF0 == 0x50:  # a frame with a note
         return "zstd"
     kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "text")
-    if kind == "bz2" and head[4:10] not in _BZ2_BLOCKS:
-        return "text"
-    return kind
+    return "text" if kind == "bz2" and head[4:10] not in _BZ2_BLOCKS else kind
 
 
 class Damaged(Exception):  # noqa: N818 - it says what happened
     """Packed bytes cannot be unpacked further. All text before is handed out already."""
 
 
-class Readable(Protocol):
-    """What bytes can be read from."""
+class Bytes(Protocol):
+    """Bytes of a source, which tell where they are."""
 
     def read(self, n: int, /) -> bytes:
         """Read on."""
 
+    def tell(self) -> int:
+        """Say where reading goes on."""
 
-class _Zstd:
-    """Frames of zstd before Python 3.14: the library's reader takes half a frame for whole."""
-
-    def __init__(self, file: Readable) -> None:
-        self._library = require("zstandard", "a file packed with zstd", "zstd")
-        self._file, self._frame = file, None
-        self._packed = self._text = b""
-
-    def read1(self, n: int) -> bytes:
-        """Read on."""
-        while not self._text:
-            packed = self._packed or self._file.read(_ZSTD_PACKED)
-            if not packed and self._frame is not None:
-                raise EOFError
-            if not packed:
-                return b""
-            frame = self._frame or self._library.ZstdDecompressor().decompressobj()
-            self._text = frame.decompress(packed)
-            self._packed = frame.unused_data
-            self._frame = None if frame.eof else frame
-        text, self._text = self._text[:n], self._text[n:]
-        return text
+    def seek(self, at: int, /) -> object:
+        """Go on reading elsewhere, right after it was opened."""
 
 
-def _zstd(file: Readable) -> Any:
-    if sys.version_info < (3, 14):
-        return _Zstd(file)
-    return import_module("compression.zstd").ZstdFile(file)
+# --- packed ---------------------------------------------------------------------------------------
 
 
-def _unzipped(file: Readable) -> Any:
+def _zstd(file: Bytes) -> Iterator[bytes]:
+    """Frames of zstd before Python 3.14: the reader of the library takes half a frame for whole."""
+    library, frame, packed = require("zstandard", "a file packed with zstd", "zstd"), None, b""
+    while packed := packed or file.read(_ZSTD_PACKED):
+        frame = frame or library.ZstdDecompressor().decompressobj()
+        yield frame.decompress(packed)
+        packed, frame = frame.unused_data, None if frame.eof else frame
+    if frame is not None:
+        raise EOFError
+
+
+def _unzipped(file: Bytes) -> IO[bytes]:
     """The only file in a zip file."""
     archive = zipfile.ZipFile(cast("BinaryIO", file))
-    names = [
-        entry.filename
-        for entry in archive.infolist()
-        if not entry.is_dir() and not entry.filename.startswith("__MACOSX/")
-    ]
+    entries = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
+    names = [name for name in entries if not name.startswith("__MACOSX/")]
     if any(name.startswith("xl/") for name in names):
         raise InputError(f"it {ADVICE['Excel']}")
     if len(names) != 1:
@@ -129,70 +127,40 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "gzip": lambda file: gzip.GzipFile(fileobj=file),
     "bz2": bz2.BZ2File,
     "xz": lzma.LZMAFile,
-    "zstd": _zstd,
+    "zstd": lambda file: import_module("compression.zstd").ZstdFile(file),
     "zip": _unzipped,
 }
-PACKINGS = tuple(_READERS)
-"""The kinds of packed files that can be read."""
+PACKINGS = tuple(_READERS)  # the kinds of packed files that can be read
 
 
-class Unpacked:
+def unpacked(file: Bytes, packing: str) -> Iterator[bytes]:
     r"""The text of packed files, one behind the other, as far as they can be read.
 
     Examples
     --------
-    >>> import io
-    >>> Unpacked(io.BytesIO(bz2.compress(b"1,2\n")), "bz2").read(100)
-    b'1,2\n'
+    >>> list(unpacked(io.BytesIO(bz2.compress(b"1,2\n")), "bz2"))
+    [b'1,2\n']
     """
-
-    def __init__(self, file: Readable, packing: str) -> None:
-        self._damage: Damaged | None = None
-        with self._noting_damage():
-            # The one that does not wait for n bytes: a pipe may have no more for now.
-            self._read: Callable[[int], bytes] = _READERS[packing](file).read1
-
-    def read(self, n: int) -> bytes:
-        """Read on."""
-        if self._damage is not None:
-            raise self._damage
-        with self._noting_damage():
-            return self._read(n)
-
-    @contextmanager
-    def _noting_damage(self) -> Iterator[None]:
-        try:
-            yield
-        except (InputError, ImportError):
+    try:
+        if packing == "zstd" and sys.version_info < (3, 14):
+            yield from _zstd(file)
+        else:  # by the call that does not wait for all that is asked for
+            yield from iter(partial(_READERS[packing](file).read1, STEP), b"")
+    except (InputError, ImportError):
+        raise
+    except EOFError:
+        raise Damaged("its end is missing") from None
+    except Exception as error:  # each library has errors of its own
+        if isinstance(error, OSError) and error.errno is not None:  # not of the packing
             raise
-        except EOFError:
-            self._damage = Damaged("its end is missing")
-        except Exception as error:  # each library has errors of its own
-            if isinstance(error, OSError) and error.errno is not None:  # not of the packing
-                raise
-            self._damage = Damaged(str(error))
-        if self._damage is not None:
-            raise self._damage
+        raise Damaged(str(error)) from error
 
 
-_UNPACK = "unpack it first"
-ADVICE: Mapping[str, str] = {
-    "Excel": "is an Excel workbook; save it as CSV there, or convert it, for instance with "
-    'polars.read_excel("book.xlsx").write_parquet("table.parquet")',
-    "feather version 1": "is a feather file of version 1; write it again with a library of "
-    "today, or as Parquet",
-    "Arrow stream": "is an Arrow stream; write it as an Arrow file (.arrow) or as Parquet",
-    "7z": f"is packed with 7z; {_UNPACK}",
-    "rar": f"is packed with rar; {_UNPACK}",
-    "tar": f"is a tar archive; {_UNPACK}",
-}
-"""What is said about files that cannot be read, behind their names."""
+# --- which file it is -----------------------------------------------------------------------------
 
-
+# Of a Parquet or Arrow file, a row that was read may lie so many bytes further on.
 _ROW_GROUP = 1 << 28
-"""Of a Parquet or Arrow file, a row that was read may lie so many bytes further on."""
-_HEAD = 1 << 16
-"""First bytes that two files share only if they are the same."""
+_HEAD = 1 << 16  # first bytes that two files share only if they are the same
 
 
 class Identity(TypedDict):
@@ -210,12 +178,8 @@ def identity_of(path: Path, *, may_grow: bool = True) -> Identity:
     """What tells a file from another one."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        return {
-            "name": str(path),
-            "size": size,
-            "head": _digest(file.read(min(size, _HEAD))),
-            "may_grow": may_grow,
-        }
+        head = _digest(file.read(min(size, _HEAD)))
+    return {"name": str(path), "size": size, "head": head, "may_grow": may_grow}
 
 
 def read_so_far(files: Sequence[Identity | None], position: Position) -> list[Identity | None]:
@@ -235,7 +199,7 @@ def _sum_up(file: Identity, n: int) -> None:
     at, crc = (file["read"], file["crc"]) if file.get("read", n + 1) <= n else (0, 0)
     with suppress(OSError), open(file["name"], "rb") as opened:
         opened.seek(at)
-        while data := opened.read(min(n - at, _AT_ONCE)):
+        while data := opened.read(min(n - at, STEP)):
             at, crc = at + len(data), crc32(data, crc)
     file |= {"read": at, "crc": crc}
 
@@ -253,7 +217,9 @@ def refuse_others(
             )
         _refuse_another(found, known, None if index < position.file else position.offset)
     if then is not None and len(now) <= position.file:
-        raise InputError(f"{_name(then[len(now)])}, which was read before, is not among the files")
+        lost = then[len(now)]
+        name = "standard input" if lost is None else lost["name"]
+        raise InputError(f"{name}, which was read before, is not among the files")
 
 
 def _refuse_another(found: Identity, known: Identity, offset: int | None) -> None:
@@ -287,62 +253,45 @@ def changed(name: str) -> InputError:
     return InputError(f"{name} has been changed since it was read before")
 
 
-def _name(identity: Identity | None) -> str:
-    return "standard input" if identity is None else str(identity["name"])
-
-
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-_AT_ONCE = 1 << 18
-"""Bytes asked of a pipe at once; most give 64 KB."""
+# --- files and pipes ------------------------------------------------------------------------------
 
 
-class Bytes(Readable, Protocol):
-    """Bytes of a source, which tell where they are."""
-
-    def tell(self) -> int:
-        """Say where reading goes on."""
-
-    def seek(self, at: int, /) -> object:
-        """Go on reading elsewhere, right after it was opened."""
-
-
-class ByteSource(Protocol):
+class ByteSource(ABC):
     """What a text can be read from: a :class:`File`, a :class:`Pipe`, or a file that grows."""
 
-    n_bytes: int | None
     magic: bytes
-    identity: Identity | None
+    n_bytes: int | None = None
+    identity: Identity | None = None
 
+    @abstractmethod
     def open(self, again: bool) -> AbstractContextManager[Bytes]:
         """Start at the beginning."""
 
     def ready(self, seconds: float) -> bool:
-        """Tell whether there is something to read."""
+        """Tell whether there is something to read, or the end."""
+        return True
 
 
-class File:
+class File(ByteSource):
     """A file that can be opened any number of times."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         with path.open("rb") as file:
             self.magic = file.read(N_MAGIC)
-        self.identity: Identity | None = identity_of(path)
-        self.n_bytes: int | None = self.identity["size"]
+        self.identity = identity_of(path)
+        self.n_bytes = self.identity["size"]
 
     def open(self, again: bool) -> AbstractContextManager[Bytes]:
         """Open it at its start."""
         return self._path.open("rb")
 
-    def ready(self, seconds: float) -> bool:
-        """Tell whether there is something to read."""
-        return True
 
-
-class Pipe:
+class Pipe(ByteSource):
     """A stream that can be read once, but keeps what is to be read again.
 
     It hands on what is there: the other end may write a row now and the next one later.
@@ -351,19 +300,16 @@ class Pipe:
     def __init__(self, file: BinaryIO, *, close: bool = False) -> None:
         if getattr(file, "closed", False):
             raise InputError("it is closed already")
-        self._file = file
+        self._file, self._close = file, close
         # The one that does not wait for all of it.
         self._read = file.read1 if isinstance(file, io.BufferedIOBase) else file.read
         self._poll = _poll(file)
-        self._close = close
         self._ended = False
         self._kept: list[bytes] | None = []
         self._data, self._at, self._n_read = b"", 0, 0
         while not self._ended and sum(map(len, self._kept)) < N_MAGIC:
             self._fetch()
         self.magic = b"".join(self._kept)[:N_MAGIC]
-        self.identity: Identity | None = None
-        self.n_bytes: int | None = None
 
     @contextmanager
     def open(self, again: bool) -> Iterator[Bytes]:
@@ -395,11 +341,11 @@ class Pipe:
 
     def seek(self, at: int) -> None:
         """Go on reading further on."""
-        skip(self, at - self._n_read)
+        skip(self.read, at - self._n_read)
 
     def _fetch(self) -> None:
         """Wait for more, or for the end."""
-        data = self._read(_AT_ONCE)
+        data = self._read(STEP)
         if not isinstance(data, bytes):
             raise InputError("a table must be opened in binary mode")
         self._data, self._at, self._ended = data, 0, not data
@@ -419,11 +365,10 @@ def _poll(file: BinaryIO) -> select.poll | None:
     return poll
 
 
-def skip(file: Readable, n: int) -> bool:
+def skip(read: Callable[[int], bytes], n: int) -> None:
     """Go on reading n bytes further on, if there are so many."""
-    while n > 0 and (data := file.read(min(n, _AT_ONCE))):
+    while n > 0 and (data := read(min(n, STEP))):
         n -= len(data)
-    return n == 0
 
 
 @contextmanager

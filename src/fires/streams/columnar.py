@@ -5,27 +5,24 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from threading import Lock
 
 import numpy as np
 import polars as pl
 
-from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
 from fires.streams.byte_sources import identity_of
-from fires.streams.table import Chunk, Table
+from fires.streams.table import Chunk, Chunks, Kinds, Table
 
+# How much is read at once, 64 MB of numbers: a row group is unpacked anew for each slice of it.
 _READ_CELLS = 8_000_000
-"""How much is read at once, 64 MB of numbers: a row group is unpacked anew for each slice of it."""
-_CHUNK_CELLS = 1_000_000
-"""How much is handed out at once."""
-_PANIC = b"\nthread '"
-"""What the message of a panic begins with."""
+_CHUNK_CELLS = 1_000_000  # how much is handed out at once
+_PANIC = b"\nthread '"  # what the message of a panic begins with
+_LAST_WORDS = 0.1  # seconds in which other threads of polars may still write about a panic
 _STANDARD_ERROR = Lock()  # there is one for all threads
 
 
@@ -40,18 +37,13 @@ class ScannedTable(Table):
         self.files, self.n_bytes = [identity], identity["size"]
         self._kind = kind
         with self._plain_errors():
-            self._frame = (
-                pl.scan_parquet(path, glob=False)
-                if kind == "Parquet"
-                else pl.scan_ipc(path, glob=False)
-            )
+            scan = pl.scan_parquet if kind == "Parquet" else pl.scan_ipc
+            self._frame: pl.LazyFrame = scan(path, glob=False)
             self._types = self._frame.collect_schema()
             self._n_rows = int(self._frame.select(pl.len()).collect().item())
         self.column_names = tuple(self._types.names())
 
-    def chunks(
-        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
-    ) -> Generator[Chunk, None, None]:
+    def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
         """Read the rows in order; see :meth:`Table.chunks`."""
         names = [name for name in self.column_names if name in kinds]
         labels = [name for name in names if self._types[name] in (pl.Categorical, pl.Enum)]
@@ -72,15 +64,7 @@ class ScannedTable(Table):
             places = np.column_stack([after * (self.n_bytes or 0) // self._n_rows, after, after])
             for at in range(0, len(rows), size):
                 within = slice(at, at + size)
-                written = partial(self._written, rows[within], first + at)
-                yield Chunk(rows[within], after[within], places[within], written=written)
-
-    def _written(self, rows: pl.DataFrame, first: int, name: str) -> pl.Series:
-        """A column of some rows, of the type that it has in the file if that is a number."""
-        if not self._types[name].is_numeric() or rows.schema[name] == self._types[name]:
-            return rows[name]
-        with self._plain_errors():
-            return self._frame.select(name).slice(first, len(rows)).collect()[name]
+                yield Chunk(rows[within], after[within], places[within])
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:
@@ -90,13 +74,8 @@ class ScannedTable(Table):
                 yield
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             reason = next(iter(str(error).splitlines()), "")
-            raise InputError(
-                f"{self.name} is not a readable {self._kind} file: {reason}"
-            ) from error
-
-
-_LAST_WORDS = 0.1
-"""Seconds in which other threads of polars may still write about a panic."""
+            message = f"{self.name} is not a readable {self._kind} file: {reason}"
+            raise InputError(message) from error
 
 
 @contextmanager

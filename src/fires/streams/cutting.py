@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -14,13 +15,15 @@ from scipy import sparse
 
 from fires.core.errors import InputError
 from fires.core.types import Labels
-from fires.streams.table import Fault
+from fires.streams.base import Batch, Position, check_batch_size
+from fires.streams.table import Fault, Rejected
 
 if TYPE_CHECKING:
     from fires.columns.columns import Columns
-
+    from fires.columns.target import Target, TargetStatistics
 
 Item = TypeVar("Item")
+_MOST_FAULTS = 10_000  # faults that wait for the end of their batch; more are handed on before it
 
 
 def read_ahead(items: Generator[Item, None, None]) -> Generator[Item, None, None]:
@@ -42,19 +45,26 @@ def read_ahead(items: Generator[Item, None, None]) -> Generator[Item, None, None
             yield item
 
 
-_MOST_FAULTS = 10_000
-"""Faults that wait for the end of their batch; more are handed on before it."""
+class Start(NamedTuple):
+    """Before a block: what is known, and where it begins."""
+
+    position: Position
+    columns: Columns
+    target: Target
 
 
 class PlacedRows(NamedTuple):
-    """Rows as a matrix, their labels, and the place in the source at which each of them ends."""
+    """Rows as a matrix, their labels, and the place in the source at which each of them ends.
+
+    A fault has the number of rows before it.
+    """
 
     X: Any  # a Matrix, or None if there are only faults
     y: Labels
     places: Labels
     columns: Columns | None = None
     faults: Sequence[tuple[int, Fault]] = ()
-    start: Any = None
+    start: Start | None = None
     n_used: int = 0
     waited: bool = False
     names: tuple[str, ...] | None = None
@@ -63,7 +73,6 @@ class PlacedRows(NamedTuple):
 def cut(
     blocks: Iterable[PlacedRows],
     size: int,
-    *,
     skip: int = 0,
     n_told: int = 0,
     max_wait: float | None = None,
@@ -78,33 +87,28 @@ def cut(
     """
     held = _Held()
     broken: InputError | None = None
-    rest = iter(blocks)
-    while True:
-        try:
-            block = next(rest)
-        except StopIteration:
-            break
-        except InputError as error:  # the rows before the damage come first
-            broken = error
-            break
-        n_rows, start = len(block.y), min(skip, len(block.y))
-        skip -= start
-        faults, at = block.faults, _n_before(block.faults, start)
-        n_again = len(faults) - at if skip else min(n_told, len(faults) - at)
-        at, n_told = at + n_again, n_told - (0 if skip else n_again)
-        if held.n_rows and start < n_rows and held.names != block.names:
-            yield held.handed_out()
-        for stop in (*range(start + size - held.n_rows, n_rows, size), n_rows):
-            if start < stop:
-                before = _n_before(faults, stop)
-                held.take(_part(block, start, stop), faults[at:before])
-                start, at = stop, max(at, before)
-            if held.n_rows == size:
+    try:
+        for block in blocks:
+            n_rows, start = len(block.y), min(skip, len(block.y))
+            skip -= start
+            faults, at = block.faults, _n_before(block.faults, start)
+            n_again = len(faults) - at if skip else min(n_told, len(faults) - at)
+            at, n_told = at + n_again, n_told - (0 if skip else n_again)
+            if held.n_rows and start < n_rows and held.parts[-1].names != block.names:
                 yield held.handed_out()
-        held.behind += faults[at:]
-        if held.n_rows and max_wait is not None and time.monotonic() - held.since >= max_wait:
-            yield held.handed_out()._replace(waited=True)
-        yield from held.too_many_faults()
+            for stop in (*range(start + size - held.n_rows, n_rows, size), n_rows):
+                if start < stop:
+                    before = _n_before(faults, stop)
+                    held.take(block, slice(start, stop), faults[at:before])
+                    start, at = stop, max(at, before)
+                if held.n_rows == size:
+                    yield held.handed_out()
+            held.behind += faults[at:]
+            if held.n_rows and max_wait is not None and time.monotonic() - held.since >= max_wait:
+                yield held.handed_out()._replace(waited=True)
+            yield from held.too_many_faults()
+    except InputError as error:  # the rows before the damage come first
+        broken = error
     if held.n_rows:
         yield held.handed_out()
     if held.behind:
@@ -120,19 +124,15 @@ class _Held:
         self.n_rows, self.since = 0, 0.0
         self.faults: list[tuple[int, Fault]] = []
         self.behind: list[tuple[int, Fault]] = []
-        self._parts: list[PlacedRows] = []
+        self.parts: list[PlacedRows] = []
 
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """The columns that the rows have, if they may change."""
-        return self._parts[-1].names
-
-    def take(self, part: PlacedRows, faults: Sequence[tuple[int, Fault]]) -> None:
-        """Add rows, and the faults among them."""
+    def take(self, block: PlacedRows, rows: slice, faults: Sequence[tuple[int, Fault]]) -> None:
+        """Add rows of a block, and the faults among them."""
         if not self.n_rows:
             self.since = time.monotonic()
-        self._parts.append(part)
-        self.n_rows += len(part.y)
+        X, y, places = block.X[rows], block.y[rows], block.places[rows]
+        self.parts.append(block._replace(X=X, y=y, places=places, n_used=rows.stop))
+        self.n_rows += len(y)
         self.faults += [*self.behind, *faults]
         self.behind = []
 
@@ -144,25 +144,19 @@ class _Held:
 
     def handed_out(self) -> PlacedRows:
         """All of it but the faults behind."""
-        whole, parts = self._parts[-1], self._parts
+        whole, parts = self.parts[-1], self.parts
         if len(parts) > 1:
             X = stacked([part.X for part in parts])
             y, places = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
             whole = whole._replace(X=X, y=y, places=places)
         whole = whole._replace(faults=self.faults)
-        self._parts, self.faults, self.n_rows = [], [], 0
+        self.parts, self.faults, self.n_rows = [], [], 0
         return whole
 
 
 def _n_before(faults: Sequence[tuple[int, Fault]], row: int) -> int:
     """How many of the faults come before a row; those right behind the row before it do not."""
     return bisect_left(faults, row, key=lambda fault: fault[0]) if faults else 0
-
-
-def _part(block: PlacedRows, start: int, stop: int) -> PlacedRows:
-    X, y, places = (part[start:stop] for part in (block.X, block.y, block.places))
-    names = block.names
-    return PlacedRows(X, y, places, block.columns, (), block.start, stop, names=names)
 
 
 def no_rows(faults: Sequence[tuple[int, Fault]]) -> PlacedRows:
@@ -179,3 +173,55 @@ def stacked(parts: Sequence[Any]) -> Any:
         gaps = [np.full((len(part), width - part.shape[1]), np.nan) for part in parts]
         parts = [np.hstack(pair) for pair in zip(parts, gaps, strict=True)]
     return np.concatenate(parts)
+
+
+class Left(NamedTuple):
+    """Behind a batch: where it ends, how much of its block is used, what categories say by then."""
+
+    position: Position
+    start: Start | None = None
+    n_used: int = 0
+    statistics: TargetStatistics | None = None
+
+
+class BlockStream:
+    """A stream that is read in blocks of rows; it counts and tells of those it cannot use."""
+
+    def __init__(self, n_bytes: int | None, unreadable: Callable[[int, str], InputError]) -> None:
+        self.n_bytes = n_bytes
+        self.on_fault: Callable[[Sequence[Fault]], object] = len  # nobody wants to know
+        self.max_wait: float | None = None
+        self._unreadable = unreadable
+
+    def _begin(self, first: Left, rejected: Rejected, n_told: int = 0) -> None:
+        """Say what was behind the first batch to come; some faults behind it may be told of."""
+        self._first = first, rejected, n_told
+        self._left, self.rejected, self._n_told = self._first
+
+    @abstractmethod
+    def _blocks(self) -> Generator[PlacedRows, None, None]:
+        """Read blocks, from the one on in which the first batch begins."""
+
+    @abstractmethod
+    def _batch(self, rows: PlacedRows, n_rows: int, before: Left) -> tuple[Left, Batch]:
+        """Make a batch, the end of so many rows; and what is behind it."""
+
+    def batches(self, batch_size: int) -> Iterator[Batch]:
+        """Hand out the rows in order."""
+        batch_size = check_batch_size(batch_size)
+        self._left, self.rejected, self._n_told = self._first
+        left, n_rows = self._left, self._left.position.rows
+        with closing(self._blocks()) as blocks:
+            for found in cut(blocks, batch_size, left.n_used, self._n_told, self.max_wait):
+                if found.faults:
+                    faults = [fault for _, fault in found.faults]
+                    self.rejected = self.rejected.more(faults)
+                    self._n_told += len(faults)
+                    self.on_fault(faults)
+                if len(found.y):
+                    n_rows += len(found.y)
+                    left, batch = self._batch(found, n_rows, left)
+                    self._left, self._n_told = left, 0
+                    yield batch
+        if n_rows == 0 and self.rejected.examples:
+            raise self._unreadable(*self.rejected.examples[0])

@@ -16,37 +16,29 @@ import re
 import stat
 import time
 import weakref
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
-import numpy as np
-import numpy.typing as npt
-
-from fires.columns.schema import Kind
 from fires.core.errors import InputError, StateError
 from fires.streams.base import Position
-from fires.streams.byte_sources import N_MAGIC, Identity, plain_errors
-from fires.streams.json_table import JsonTable
-from fires.streams.table import Chunk, Table
-from fires.streams.text_table import TextTable
+from fires.streams.byte_sources import N_MAGIC, ByteSource
 
-WAIT = 0.2
-"""Seconds to wait for more, before it is said that there is none for now."""
-QUIET = 1.0
-"""Seconds without a new byte, after which nobody writes to a file that was rotated."""
+WAIT = 0.2  # seconds to wait for more, before it is said that there is none for now
+QUIET = 1.0  # seconds without a new byte, after which nobody writes to a file that was rotated
 _LOOK_EVERY = 0.02
-_WINDOW = 1024
-"""Bytes by which a file is known again."""
+_WINDOW = 1024  # bytes by which a file is known again
 _LONGEST_HEAD = 1 << 20
+# What stands behind the name of a file that was rotated.
 _ROTATED = re.compile(r"[.-]\d[\d.:_T-]*(?P<packed>\.(gz|bz2|xz|zst|zip|lz4|Z))?")
-"""What stands behind the name of a file that was rotated."""
 
 
 class Mark(TypedDict):
-    """What a file is known by."""
+    """What a file is known by: its inode, the digest of some bytes, and where these are.
+
+    With the header and its delimiter, if the file does not have them.
+    """
 
     inode: int
     at: int
@@ -54,9 +46,6 @@ class Mark(TypedDict):
     digest: str
     header: NotRequired[str]
     delimiter: NotRequired[str | None]
-
-
-"""What a file is known by: its inode, the digest of some bytes, and where these are."""
 
 
 class _Opened:
@@ -88,22 +77,27 @@ class _Rotated(NamedTuple):
     is_packed: bool
 
 
-class Follow:
+class Follow(ByteSource):
     """A file that grows, as a source of bytes beside :class:`File` and :class:`Pipe`."""
 
     def __init__(self, path: Path, start: Position) -> None:
         self.path = path
-        self.n_bytes: int | None = None
-        self.identity: Identity | None = None  # which file it is changes, and the mark tells it
         self._goes_on = start.mark is not None
-        self.header: bytes | None = None
+        self._top, self._body = b"", Position()
+        self._names: Sequence[str] = ()
         self.delimiter: str | None = None
-        self.begins_at: Callable[[Callable[[int, int], bytes]], int | None] = lambda read: 0
         if not stat.S_ISREG(path.stat().st_mode):
             raise InputError("only a file can be followed; a pipe is read as it fills anyway")
         self._first = _Opened(path)
         self.start_at(start)
         self.magic = self._file.read(0, N_MAGIC)
+
+    def know(self, names: Sequence[str], delimiter: str | None, body: Position) -> None:
+        """Say what a header is, by which the next file is known; without it, they are objects."""
+        self._names, self.delimiter, self._body = names, delimiter, body
+        with self.open(again=True) as file:
+            while len(self._top) < body.offset:
+                self._top += file.read(body.offset - len(self._top))
 
     # --- as a source of bytes ---------------------------------------------------------------
 
@@ -112,7 +106,7 @@ class Follow:
         """Start at the beginning of the file that is read now."""
         self._again = again
         self.seek(0)
-        yield self if self.header is None or not again else io.BytesIO(self.header)
+        yield self if self._lacks is None or not again else io.BytesIO(self._lacks)
 
     def seek(self, at: int) -> None:
         """Go on reading elsewhere."""
@@ -142,7 +136,7 @@ class Follow:
     def ready(self, seconds: float) -> bool:
         """Tell whether there is more to read, or the end."""
         until = time.monotonic() + seconds
-        while not self._has_more():
+        while not (self._is_intact() and self._file.stat().st_size > self._at):
             if self._is_over():
                 return True
             if time.monotonic() >= until:
@@ -150,9 +144,6 @@ class Follow:
             time.sleep(_LOOK_EVERY)
         self._quiet_since = time.monotonic()
         return True
-
-    def _has_more(self) -> bool:
-        return self._is_intact() and self._file.stat().st_size > self._at
 
     def _is_intact(self) -> bool:
         """Whether what was read last is still there: a file may be made empty, and grow again."""
@@ -163,31 +154,57 @@ class Follow:
     def start_at(self, start: Position) -> None:
         """Go to a file: the first, or the one that was read at a place."""
         if start.mark is None:
-            self._use(self._first)
+            self._use(self._first, None)
             return
-        self._use(self._found(start))
-        self.header = self.delimiter = None
-        if "header" in start.mark:
-            self.header = str(start.mark["header"]).encode()
-            self.delimiter = start.mark.get("delimiter")
+        file = self._found(start)
+        self.delimiter = start.mark.get("delimiter", self.delimiter)
+        self._use(file, start.mark.get("header"))
 
-    def _use(self, file: _Opened) -> None:
-        self._file = file
+    def _use(self, file: _Opened, lacks: str | None) -> None:
+        """Read a file, which does not have this header."""
+        self._file, self._lacks = file, None if lacks is None else lacks.encode()
         self._next: _Opened | None = None
         self._again, self._quiet_since = True, time.monotonic()
         self.seek(0)
 
     def mark(self) -> Mark:
         """What the file is known by that is read now."""
-        if self._at == 0:
-            return self._file.mark(0, self._file.read(0, _WINDOW))
-        return self._file.mark(self._at - len(self._tail), self._tail)
+        data = self._tail if self._at else self._file.read(0, _WINDOW)
+        mark = self._file.mark(max(self._at - len(data), 0), data)
+        if self._lacks is not None:
+            mark |= {"header": self._lacks.decode(), "delimiter": self.delimiter}
+        return mark
 
-    def go_on(self) -> int:
-        """Go on with the file behind the one that is over."""
+    def go_on(self, n_before: int) -> Position:
+        """Go on with the file behind the one that is over; so many bytes were before that."""
         assert self._next is not None
-        self._use(self._next)
-        return self.begins_at(self._file.read) or 0
+        n_before += self._at
+        offset = self._begins_at(self._next) or 0
+        lacks = self._top.decode() or json.dumps(dict.fromkeys(self._names))
+        self._use(self._next, None if offset else lacks)
+        line = self._body.line if offset else 0
+        return Position(0, n_before + offset, offset, line, mark=self.mark())
+
+    def _begins_at(self, file: _Opened) -> int | None:
+        """Behind the header, if it stands there again, or else with the first record."""
+        header = self._top
+        head = file.read(0, max(len(header), 1))
+        if not head or (head != header and header.startswith(head)):
+            return None
+        if not header or head == header:
+            return len(header)
+        line, newline, _ = file.read(0, _LONGEST_HEAD).partition(b"\n")
+        if not newline and len(line) < _LONGEST_HEAD:
+            return None
+        text = line.decode("utf-8-sig", "replace")
+        fields = next(csv.reader([text], delimiter=self.delimiter or ","), [])
+        if {field.strip() for field in fields}.intersection(self._names):
+            raise InputError(f"{self.path} was rotated, and its new header is another one")
+        if len(fields) != len(self._names):
+            raise InputError(
+                f"{self.path} was rotated, and begins with neither its header nor a row"
+            )
+        return 0
 
     def _is_over(self) -> bool:
         """Whether the file was rotated, and the one behind it has begun."""
@@ -206,7 +223,7 @@ class Follow:
                 self._file = copy
                 return False
             coming = _Opened(self.path)
-        if self.begins_at(coming.read) is not None:
+        if self._begins_at(coming) is not None:
             self._next = coming
         return False  # The old one is looked at again: somebody may have written to it last.
 
@@ -232,10 +249,14 @@ class Follow:
             )
         return _Opened(newer[0].path if newer else self.path)
 
+    def _beside(self) -> list[Path]:
+        """The files that are called like it."""
+        return [Path(path) for path in glob.glob(glob.escape(str(self.path)) + "*")]
+
     def _rotated(self) -> list[_Rotated]:
         """The files that were rotated, the oldest first."""
         found = []
-        for path in map(Path, glob.glob(glob.escape(str(self.path)) + "*")):
+        for path in self._beside():
             suffix = _ROTATED.fullmatch(path.name[len(self.path.name) :])
             with suppress(FileNotFoundError):
                 if suffix and path.is_file():
@@ -248,9 +269,9 @@ class Follow:
     def _known_again(self, mark: Mark) -> _Opened | None:
         """The file that has the same bytes, if it is there; best the very same file."""
         found = []
-        for path in glob.glob(glob.escape(str(self.path)) + "*"):
+        for path in self._beside():
             with suppress(OSError):
-                file = _Opened(Path(path))
+                file = _Opened(path)
                 seen = file.mark(mark["at"], file.read(mark["at"], mark["n"]))
                 if seen["digest"] == mark["digest"]:
                     found.append((seen["inode"] != mark["inode"], path, file))
@@ -272,98 +293,3 @@ class Follow:
                 else "start anew, or put it there again",
             )
         return file
-
-
-class FollowedTable(Table):
-    """A table in a file that grows: text, or lines with a JSON object each."""
-
-    looks_after_marks = True  # a file that was rotated is another one, with the same rows
-
-    def __init__(self, table: TextTable | JsonTable, source: Follow) -> None:
-        self.name, self.unit, self.head = table.name, table.unit, table.head
-        self.column_names, self.renamed = table.column_names, table.renamed
-        self._table, self._source = table, source
-        self._body, self._header = Position(), b""
-        if isinstance(table, TextTable):
-            self._body = table.body
-            with source.open(again=True) as file:
-                while len(self._header) < self._body.offset:
-                    self._header += file.read(self._body.offset - len(self._header))
-        source.begins_at = self._begins_at
-
-    @property
-    def new_fields(self) -> Mapping[str, int]:
-        """See :class:`fires.streams.table.Table`."""
-        return self._table.new_fields
-
-    def let_columns_change(self) -> None:
-        """See :class:`fires.streams.table.Table`: JSON may have other keys, a header stays."""
-        self._table.let_columns_change()
-
-    def chunks(
-        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
-    ) -> Generator[Chunk, None, None]:
-        """Read the lines in order; see :meth:`Table.chunks`. There is no end."""
-        source = self._source
-        source.start_at(start)
-        if n_rows is not None:
-            yield from self._table.chunks(kinds, start, n_rows=n_rows)
-            return
-        begin, lacks_header = start, source.header is not None
-        if start.mark is None:
-            begin = replace(self._body, bytes=self._body.offset, mark=self._mark(False))
-        n_before = begin.bytes - begin.offset
-        while True:
-            for chunk in self._table.chunks(kinds, begin):
-                places = np.empty((len(chunk.places), 4), dtype=object)
-                places[:, :3] = chunk.places
-                places[:, 0] += n_before
-                places[:, 3] = self._mark(lacks_header)
-                yield replace(chunk, places=places, start=begin)
-                if len(places):
-                    begin = self.position(0, places[-1])
-            with plain_errors(self.name):
-                n_before += source.tell()
-                offset = source.go_on()
-            lacks_header = isinstance(self._table, JsonTable) or offset < len(self._header)
-            mark = self._mark(lacks_header)
-            line = self._body.line if offset else 0
-            begin = Position(0, n_before + offset, offset, line, mark=mark)
-
-    def position(self, rows: int, place: npt.NDArray[np.generic]) -> Position:
-        """Where a row ends; see :meth:`Table.position`."""
-        n_bytes, offset, line, mark = place.tolist()
-        return Position(rows, n_bytes, offset, line, mark=mark)
-
-    def _mark(self, lacks_header: bool) -> Mark:
-        """What the file is known by that is read now; with the header, if it does not have it."""
-        mark = self._source.mark()
-        if lacks_header:
-            header = self._header or json.dumps(dict.fromkeys(self.column_names)).encode()
-            mark["header"] = header.decode()
-            mark["delimiter"] = (
-                self._table.delimiter if isinstance(self._table, TextTable) else None
-            )
-        return mark
-
-    def _begins_at(self, read: Callable[[int, int], bytes]) -> int | None:
-        """Behind the header, if it stands there again, or else with the first record."""
-        header = self._header
-        head = read(0, max(len(header), 1))
-        if not head or (head != header and header.startswith(head)):
-            return None
-        if not header or head == header:
-            return len(header)
-        line, newline, _ = read(0, _LONGEST_HEAD).partition(b"\n")
-        if not newline and len(line) < _LONGEST_HEAD:
-            return None
-        assert isinstance(self._table, TextTable)
-        text = line.decode("utf-8-sig", "replace")
-        fields = next(csv.reader([text], delimiter=self._table.delimiter), [])
-        if {field.strip() for field in fields}.intersection(self.column_names):
-            raise InputError(f"{self.name} was rotated, and its new header is another one")
-        if len(fields) != len(self.column_names):
-            raise InputError(
-                f"{self.name} was rotated, and begins with neither its header nor a row"
-            )
-        return 0

@@ -4,39 +4,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import closing
-from functools import partial
 
-import numpy as np
 import polars as pl
 
-from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.core.types import Json
 from fires.streams.base import Position
-from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunk
-from fires.streams.text_blocks import (
-    BLOCK,
-    NOT_UTF8,
-    Block,
-    cut_into_lines,
-    is_utf8_bytes,
-)
-from fires.streams.text_source import BlockTable, Cut, Places, TextSource
+from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunk, Kinds
+from fires.streams.text_blocks import BLOCK, NOT_UTF8, Block, Lines, is_utf8
+from fires.streams.text_source import BlockTable, Places, TextSource
 
 NOT_AN_OBJECT = "not a JSON object"
 NOT_UNICODE = r"a lone surrogate such as \ud800, which is not text"
-
+# Half of a pair of escapes; also a text that looks like one, behind a backslash.
 _LONE = re.compile(
     rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])"
 )
-"""Half of a pair of escapes; also a text that looks like one, behind a backslash."""
 _NESTED = r"(?s)^(\{.*\}|\[.*\])$"
-
-_LOOK_EVERY = 100
-"""In one line of so many the reader looks for keys that are new."""
+_LOOK_EVERY = 100  # in one line of so many the reader looks for keys that are new
 _SAMPLE_BYTES = 2 * BLOCK
+_INFINITE = {"Infinity": "inf", "-Infinity": "-inf"}
 _Row = dict[str, Json] | str | None
 
 
@@ -49,7 +38,7 @@ class JsonRows(BlockTable):
 
     def _find_columns(self, blocks: Iterable[Block]) -> None:
         """Let the first objects decide which columns there are."""
-        self._new_fields: dict[str, int] = {}
+        self.new_fields: dict[str, int] = {}
         self._typed = True
         self._nested: set[str] = set()
         names: dict[str, None] = {}
@@ -82,40 +71,28 @@ class JsonRows(BlockTable):
         if n_objects == 0:
             raise self.unreadable(*fault) if fault else InputError(f"{self.name} is empty")
 
-    @property
-    def new_fields(self) -> Mapping[str, int]:
-        """See :class:`fires.streams.table.Table`."""
-        return self._new_fields
-
     def let_columns_change(self) -> None:
         """See :meth:`fires.streams.table.Table.let_columns_change`: later keys are columns too."""
         self.is_open = True
 
-    def _wanted(self, block: Block, kinds: Mapping[str, Kind]) -> Mapping[str, Kind]:
+    def _wanted(self, block: Block, kinds: Kinds) -> Kinds:
         new = self._take_new_fields(block) if self.is_open else ()
         names = [name for name in self._met if name in kinds or name in new]
         return {name: kinds.get(name, "category") for name in names}
 
-    def _fast(self, block: Block, kinds: Mapping[str, Kind], places: Places) -> Chunk | None:
+    def _fast(self, block: Block, kinds: Kinds, places: Places) -> Chunk | None:
         """Parse lines that are all as they should be; None if one is not."""
-        if any(map(self._is_nested, kinds.items())) or not is_utf8_bytes(block.data):
+        if not is_utf8(block.data) or _LONE.search(block.data):
             return None
-        frame = None if _LONE.search(block.data) else self._ndjson(block, kinds)
+        frame = self._ndjson(block, kinds)
         if frame is None:
             return None
         if not self.is_open:
             self._look_for_new_fields(block)
-        return Chunk(
-            frame,
-            block.lines[:-1],
-            places,
-            short=block.short,
-            raw=block.text,
-            written=lambda name: pl.read_ndjson(block.data, schema={name: pl.String})[name],
-            ragged=self.is_open,
-        )
+        frame, lines, ragged = self._in_lists(frame, kinds), block.lines[:-1], self.is_open
+        return Chunk(frame, lines, places, short=block.short, raw=block.text, ragged=ragged)
 
-    def _ndjson(self, block: Block, kinds: Mapping[str, Kind]) -> pl.DataFrame | None:
+    def _ndjson(self, block: Block, kinds: Kinds) -> pl.DataFrame | None:
         for typed in (True, False) if self._typed else (False,):
             types = {"number": pl.Float64, "integer": pl.Int64} if typed else {}
             schema = {name: types.get(kind, pl.String) for name, kind in kinds.items()}
@@ -129,11 +106,12 @@ class JsonRows(BlockTable):
             return frame if len(frame) == len(block.ends) and not is_nested else None
         return None
 
-    def _is_nested(self, column: tuple[str, Kind]) -> bool:
-        """Whether a column comes as lists of text: some of the first objects held such values."""
-        return column[1] == "category" and column[0] in self._nested
+    def _in_lists(self, frame: pl.DataFrame, kinds: Kinds) -> pl.DataFrame:
+        """Columns in which some of the first objects held objects or lists, as lists of text."""
+        nested = [pl.col(name) for name in self._nested if kinds.get(name) == "category"]
+        return frame.with_columns(pl.when(c.is_not_null()).then(pl.concat_list(c)) for c in nested)
 
-    def _records(self, block: Block, kinds: Mapping[str, Kind]) -> Iterator[_Row]:
+    def _records(self, block: Block, kinds: Kinds) -> Iterator[_Row]:
         labels = [name for name, kind in kinds.items() if kind == "label"]
         for i, row in enumerate(json_rows(block.data)):
             if isinstance(row, dict):
@@ -144,13 +122,13 @@ class JsonRows(BlockTable):
                 self._note_new_fields(row, int(block.lines[i]))
             yield row
 
-    def _frame(self, rows: list[dict[str, Json]], kinds: Mapping[str, Kind]) -> pl.DataFrame:
-        return pl.DataFrame(
-            {
-                name: _series([_text(row.get(name)) for row in rows], self._is_nested((name, kind)))
-                for name, kind in kinds.items()
-            }
+    def _frame(self, rows: list[dict[str, Json]], kinds: Kinds) -> pl.DataFrame:
+        lines = "\n".join(_line({name: row.get(name) for name in kinds}) for row in rows)
+        schema = dict.fromkeys(kinds, pl.String)
+        frame = (
+            pl.read_ndjson(lines.encode(), schema=schema) if rows else pl.DataFrame(schema=schema)
         )
+        return self._in_lists(frame, kinds)
 
     def _take_new_fields(self, block: Block) -> Set[str]:
         """Look at all lines; give those of their keys that the first objects did not have.
@@ -168,11 +146,9 @@ class JsonRows(BlockTable):
 
     def _look_for_new_fields(self, block: Block) -> None:
         """Look at a few lines: the same ones, however the text is cut into blocks."""
-        starts = np.concatenate([[0], block.ends[:-1] - (block.ends[-1] - len(block.data))])
         first = int(block.lines[0])
-        for i in range((1 - first) % _LOOK_EVERY, len(starts), _LOOK_EVERY):
-            at = int(starts[i])
-            row = json_row(block.data[at : block.data.find(b"\n", at) % (len(block.data) + 1)])
+        for i in range((1 - first) % _LOOK_EVERY, len(block.ends), _LOOK_EVERY):
+            row = json_row(block.record(i))
             if isinstance(row, dict):
                 self._note_new_fields(row, first + i)
 
@@ -180,14 +156,7 @@ class JsonRows(BlockTable):
         if line % _LOOK_EVERY == 1 and not self.is_open:
             for name in row:
                 if name not in self._known:
-                    self._new_fields.setdefault(name, line)
-
-
-def _series(values: list[str | None], is_nested: bool) -> pl.Series:
-    if not is_nested:
-        return pl.Series(values, dtype=pl.String)
-    lists = [None if value is None else [value] for value in values]
-    return pl.Series(lists, dtype=pl.List(pl.String))
+                    self.new_fields.setdefault(name, line)
 
 
 def json_rows(data: bytes) -> Iterator[_Row]:
@@ -212,42 +181,18 @@ def json_row(line: bytes) -> _Row:
     return row if isinstance(row, dict) else NOT_AN_OBJECT
 
 
-def _text(value: Json) -> str | None:
-    """A value as polars would write it; null and NaN are missing."""
-    if value is None or value != value:
-        return None
-    if isinstance(value, str):
-        return value
-    return _json(value) if isinstance(value, (bool, float, dict, list)) else str(value)
-
-
-def _json(value: Json) -> str:
-    """A value within an object or a list, as polars would write it."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_json(key)}: {_json(of)}" for key, of in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_json, value)) + "]"
-    if isinstance(value, float):
-        return np.format_float_positional(value, trim="-") if np.isfinite(value) else str(value)
-    return json.dumps(value, ensure_ascii=False)
+def _line(row: dict[str, Json]) -> str:
+    """An object for polars, which knows neither NaN, which is missing, nor infinite numbers."""
+    text = json.dumps(row)
+    if "NaN" in text or "Infinity" in text:
+        text = json.dumps(json.loads(text, parse_constant=_INFINITE.get))
+    return text
 
 
 class JsonTable(JsonRows):
     """A text of JSON objects, one a line."""
 
     def __init__(self, text: TextSource, block_size: int) -> None:
-        self.name, self.n_bytes, self.head = text.name, text.n_bytes, text.head
-        self.files = [text.identity]
-        self._text = text
-        self._cut: Cut = partial(cut_into_lines, block_size=block_size)
+        self._read_from(text, Lines(block_size))
         with closing(text.blocks(self._cut, Position(), again=True)) as blocks:
             self._find_columns(block for block, _ in blocks)
-
-    def chunks(
-        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
-    ) -> Generator[Chunk, None, None]:
-        """Read the lines in order; see :meth:`Table.chunks`."""
-        blocks = self._blocks(self._text, self._cut, start, again=n_rows is not None)
-        with closing(blocks):
-            for block, places in blocks:
-                yield from self._parsed(block, kinds, places)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import polars as pl
 
 from fires.columns.schema import Kind
 from fires.core.errors import InputError, closest
+from fires.streams import text_blocks
 from fires.streams.base import Position
 from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunk, Fault, Table
-from fires.streams.text_blocks import NOT_UTF8, WIDE
 from fires.streams.text_table import not_text
 
 _SAMPLE_CELLS = 2_000_000
+# A text of which more rows of the sample are not UTF-8 was written in another way.
 _MOST_NOT_TEXT = 0.05
-"""A text of which more rows of the sample are not UTF-8 was written in another way."""
 
 
 def choose_columns(table: Table, target: str, exclude: Collection[str]) -> list[str]:
@@ -48,6 +48,19 @@ def refuse_unknown(table: Table, names: Collection[str]) -> None:
             raise InputError(f'no column "{name}" in {table.name}', hint=hint)
 
 
+def named(names: Sequence[str] | Mapping[str, str], shown: int) -> str:
+    """The first names in quotes, each with what is said of it, and how many more there are.
+
+    Examples
+    --------
+    >>> named(["a", "b", "c"], 2), named({"a": " (first)"}, 2)
+    ('"a", "b" and 1 more', '"a" (first)')
+    """
+    said = names if isinstance(names, Mapping) else dict.fromkeys(names, "")
+    some = ", ".join(f'"{name}"{said[name]}' for name in [*said][:shown])
+    return f"{some} and {len(said) - shown:,} more" if len(said) > shown else some
+
+
 def _hint(name: str, names: Sequence[str]) -> str:
     """Name the nearest column or, if none is near, some of those that are there."""
     more = f" and {len(names) - 8} more" if len(names) > 8 else ""
@@ -59,8 +72,11 @@ def read_sample(
 ) -> pl.DataFrame:
     """Read the first rows of a table."""
     n_rows = min(SAMPLE_ROWS, max(LEAST_ROWS, _SAMPLE_CELLS // len(names)))
-    kinds: dict[str, Kind] = dict.fromkeys(names, "number" if len(names) > WIDE else "category")
-    kinds |= dict.fromkeys(as_text, "category")
+    kinds: dict[str, Kind] = dict.fromkeys(
+        names, "number" if len(names) > text_blocks.WIDE else "category"
+    )
+    if len(names) > text_blocks.WIDE:
+        kinds |= {name: "number" for name in names if name not in as_text}
     kinds |= {name: "label" for name in names if name == label}
     frames: list[pl.DataFrame] = []
     faults: list[Fault] = []
@@ -78,7 +94,7 @@ def read_sample(
         if n_read == 0:
             raise
         # What was read before the damage is read again, and then the error is met again.
-    no_text = [fault.line for fault in faults if fault.reason == NOT_UTF8]
+    no_text = [fault.line for fault in faults if fault.reason == text_blocks.NOT_UTF8]
     if table.head and len(no_text) > _MOST_NOT_TEXT * (len(no_text) + min(n_read, n_rows)):
         raise not_text(table.name, no_text[0], table.head)
     if n_read == 0 and faults:
@@ -101,22 +117,16 @@ def _with_numbers(chunk: Chunk, as_text: set[str]) -> pl.DataFrame:
 
 
 def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """Rows under one another; files of different kinds may give a column different types."""
-    if all(frame.schema == frames[0].schema for frame in frames):
-        return pl.concat(frames) if len(frames) > 1 else frames[0]
-    names = frames[0].columns
-    if any(frame.columns != names and set(frame.columns) != set(names) for frame in frames):
-        # In the rows before, a column was left out since it held numbers.
-        frames = [frame.select(sorted(frame.columns)) for frame in frames]
-        return pl.concat(frames, how="diagonal_relaxed")
-    frames = [frame.select(names) for frame in frames]
+    """Rows under one another; where files give a column different types, as text or nested."""
+    if len(frames) == 1:
+        return frames[0]
     types: dict[str, pl.DataType] = {}
     for frame in frames:
         for name, kind in frame.schema.items():
             if types.setdefault(name, kind) != kind:
                 nested = next((t for t in (types[name], kind) if t.is_nested()), None)
                 types[name] = nested or pl.String()
-    return pl.concat(
+    cast = (
         frame.with_columns(
             pl.lit(None, types[name]).alias(name)
             if types[name].is_nested()
@@ -126,3 +136,6 @@ def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
         )
         for frame in frames
     )
+    # Of very many columns, rows lack those that hold numbers.
+    names = sorted(types) if any(len(frame.schema) < len(types) for frame in frames) else [*types]
+    return pl.concat(cast, how="diagonal").select(names)

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import closing, suppress
 from dataclasses import asdict
-from functools import partial
 from typing import NotRequired, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from fires.columns.schema import Doubt
 from fires.core.errors import InputError, StateError
-from fires.core.types import CsrRows, Floats, Header
-from fires.streams.base import Batch, Bookmark, Position, Schema, check_batch_size
+from fires.core.types import CsrRows, Floats
+from fires.streams.base import Batch, Bookmark, Position, Schema
 from fires.streams.byte_sources import plain_errors, read_so_far, refuse_others
-from fires.streams.cutting import PlacedRows, cut, no_rows, read_ahead, stacked
-from fires.streams.table import Fault, Rejected, RejectingStream
-from fires.streams.text_blocks import Block, Ints, cut_into_lines, places_of
+from fires.streams.cutting import BlockStream, Left, PlacedRows, no_rows, read_ahead, stacked
+from fires.streams.table import Fault, Rejected
+from fires.streams.text_blocks import Block, Ints, Lines
 from fires.streams.text_source import TextSource
 
 ENDINGS = {".svm", ".svmlight", ".libsvm"}
-MAX_FEATURES = 10_000_000
-"""Each has a name and a belief of its own."""
+MAX_FEATURES = 10_000_000  # each has a name and a belief of its own
+# Columns that any file may have; with more than it has bytes, those that occur are enough.
+_MANY = 1_000_000
 
 NOT_SVMLIGHT = "not a label with pairs of index:value, the indices ascending"
 INFINITE = "a value is infinite"
@@ -41,9 +40,8 @@ _LINE = re.compile(
 _COMMENT = re.compile(rb"#[^\n]*")
 _ZERO_INDEX = re.compile(rb"[ \t]0+:")
 _INDEX = re.compile(rb"[ \t](\d+):")
-_MANY = 1_000_000
-"""Columns that any file may have; with more than it has bytes, those that occur are enough."""
-_NEWLINE, _COLON, _ZERO, _NINE = b"\n:09"
+_FRACTION = re.compile(rb"\n[+-]?+(?:\d{0,18}+[^\d\s]|\d{19})")  # a label that is no whole number
+_NEWLINE, _COLON, _ZERO = b"\n:0"
 
 
 def looks_like_svmlight(line: bytes) -> bool:
@@ -72,7 +70,7 @@ class SvmlightFile:
     column_names: tuple[str, ...] = ()  # it has none
 
     def __init__(self, text: TextSource, block_size: int, counted: Counted | None = None) -> None:
-        if text.n_bytes is None:
+        if text.source.n_bytes is None:
             raise InputError(
                 f"{text.name}: svmlight cannot be read from a stream; save it to a file, and give "
                 "its name"
@@ -80,8 +78,7 @@ class SvmlightFile:
         first = _LINE.fullmatch(text.first_line("#"))
         if first and b"," in first["labels"]:
             raise InputError(f"{text.name} has several labels in a row, which cannot be learnt")
-        self.text = text
-        self.cut = partial(cut_into_lines, block_size=block_size)
+        self.text, self.cut = text, Lines(block_size)
         self.zero_based, self.whole_labels = False, True
         self.used: list[int] | None = None
         if counted is not None:
@@ -104,7 +101,7 @@ class SvmlightFile:
             self.used = self._occurring()
 
     @property
-    def facts(self) -> Header:
+    def facts(self) -> Counted:
         """What was found out when it was opened, as JSON values."""
         return {
             "zero_based": self.zero_based,
@@ -125,22 +122,20 @@ class SvmlightFile:
         """Find the greatest index in a block: the last of a line, since they ascend."""
         data = _COMMENT.sub(b"", block.data) if b"#" in block.data else block.data
         self.zero_based = self.zero_based or _ZERO_INDEX.search(data) is not None
+        self.whole_labels = self.whole_labels and _FRACTION.search(b"\n" + data) is None
         bytes_ = np.frombuffer(data, np.uint8)
         newlines = np.flatnonzero(bytes_ == _NEWLINE)
-        starts = np.concatenate([[0], newlines + 1])
-        stops = np.append(newlines, len(data))
-        self.whole_labels = self.whole_labels and _are_whole(bytes_, starts, stops)
         colons = np.flatnonzero(bytes_ == _COLON)
-        last = np.searchsorted(colons, stops) - 1
+        last = np.searchsorted(colons, np.append(newlines, len(data))) - 1
         last = colons[last[last >= 0]] if len(colons) else colons
         indices = np.zeros(len(last), np.int64)
         digits = np.ones(len(last), bool)
         for place in range(1, 19):
-            byte = bytes_[np.maximum(last - place, 0)]
-            digits &= (byte >= _ZERO) & (byte <= _NINE) & (last >= place)
+            digit = bytes_[np.maximum(last - place, 0)] - _ZERO
+            digits &= (digit <= 9) & (last >= place)
             if not digits.any():
                 break
-            indices += np.where(digits, (byte - _ZERO).astype(np.int64) * 10 ** (place - 1), 0)
+            indices += np.where(digits, digit.astype(np.int64) * 10 ** (place - 1), 0)
         greatest = int(indices.max(initial=-1))
         if greatest > MAX_FEATURES:
             at = int(last[indices.argmax()])
@@ -151,33 +146,51 @@ class SvmlightFile:
             )
         return greatest
 
+    def unreadable(self, line: int, reason: str) -> InputError:
+        """Make the error that no row can be used."""
+        name = self.text.name
+        return InputError(f"{name} has no readable rows; first problem: line {line}: {reason}")
 
-class SvmlightStream(RejectingStream):
+    def load(self, data: bytes) -> tuple[CsrRows, Floats]:
+        """Parse lines; a ValueError says that one of them is wrong."""
+        from sklearn.datasets import load_svmlight_file
+
+        X, y = load_svmlight_file(
+            io.BytesIO(data), n_features=self.n_features, zero_based=self.zero_based
+        )
+        if self.used is not None:
+            used = np.array(self.used)
+            columns = np.searchsorted(used[:-1], X.indices)
+            if (used[columns] != X.indices).any():
+                raise ValueError("an index that did not occur before")
+            X = sparse.csr_matrix((X.data, columns, X.indptr), (len(y), len(used)))
+        return X, y
+
+
+class SvmlightStream(BlockStream):
     """The rows of a svmlight file, in order, as CSR matrices."""
 
-    columns = None
+    columns = target = None
     doubts: tuple[Doubt, ...] = ()
+    is_open = False
 
     def __init__(
         self, file: SvmlightFile, after: Bookmark | None = None, target: str = "target"
     ) -> None:
+        super().__init__(file.text.source.n_bytes, file.unreadable)
         first = 0 if file.zero_based else 1
         indices = range(file.n_features) if file.used is None else file.used
         self.schema = Schema(tuple(str(first + index) for index in indices), target)
-        super().__init__(file.text.n_bytes, "line")
-        self.target, self.doubts, self.is_open = None, (), False
         self._file = file
-        self._first = Position(), self.rejected, 0
+        self._begin(Left(Position()), Rejected())
         if after is not None:
             try:
-                rejected = Rejected.from_json(after["rejected"], "line")
-                self._first = Position(**after["position"]), rejected, int(after["n_told"])
+                left, rejected = Left(Position(**after["position"])), after["rejected"]
+                self._begin(left, Rejected.from_json(rejected, "line"), int(after["n_told"]))
             except (KeyError, TypeError, ValueError) as error:
-                raise StateError(
-                    f"the bookmark of {file.text.name} is damaged ({error!r})"
-                ) from None
-            refuse_others([file.text.identity], after.get("files"), self._first[0])
-        self._position, self.rejected, self._n_told = self._first
+                why = f"the bookmark of {file.text.name} is damaged ({error!r})"
+                raise StateError(why) from None
+            refuse_others([file.text.source.identity], after.get("files"), left.position)
 
     def after(self, bookmark: Bookmark) -> SvmlightStream:
         """The stream that goes on where this one was; see :meth:`TableStream.after`."""
@@ -185,12 +198,13 @@ class SvmlightStream(RejectingStream):
 
     def bookmark(self) -> Bookmark:
         """Where the last batch ends; see :meth:`TableStream.bookmark`."""
+        position = self._left.position
         return {
-            "position": asdict(self._position),
+            "position": asdict(position),
             "n_told": self._n_told,
             "rejected": self.rejected.as_json(),
             "svmlight": self._file.facts,
-            "files": read_so_far([self._file.text.identity], self._position),
+            "files": read_so_far([self._file.text.source.identity], position),
         }
 
     def lag(self) -> None:
@@ -200,30 +214,19 @@ class SvmlightStream(RejectingStream):
         """Say what the user should know about the columns."""
         return []
 
-    def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out the rows in order."""
-        batch_size = check_batch_size(batch_size)
-        self._position, self.rejected, self._n_told = self._first
-        n_rows = self._position.rows
-        with plain_errors(self._file.text.name), closing(read_ahead(self._parsed())) as blocks:
-            for found in cut(blocks, batch_size, n_told=self._n_told):
-                self._reject(found.faults)
-                if len(found.y):
-                    n_rows += len(found.y)
-                    self._position = Position(n_rows, *found.places[-1].tolist())
-                    self._n_told = 0
-                    yield Batch(found.X, found.y, self._position)
-        if n_rows == 0 and self.rejected.examples:
-            line, reason = self.rejected.examples[0]
-            raise InputError(
-                f"{self._file.text.name} has no readable rows; first problem: line {line}: {reason}"
-            )
+    def _batch(self, rows: PlacedRows, n_rows: int, before: Left) -> tuple[Left, Batch]:
+        position = Position(n_rows, *rows.places[-1].tolist())
+        return Left(position), Batch(rows.X, rows.y, position)
+
+    def _blocks(self) -> Generator[PlacedRows, None, None]:
+        return read_ahead(self._parsed())
 
     def _parsed(self) -> Generator[PlacedRows, None, None]:
-        blocks = read_ahead(self._file.text.blocks(self._file.cut, self._first[0], again=False))
-        with closing(blocks):
-            for block, used in blocks:
-                rows = self._rows(block, places_of(block, used))
+        file, start = self._file, self._left.position
+        blocks = read_ahead(file.text.blocks(file.cut, start, again=False))
+        with plain_errors(file.text.name), closing(blocks):
+            for block, places in blocks:
+                rows = self._rows(block, places)
                 if len(rows.y) or rows.faults:
                     yield rows
 
@@ -238,7 +241,7 @@ class SvmlightStream(RejectingStream):
             first, last = ranges.pop()
             data = block.data[edges[first] : edges[last]]
             try:
-                parts.append((*self._load(data), _rows_in(data, first)))
+                parts.append((*self._file.load(data), _rows_in(data, first)))
             except ValueError:
                 if last - first == 1:
                     faults.append(_fault(block, first, NOT_SVMLIGHT))
@@ -250,59 +253,24 @@ class SvmlightStream(RejectingStream):
         X = parts[0][0] if len(parts) == 1 else stacked([part[0] for part in parts])
         y = np.concatenate([part[1] for part in parts])
         records = np.concatenate([part[2] for part in parts]).astype(np.int64)
-        usable = np.isfinite(y)
-        faults += [_fault(block, i, NO_LABEL) for i in records[~usable].tolist()]
+        wrong = np.zeros(len(y), np.int64)  # 0 where nothing is, otherwise which reason
+        wrong[np.repeat(np.arange(len(y)), np.diff(X.indptr))[np.isinf(X.data)]] = 3
         if self._file.whole_labels:  # those in lines that were added since are none perhaps
-            broken = usable & (y != np.round(y))
-            faults += [_fault(block, i, NOT_WHOLE) for i in records[broken].tolist()]
-            usable &= ~broken
-        infinite = np.zeros(len(y), bool)
-        infinite[np.repeat(np.arange(len(y)), np.diff(X.indptr))[np.isinf(X.data)]] = True
-        faults += [_fault(block, i, INFINITE) for i in records[infinite & usable].tolist()]
-        usable &= ~infinite
-        if not usable.all():
-            X, y, records = X[usable], y[usable], records[usable]
+            wrong[y != np.round(y)] = 2
+        wrong[~np.isfinite(y)] = 1
+        for i in np.flatnonzero(wrong).tolist():
+            reason = ("", NO_LABEL, NOT_WHOLE, INFINITE)[wrong[i]]
+            faults.append(_fault(block, int(records[i]), reason))
+        if wrong.any():
+            X, y, records = X[wrong == 0], y[wrong == 0], records[wrong == 0]
         faults.sort(key=lambda fault: fault.line)
         before = np.searchsorted(block.lines[records], [fault.line for fault in faults]).tolist()
         y = y.astype(np.int64) if self._file.whole_labels else y
         return PlacedRows(X, y, places[records], None, list(zip(before, faults, strict=True)))
 
-    def _load(self, data: bytes) -> tuple[CsrRows, Floats]:
-        from sklearn.datasets import load_svmlight_file
-
-        X, y = load_svmlight_file(
-            io.BytesIO(data), n_features=self._file.n_features, zero_based=self._file.zero_based
-        )
-        if self._file.used is not None:
-            used = np.array(self._file.used)
-            columns = np.searchsorted(used[:-1], X.indices)
-            if (used[columns] != X.indices).any():
-                raise ValueError("an index that did not occur before")
-            X = sparse.csr_matrix((X.data, columns, X.indptr), (len(y), len(used)))
-        return X, y
-
 
 def _fault(block: Block, record: int, reason: str) -> Fault:
     return Fault(int(block.lines[record]), reason, block.text(record))
-
-
-def _are_whole(data: npt.NDArray[np.uint8], starts: Ints, stops: Ints) -> bool:
-    """Whether the labels are written as whole numbers: a sign, and digits up to a blank."""
-    at = starts[(starts < stops)]
-    stops = stops[(starts < stops)]
-    first = data[at]
-    at = at + ((first == ord("+")) | (first == ord("-")))
-    for _ in range(19):
-        going = at < stops
-        at, stops = at[going], stops[going]
-        byte = data[at]
-        digit = (byte >= _ZERO) & (byte <= _NINE)
-        if not np.isin(byte[~digit], list(b" \t\r\n")).all():
-            return False
-        at, stops = at[digit] + 1, stops[digit]
-        if len(at) == 0:
-            return True
-    return False
 
 
 def _rows_in(data: bytes, first: int) -> list[int]:

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from fires.columns.columns import NumberColumns
     from fires.streams.byte_sources import Identity
 
-SAMPLE_ROWS = 10_000
-"""How many rows at most decide what the columns hold."""
-LEAST_ROWS = 100
-"""How many rows decide it where a pipe has no more to give for the moment."""
+Kinds = Mapping[str, Kind]  # the columns to read, and how
+SAMPLE_ROWS = 10_000  # how many rows at most decide what the columns hold
+LEAST_ROWS = 100  # how many rows decide it where a pipe has no more to give for the moment
 
 
 class Fault(NamedTuple):
@@ -49,8 +48,8 @@ class Chunk:
     numbers: NumberColumns | None = None
     raw: Callable[[int], str] | None = None
     where: Callable[[int], Mapping[str, Json]] | None = None
+    file: Mapping[str, Json] | None = None
     start: Position | None = None
-    written: Callable[[str], pl.Series] | None = None
     ragged: bool = False
 
     def fault(self, row: int, reason: str) -> Fault:
@@ -59,7 +58,12 @@ class Chunk:
             raw = self.raw(row)
         else:
             raw = json.dumps(self.frame.row(row, named=True), default=str, ensure_ascii=False)
-        return Fault(int(self.lines[row]), reason, raw, self.where and self.where(row))
+        return Fault(
+            int(self.lines[row]), reason, raw, self.where(row) if self.where else self.file
+        )
+
+
+Chunks = Generator[Chunk, None, None]
 
 
 class Table(ABC):
@@ -73,21 +77,12 @@ class Table(ABC):
     unit = "line"
     n_bytes: int | None = None
     column_names: tuple[str, ...]
-    renamed: tuple[tuple[str, str], ...] = ()
-    """Columns whose name stands there again, and what they are called here."""
-    head = b""
-    """First bytes of a text."""
-    files: Sequence[Identity | None] | None = None
-    """The files that it is read from."""
-    no_bookmark = ""
-    """Why reading cannot go on later, if it cannot."""
-    looks_after_marks = False
-    """Whether it finds out by itself that what was read before has changed."""
-
-    @property
-    def new_fields(self) -> Mapping[str, int]:
-        """Keys of JSON objects that came too late to be columns, and their lines."""
-        return {}
+    renamed: tuple[tuple[str, str], ...] = ()  # whose name stands there again, and the new name
+    new_fields: Mapping[str, int] = {}  # keys of JSON objects that came too late, and their lines
+    head = b""  # first bytes of a text
+    files: Sequence[Identity | None] | None = None  # that it is read from
+    no_bookmark = ""  # why reading cannot go on later, if it cannot
+    looks_after_marks = False  # whether it finds out by itself that what was read has changed
 
     @property
     def notes(self) -> Sequence[str]:
@@ -100,9 +95,7 @@ class Table(ABC):
         return (self,)
 
     @abstractmethod
-    def chunks(
-        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
-    ) -> Generator[Chunk, None, None]:
+    def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
         """Read the table from a position on; ``n_rows`` says that so many are for the sample."""
 
     def position(self, rows: int, place: npt.NDArray[np.generic]) -> Position:
@@ -121,9 +114,15 @@ class Table(ABC):
         """How many rows wait in the source now, if it knows; any thread may ask."""
         return None
 
-    def surprises(self, new_fields: Mapping[str, int] | None = None) -> list[str]:
+    def late_fields(self, before: Mapping[str, int]) -> dict[str, int]:
+        """Fields that came too late to be columns, behind those that were met before."""
+        found: dict[str, int] = {**before}
+        for table in self.tables:
+            found |= {name: line for name, line in table.new_fields.items() if name not in found}
+        return found
+
+    def surprises(self, late: Mapping[str, int]) -> list[str]:
         """What a user should know about a table, whatever its columns hold."""
-        found = self.new_fields if new_fields is None else new_fields
         return [
             *(
                 f'there is more than one column "{name}": another is called "{given}" here'
@@ -132,7 +131,7 @@ class Table(ABC):
             *self.notes,
             *(
                 f'field "{name}" is first met in line {line:,}, too late to be used'
-                for name, line in found.items()
+                for name, line in late.items()
             ),
         ]
 
@@ -169,20 +168,3 @@ class Rejected:
 
 def _file(fault: Fault) -> str:
     return f" ({fault.where['file']})" if fault.where and "file" in fault.where else ""
-
-
-class RejectingStream:
-    """A stream that counts and tells of the rows it cannot use."""
-
-    def __init__(self, n_bytes: int | None, unit: str) -> None:
-        self.n_bytes = n_bytes
-        self.rejected = Rejected(unit=unit)
-        self.on_fault: Callable[[Sequence[Fault]], object] = len  # nobody wants to know
-        self._n_told = 0  # faults told of behind the last batch
-
-    def _reject(self, found: Sequence[tuple[int, Fault]]) -> None:
-        if found:
-            faults = [fault for _, fault in found]
-            self.rejected = self.rejected.more(faults)
-            self._n_told += len(faults)
-            self.on_fault(faults)

@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from fires.columns import Columns, find_doubts
 from fires.columns.schema import Column, Doubt, Hints, Kind
-from fires.columns.target import ReadTarget, Target, TargetStatistics
+from fires.columns.target import Target, TargetStatistics
 from fires.columns.warnings import ColumnFacts
 from fires.core.errors import InputError, Question, StateError
 from fires.core.settings import check_choice
-from fires.core.types import Floats, Mask
-from fires.streams.base import Batch, Bookmark, Position, Schema, check_batch_size
+from fires.core.types import Mask
+from fires.streams import text_blocks
+from fires.streams.base import Batch, Bookmark, Position, Schema
 from fires.streams.byte_sources import changed, read_so_far, refuse_others
-from fires.streams.cutting import PlacedRows, cut, no_rows, read_ahead
+from fires.streams.cutting import BlockStream, Left, PlacedRows, Start, no_rows, read_ahead
 from fires.streams.sampling import choose_columns, read_sample
-from fires.streams.table import Chunk, Fault, Rejected, RejectingStream, Table
-from fires.streams.text_blocks import WIDE
+from fires.streams.table import Chunk, Chunks, Fault, Rejected, Table
 
 _LINE_END = 2
-
-
-class _Start(NamedTuple):
-    """Before a block: what is known, and where it begins."""
-
-    position: Position
-    columns: Columns
-    target: Target
-
-
-class _Left(NamedTuple):
-    """Behind a batch: where it ends, how much of its block is used, what categories say by then."""
-
-    position: Position
-    start: _Start
-    n_used: int
-    statistics: TargetStatistics | None
 
 
 def stream_of(
@@ -120,7 +103,7 @@ def doubts_of(sample: pl.DataFrame, columns: Columns, target: Target) -> tuple[D
     return tuple(find_doubts(sample.drop(name), labels.y, columns)) if len(sample) else ()
 
 
-class TableStream(RejectingStream):
+class TableStream(BlockStream):
     """The rows of a table, in order. Made by :func:`stream_of`."""
 
     def __init__(
@@ -131,22 +114,17 @@ class TableStream(RejectingStream):
         doubts: Sequence[Doubt] = (),
         excluded: Sequence[str] | None = None,
     ) -> None:
+        super().__init__(table.n_bytes, table.unreadable)
         self.schema = Schema(columns.names, target.column.name)
-        super().__init__(table.n_bytes, table.unit)
         self.columns, self.target, self.doubts = columns, target, tuple(doubts)
         self.on_idle: Callable[[], object] = bool
-        self.max_wait: float | None = None
         self.is_open = excluded is not None
         self._excluded = frozenset(excluded or ())  # never learnt, where columns are open
         self._table = table
         self._new_fields: dict[str, int] = {}  # met before this stream began
-        start = _Start(Position(), columns, target)
-        self._begin(_Left(Position(), start, 0, columns.statistics), self.rejected, 0)
-
-    def _begin(self, first: _Left, rejected: Rejected, n_told: int) -> None:
-        """Say what was behind the first batch to come; some faults behind it may be told of."""
-        self._first = first, rejected, n_told
-        self._left, self.rejected, self._n_told = self._first
+        start = Start(Position(), columns, target)
+        rejected = Rejected(unit=table.unit)
+        self._begin(Left(start.position, start, 0, columns.statistics), rejected)
 
     @classmethod
     def at(cls, table: Table, bookmark: Bookmark) -> TableStream:
@@ -164,9 +142,8 @@ class TableStream(RejectingStream):
             statistics = bookmark["statistics"]
             if statistics is not None:
                 statistics = TargetStatistics.from_json(statistics)
-            left = _Left(
-                position, _Start(start, columns, target), int(bookmark["n_used"]), statistics
-            )
+            begin = Start(start, columns, target)
+            left = Left(position, begin, int(bookmark["n_used"]), statistics)
             rejected = Rejected.from_json(bookmark["rejected"], table.unit)
             stream._begin(left, rejected, int(bookmark["n_told"]))
         except (KeyError, TypeError, ValueError) as error:
@@ -188,6 +165,7 @@ class TableStream(RejectingStream):
         """
         _refuse_bookmark(self._table)
         position, start, n_used, statistics = self._left
+        assert start is not None
         files = self._table.files
         return {
             "position": asdict(position),
@@ -199,19 +177,13 @@ class TableStream(RejectingStream):
             "target": start.target.column.as_json(),
             "doubts": [asdict(doubt) for doubt in self.doubts],
             "rejected": self.rejected.as_json(),
-            "new_fields": self._all_new_fields,
+            "new_fields": self._table.late_fields(self._new_fields),
             "files": None if files is None else read_so_far(files, position),
         } | ({"open": True, "excluded": sorted(self._excluded)} if self.is_open else {})
 
-    @property
-    def _all_new_fields(self) -> dict[str, int]:
-        """Fields that came too late, also those met before this stream began; see JsonRows."""
-        found = dict.fromkeys([*self._new_fields, *self._table.new_fields], 0)
-        return {**found, **self._table.new_fields, **self._new_fields}
-
     def surprises(self) -> list[str]:
         """What a user should know about the columns, in one line each; doubts stand apart."""
-        lines = self._table.surprises(self._all_new_fields)
+        lines = self._table.surprises(self._table.late_fields(self._new_fields))
         return lines + self.columns.surprises([doubt.column for doubt in self.doubts])
 
     def lag(self) -> int | None:
@@ -223,117 +195,100 @@ class TableStream(RejectingStream):
         doubts = {doubt.column: str(doubt) for doubt in self.doubts}
         return [row | {"doubt": doubts.get(row["name"], "")} for row in self.columns.describe()]
 
-    def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out the rows in order."""
-        batch_size = check_batch_size(batch_size)
-        self._left, self.rejected, self._n_told = self._first
-        position, _, n_used, statistics = self._left
-        n_rows = position.rows
-        with closing(self._encoded()) as blocks:
-            for found in cut(
-                self._noted(blocks),
-                batch_size,
-                skip=n_used,
-                n_told=self._n_told,
-                max_wait=self.max_wait,
-            ):
-                self._reject(found.faults)
-                if not len(found.y):
-                    continue
-                assert found.columns is not None
-                columns = found.columns.knowing(statistics)
-                present = columns if found.names is None else columns.among(found.names)
-                n_rows += len(found.y)
-                X, present = present.by_target(found.X, found.y)
-                statistics = present.statistics
-                self.columns = columns = columns.knowing(statistics)
-                position = self._table.position(n_rows, found.places[-1])
-                self._left = _Left(position, found.start, found.n_used, statistics)
-                self._n_told = 0
-                names: tuple[str, ...] | None = None
-                if self.is_open:
-                    names = present.names
-                    if found.names is None:
-                        X, names = _that_are_there(X, names)
-                    if not names:  # nobody takes rows without a column: one that is missing
-                        X, names = np.full((len(X), 1), np.nan), columns.names[:1]
-                yield Batch(X, found.y, position, (), columns, found.waited, names)
-        if n_rows == 0 and self.rejected.examples:
-            raise self._table.unreadable(*self.rejected.examples[0])
+    def _batch(self, rows: PlacedRows, n_rows: int, before: Left) -> tuple[Left, Batch]:
+        """Put what categories say in the place of their codes; of open columns, say which."""
+        assert rows.columns is not None
+        columns = rows.columns.knowing(before.statistics)
+        present = columns if rows.names is None else columns.among(rows.names)
+        X, present = present.by_target(rows.X, rows.y)
+        self.columns = columns = columns.knowing(present.statistics)
+        names: tuple[str, ...] | None = None
+        if self.is_open:
+            names = present.names
+            if rows.names is None:  # those that have a value in some row
+                here = np.flatnonzero(~np.isnan(X).all(axis=0))
+                if len(here) < len(names):
+                    X, names = X[:, here], tuple(names[feature] for feature in here.tolist())
+            if not names:  # nobody takes rows without a column: one that is missing
+                X, names = np.full((len(X), 1), np.nan), columns.names[:1]
+        position = self._table.position(n_rows, rows.places[-1])
+        batch = Batch(X, rows.y, position, (), columns, rows.waited, names)
+        return Left(position, rows.start, rows.n_used, present.statistics), batch
 
-    def _noted(self, blocks: Iterable[PlacedRows]) -> Iterator[PlacedRows]:
-        """Keep what is known behind a block: it may have no more rows for a batch.
+    def _blocks(self) -> Generator[PlacedRows, None, None]:
+        """Read and encode, and keep what is known behind a block: it may have no more rows.
 
         The rows that were used before must end where they ended then. Some tables look after that
         themselves: what they are told apart by may have changed all the same.
         """
         end, _, n_left, _ = self._left
-        for block in blocks:
-            if block.columns is not None:
-                self.columns = block.columns.knowing(self._left.statistics)
-            if n_left and len(block.y):
-                n_used = min(n_left, len(block.y))
-                n_left -= n_used
-                found = self._table.position(end.rows, block.places[n_used - 1])
-                # A line end may have been added to the last line of all.
-                at_end = 0 <= found.offset - end.offset <= _LINE_END
-                same = at_end and replace(found, bytes=end.bytes, offset=end.offset) == end
-                if not n_left and not same and not self._table.looks_after_marks:
-                    raise changed(self._table.name)
-            yield block
+        with closing(self._encoded()) as blocks:
+            for block in blocks:
+                if block.columns is not None:
+                    self.columns = block.columns.knowing(self._left.statistics)
+                if n_left and len(block.y):
+                    n_used = min(n_left, len(block.y))
+                    n_left -= n_used
+                    found = self._table.position(end.rows, block.places[n_used - 1])
+                    # A line end may have been added to the last line of all.
+                    at_end = 0 <= found.offset - end.offset <= _LINE_END
+                    same = at_end and replace(found, bytes=end.bytes, offset=end.offset) == end
+                    if not n_left and not same and not self._table.looks_after_marks:
+                        raise changed(self._table.name)
+                yield block
         if n_left:
             raise changed(self._table.name)
 
     def _encoded(self) -> Generator[PlacedRows, None, None]:
         """Read, parse and encode the table, block by block."""
-        start, columns, known = self._first[0].start
+        start = self._first[0].start
+        assert start is not None
+        columns, target = start.columns, start.target.column
         kinds: dict[str, Kind] = {
             column.name: "number" if column.is_plain else "category" for column in columns.used
         }
+        names = [part.column_names for part in self._table.tables]
         if self.is_open:
-            left_out = {column.name for column in columns.left_out} | self._excluded
-            late = (
-                name for name in self._table.column_names if name not in kinds.keys() | left_out
-            )
-            kinds |= dict.fromkeys(late, "category")
-        target = known.column
+            known = {column.name for column in columns.all} | self._excluded
+            kinds |= {name: "category" for of in names for name in of if name not in known}
         kinds[target.name] = target.kind if target.kind == "integer" or target.is_plain else "label"
         # Beyond the range of the usual whole numbers; or it would come among very many numbers.
-        if target.why or max(len(part.column_names) for part in self._table.tables) > WIDE:
+        if target.why or max(map(len, names)) > text_blocks.WIDE:
             kinds[target.name] = "label"
-        chunks = self._table.chunks(kinds, start)
+        chunks = self._table.chunks(kinds, start.position)
         if self.n_bytes is None:  # reading may wait for others, and then Ctrl-C would wait for it
-            return self._encode(chunks, kinds)
-        return read_ahead(self._encode(read_ahead(chunks), kinds))
+            return self._encode(chunks, kinds, start)
+        return read_ahead(self._encode(read_ahead(chunks), kinds, start))
 
     def _encode(
-        self, chunks: Generator[Chunk, None, None], kinds: dict[str, Kind]
+        self, chunks: Chunks, kinds: dict[str, Kind], start: Start
     ) -> Generator[PlacedRows, None, None]:
         """Turn chunks into arrays, and keep account of the rows that cannot be used."""
-        position, columns, target = self._first[0].start
+        position, columns, target = start
         name = self.schema.target
         with closing(chunks):
             for chunk in chunks:
-                start = _Start(chunk.start or position, columns, target)
+                start = Start(chunk.start or position, columns, target)
                 if not len(chunk.lines):
                     yield no_rows([(0, fault) for fault in chunk.faults])
                     self.on_idle()
                     continue
                 frame, places, numbers = chunk.frame, chunk.places, chunk.numbers
                 target, values = target.opened(frame[name])
-                self.target, labels = target, _labels(target, values, chunk)
-                faults: Iterable[tuple[int, Fault]] = ()
-                if labels.usable is not None:
-                    frame, places = frame.filter(labels.usable), places[labels.usable]
-                    numbers = None if numbers is None else numbers.rows(labels.usable)
-                if chunk.faults or labels.usable is not None:
-                    faults = _faults(chunk, labels.usable, labels.reasons)
+                self.target, labels = target, target.read(values)
+                usable = labels.usable
+                if usable is not None:
+                    frame, places = frame.filter(usable), places[usable]
+                    numbers = None if numbers is None else numbers.rows(usable)
+                faults = _faults(chunk, usable, labels.reasons)
                 frame = frame.drop(name)
                 names: tuple[str, ...] | None = None
                 if self.is_open:
                     frame = frame.drop(self._excluded & set(frame.columns))
                     columns = columns.extended(frame, labels.y)
-                    _take_new(kinds, start.columns, columns)
+                    # New columns come as numbers from now on, if they hold some; so far, as text.
+                    for column in columns.all[len(start.columns.all) :]:
+                        kinds[column.name] = "number" if column.is_plain else "category"
                     if chunk.ragged:
                         frame = columns.completed(frame, absent=True)
                     else:
@@ -342,46 +297,22 @@ class TableStream(RejectingStream):
                 X, columns = columns.encode(frame, numbers)
                 if len(places):
                     position = self._table.position(0, places[-1])
-                yield PlacedRows(X, labels.y, places, columns, list(faults), start, names=names)
+                yield PlacedRows(X, labels.y, places, columns, faults, start, names=names)
                 if chunk.short:
                     self.on_idle()
-
-
-def _that_are_there(X: Floats, names: tuple[str, ...]) -> tuple[Floats, tuple[str, ...]]:
-    """The columns that have a value in some row."""
-    present = np.flatnonzero(~np.isnan(X).all(axis=0))
-    if len(present) == len(names):
-        return X, names
-    return X[:, present], tuple(names[feature] for feature in present.tolist())
-
-
-def _take_new(kinds: dict[str, Kind], before: Columns, after: Columns) -> None:
-    """Let new columns come as numbers from now on, if they hold some; so far they come as text."""
-    for column in after.all[len(before.all) :]:
-        kinds[column.name] = "number" if column.is_plain else "category"
 
 
 def _faults(
     chunk: Chunk, usable: Mask | None, reasons: Mapping[int, str]
 ) -> list[tuple[int, Fault]]:
     """All records of a chunk that are left out, each with the number of usable rows before it."""
+    if not chunk.faults and not reasons:
+        return []
     lines = chunk.lines if usable is None else chunk.lines[usable]
-    found = list(chunk.faults)
-    if usable is not None:
-        found += [chunk.fault(row, why) for row, why in reasons.items()]
-        found.sort(key=lambda fault: fault.line)
+    found = [*chunk.faults, *(chunk.fault(row, why) for row, why in reasons.items())]
+    found.sort(key=lambda fault: fault.line)
     before = np.searchsorted(lines, [fault.line for fault in found]).tolist()
     return list(zip(before, found, strict=True))
-
-
-def _labels(target: Target, values: pl.Series, chunk: Chunk) -> ReadTarget:
-    """The target of a chunk; a number that cannot be used is told of as it is written."""
-    labels = target.read(values)
-    if chunk.written is None or not values.dtype.is_numeric():
-        return labels
-    if len(labels.reasons) <= values.null_count():
-        return labels
-    return target.read(chunk.written(target.column.name))
 
 
 def _take_as_text(kinds: dict[str, Kind], frame: pl.DataFrame) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import chain
 from threading import Lock
 from time import monotonic
-from typing import TypeAlias, TypedDict, Unpack
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,17 +25,24 @@ from fires.core.errors import InputError
 from fires.core.types import Ints as Ints
 from fires.streams.byte_sources import Damaged
 
-MAX_LINE = 64 << 20
-"""A longer line is no table."""
-MAX_RECORD = 1 << 20
-"""A record of several lines that is longer than this has a quote that nobody closed."""
+MAX_LINE = 64 << 20  # a longer line is no table
+MAX_RECORD = 1 << 20  # a record of several lines that is longer has a quote that nobody closed
+BLOCK = 8 << 20  # bytes parsed at once: smaller blocks cost speed, greater ones only memory
+PIECE = BLOCK // 16  # bytes read row by row at once, where that is necessary
+WIDE = 5000  # tables of more columns come in blocks of one size: each costs something per column
+_WIDE_BLOCK = BLOCK // 4
+PATIENCE = 0.1  # seconds that lines are held back in all, while more may come to be parsed too
 
 NOT_UTF8 = "not UTF-8 text"
 UNCLOSED = "a quote is opened and not closed"
 UNQUOTED = "there is text between a closing quote and the end of its field"
 RETURN = "a carriage return within the line"
 
-_CSV_LIMIT = Lock()  # The csv module has one limit for all threads.
+_QUOTE, _NEWLINE, _RETURN = b'"\n\r'
+_CSV_LIMIT = Lock()  # the csv module has one limit for all threads
+
+Read: TypeAlias = Callable[[int], bytes | None]
+Ready: TypeAlias = Callable[[float], bool]
 
 
 @contextmanager
@@ -49,117 +56,19 @@ def long_fields() -> Iterator[None]:
             csv.field_size_limit(former)
 
 
-@long_fields()
-def walk(
-    data: bytes, delimiter: str, width: int, *, comment: str | None = None, final: bool = True
-) -> list[tuple[int, list[str] | str]]:
-    r"""Read whole lines record by record.
-
-    A record of several lines that is wrong is not lost whole: its first line is, and reading goes
-    on with the second, since a quote too many is the likely reason.
+def is_utf8(data: bytes) -> bool:
+    r"""Whether bytes are UTF-8 text.
 
     Examples
     --------
-    >>> walk(b'1,2\n3,"4\n5,6\n7\n', ",", 2)
-    [(1, ['1', '2']), (1, 'a quote is opened and not closed'), (1, ['5', '6']),
-     (1, '1 field, the header has 2')]
-    """
-    text = data.decode("utf-8", "surrogateescape")
-    lines = list(io.StringIO(text, newline="\n"))
-    decoded = is_utf8(text)
-    records: list[tuple[int, list[str] | str]] = []
-    at = 0
-    while at < len(lines):
-        if _is_comment(lines, at, comment):
-            records.append((1, []))
-            at += 1
-            continue
-        start, dry = at, list[bool]()
-        feed = chain(map(lines.__getitem__, range(at, len(lines))), _once_dry(dry))
-        reader = csv.reader(feed, delimiter=delimiter, strict=True)
-        while not _is_comment(lines, at, comment):
-            try:
-                row = next(reader)
-                fault = _fault(row, width)
-            except StopIteration:
-                return records
-            except csv.Error as error:
-                row, fault = [], RETURN if "new-line" in str(error) else UNQUOTED
-            n_lines = start + reader.line_num - at
-            if n_lines > 1 or dry:
-                too_long = _n_bytes(lines[at : at + n_lines]) > MAX_RECORD
-                if dry and not final and not too_long:
-                    return records
-                if dry or fault or too_long:
-                    records.append((1, UNCLOSED))
-                    at += 1
-                    break
-            if not decoded and not is_utf8("".join(row)):
-                fault = NOT_UTF8
-            records.append((n_lines, fault or row))
-            at += n_lines
-    return records
-
-
-def _is_comment(lines: list[str], at: int, comment: str | None) -> bool:
-    return comment is not None and at < len(lines) and lines[at].startswith(comment)
-
-
-def _once_dry(dry: list[bool]) -> Iterator[str]:
-    """No lines, but a note that more were wanted: within a record, its quote is still open."""
-    dry.append(True)
-    yield from ()
-
-
-def _n_bytes(lines: list[str]) -> int:
-    return len("".join(lines).encode("utf-8", "surrogateescape"))
-
-
-def _fault(row: list[str], width: int) -> str | None:
-    """Say what is wrong with a row, if anything is."""
-    if len(row) == 1 and not row[0].strip():
-        row.clear()
-    if row and len(row) != width:
-        return f"{len(row)} field{'s' if len(row) > 1 else ''}, the header has {width}"
-    return None
-
-
-def is_utf8_bytes(data: bytes) -> bool:
-    """Whether bytes are UTF-8 text."""
-    return data.isascii() or is_utf8(data.decode("utf-8", "surrogateescape"))
-
-
-def is_utf8(text: str) -> bool:
-    r"""Whether a text that was decoded with ``surrogateescape`` was UTF-8 throughout.
-
-    Examples
-    --------
-    >>> is_utf8("größer"), is_utf8(b"gr\xf6\xdfer".decode("utf-8", "surrogateescape"))
+    >>> is_utf8("größer".encode()), is_utf8(b"gr\xf6\xdfer")
     (True, False)
     """
-    if text.isascii():
-        return True
     try:
-        text.encode()
-    except UnicodeEncodeError:
+        _ = data.isascii() or data.decode()
+    except UnicodeDecodeError:
         return False
     return True
-
-
-BLOCK = 8 << 20
-"""Bytes parsed at once: smaller blocks cost speed, greater ones only memory."""
-PIECE = BLOCK // 16
-"""Bytes read row by row at once, where that is necessary."""
-WIDE = 5000
-"""Tables of more columns come in blocks of one size: each costs something per column and cell."""
-_WIDE_BLOCK = BLOCK // 4
-PATIENCE = 0.1
-"""Seconds that lines are held back in all, while more text may come to be parsed with them."""
-
-_QUOTE, _NEWLINE, _RETURN = b'"\n\r'
-
-Read: TypeAlias = Callable[[int], bytes | None]
-Ready: TypeAlias = Callable[[float], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,12 +81,15 @@ class Block:
     regular: bool
     short: bool = False
 
-    def text(self, record: int) -> str:
-        """One record as it stands in the source, for a person to read."""
+    def record(self, number: int) -> bytes:
+        """One record as it stands in the source."""
         offset = int(self.ends[-1]) - len(self.data)
-        start = int(self.ends[record - 1]) - offset if record else 0
-        data = self.data[start : int(self.ends[record]) - offset]
-        return data.decode("utf-8", "backslashreplace").rstrip("\r\n")
+        start = int(self.ends[number - 1]) - offset if number else 0
+        return self.data[start : int(self.ends[number]) - offset]
+
+    def text(self, number: int) -> str:
+        """One record for a person to read."""
+        return self.record(number).decode("utf-8", "backslashreplace").rstrip("\r\n")
 
     def pieces(self, is_regular: Callable[[bytes, int], bool]) -> Iterator[Block]:
         """Cut the block further."""
@@ -202,7 +114,6 @@ def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list
 
     Examples
     --------
-    >>> import io
     >>> text = io.BytesIO(b"1,2\n3,4\n")
     >>> fill(text.read, always, 5), fill(text.read, always, 5)
     (([b'1,2\n3'], False), ([b',4\n'], True))
@@ -232,111 +143,200 @@ def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list
     return pieces, False
 
 
-class Where(TypedDict, total=False):
-    """Where a text is cut from, and into what."""
-
-    offset: int
-    line: int
-    block_size: int
-    ready: Ready
-
-
-def cut_into_blocks(
-    read: Read, delimiter: str, width: int, *, comment: str | None = None, **where: Unpack[Where]
-) -> Iterator[Block]:
-    r"""Cut what ``read`` gives into blocks of records, whose quoted fields may hold line ends.
+class Lines:
+    r"""A text whose records are lines, cut into blocks of at most about ``size`` bytes.
 
     Examples
     --------
-    >>> import io
-    >>> text = io.BytesIO(b'1,"two\nlines"\n3,four')
-    >>> [(block.data, block.lines) for block in cut_into_blocks(text.read, ",", 2, block_size=16)]
-    [(b'1,"two\nlines"\n', array([1, 3])), (b'3,four', array([3, 4]))]
-    """
-
-    def find(buffer: bytes, newlines: Ints, final: bool) -> tuple[Ints, bool]:
-        ends, regular = _regular_ends(buffer, newlines, delimiter, width, comment)
-        if ends is None or (len(ends) == 0 and (final or len(buffer) > MAX_RECORD)):
-            ends = _walked_ends(buffer, newlines, delimiter, width, comment, final)
-        return ends, regular
-
-    if width > WIDE:
-        where["block_size"] = min(where.get("block_size", BLOCK), _WIDE_BLOCK)
-        return _cut(read, find, first=_WIDE_BLOCK, **where)
-    return _cut(read, find, **where)
-
-
-def cut_into_lines(read: Read, **where: Unpack[Where]) -> Iterator[Block]:
-    r"""Cut what ``read`` gives into blocks of lines, of at most about ``block_size`` bytes.
-
-    Examples
-    --------
-    >>> import io
     >>> text = io.BytesIO(b"one\ntwo\nthree")
-    >>> [(block.data, block.lines) for block in cut_into_lines(text.read, block_size=9)]
+    >>> [(block.data, block.lines) for block in Lines(9).blocks(text.read)]
     [(b'one\ntwo\n', array([1, 2, 3])), (b'three', array([3, 4]))]
     """
 
-    def find(buffer: bytes, newlines: Ints, final: bool) -> tuple[Ints, bool]:
+    def __init__(self, size: int = BLOCK, first: int = PIECE) -> None:
+        self._size, self._first = size, min(first, size)
+
+    def ends(self, buffer: bytes, newlines: Ints, final: bool) -> tuple[Ints, bool]:
+        """Where records end, and whether a parser may perhaps take them whole."""
         return newlines + 1, True
 
-    return _cut(read, find, **where)
-
-
-def looks_regular(
-    data: bytes, n_records: int, delimiter: str, width: int, comment: str | None
-) -> bool:
-    """Tell whether a piece of a text can be taken whole by a parser."""
-    ends, regular = _regular_ends(data, _line_ends(data), delimiter, width, comment)
-    return regular and ends is not None and len(ends) == n_records
-
-
-def _cut(
-    read: Read,
-    find_ends: Callable[[bytes, Ints, bool], tuple[Ints, bool]],
-    *,
-    offset: int = 0,
-    line: int = 0,
-    block_size: int = BLOCK,
-    first: int = PIECE,
-    ready: Ready = always,
-) -> Iterator[Block]:
-    """Cut a text where records end, which ``find_ends`` tells, and whether they look regular."""
-    rest, final = b"", False
-    size = min(first, block_size)
-    while not final or rest:
-        pieces, short = [rest], False
-        if not final:
-            wanted = size - len(rest)
-            more, final = fill(read, ready, wanted)
-            if not more and not final and wanted > 0:  # there is nothing for now
-                yield _nothing(line)
+    def blocks(
+        self, read: Read, ready: Ready = always, offset: int = 0, line: int = 0
+    ) -> Iterator[Block]:
+        """Cut what ``read`` gives where records end."""
+        rest, final, size = b"", False, self._first
+        while not final or rest:
+            pieces, short = [rest], False
+            if not final:
+                wanted = size - len(rest)
+                more, final = fill(read, ready, wanted)
+                if not more and not final and wanted > 0:  # nothing for now: the caller's turn
+                    nothing = np.empty(0, np.int64)
+                    yield Block(b"", nothing, np.array([line + 1]), regular=False, short=True)
+                    continue
+                pieces += more
+                short = not final and sum(map(len, pieces)) < size
+            buffer, rest = (b"".join(pieces), b"") if final else _whole_lines(pieces)
+            if not buffer and len(rest) > MAX_LINE:
+                raise InputError(f"line {line + 1} is longer than {MAX_LINE >> 20} MB: not a table")
+            newlines = _line_ends(buffer)
+            ends, regular = self.ends(buffer, newlines, final)
+            if len(ends) == 0:  # the buffer ends within its first record
+                rest = buffer + rest
+                size = len(rest) + self._size
                 continue
-            pieces += more
-            short = not final and sum(map(len, pieces)) < size
-        buffer, rest = (b"".join(pieces), b"") if final else _whole_lines(pieces)
-        if not buffer and len(rest) > MAX_LINE:
-            raise InputError(f"line {line + 1} is longer than {MAX_LINE >> 20} MB: not a table")
-        newlines = _line_ends(buffer)
-        ends, regular = find_ends(buffer, newlines, final)
-        if len(ends) == 0:  # The buffer ends within its first record.
-            rest = buffer + rest
-            size = len(rest) + block_size
-            continue
-        # A block with a fault costs little if it is small; then the blocks grow again.
-        size = min(2 * size, block_size) if regular else min(PIECE, block_size)
+            # A block with a fault costs little if it is small; then the blocks grow again.
+            size = min(2 * size if regular else PIECE, self._size)
+            stop = int(ends[-1])
+            lines = line + 1 + np.searchsorted(newlines, np.concatenate([[0], ends]))
+            yield Block(buffer[:stop], offset + ends, lines, regular, short)
+            line = int(lines[-1]) - 1
+            offset += stop
+            rest = buffer[stop:] + rest
+
+
+class Records(Lines):
+    r"""A text whose records are fields, which may be quoted and hold line ends then.
+
+    Examples
+    --------
+    >>> text = io.BytesIO(b'1,"two\nlines"\n3,four')
+    >>> [(block.data, block.lines) for block in Records(",", 2, size=16).blocks(text.read)]
+    [(b'1,"two\nlines"\n', array([1, 3])), (b'3,four', array([3, 4]))]
+    """
+
+    def __init__(
+        self, delimiter: str, width: int, comment: str | None = None, size: int = BLOCK
+    ) -> None:
+        if width > WIDE:
+            super().__init__(min(size, _WIDE_BLOCK), _WIDE_BLOCK)
+        else:
+            super().__init__(size)
+        self._delimiter, self._width, self._comment = delimiter, width, comment
+
+    def ends(self, buffer: bytes, newlines: Ints, final: bool) -> tuple[Ints, bool]:
+        """Where records end: by the parity of quotes or, where that fails, by the csv module."""
+        ends, regular = self._regular_ends(buffer, newlines)
+        if ends is None or (len(ends) == 0 and (final or len(buffer) > MAX_RECORD)):
+            found = self.walk(buffer[: newlines[-1] + 1], final=final) if len(newlines) else []
+            last_lines = np.cumsum([n_lines for n_lines, _ in found], dtype=np.int64) - 1
+            ends = newlines[last_lines] + 1
+        return ends, regular
+
+    def looks_regular(self, data: bytes, n_records: int) -> bool:
+        """Tell whether a parser may perhaps take a piece of a text whole."""
+        ends, regular = self._regular_ends(data, _line_ends(data))
+        return regular and ends is not None and len(ends) == n_records
+
+    def _regular_ends(self, buffer: bytes, newlines: Ints) -> tuple[Ints | None, bool]:
+        """Where records end, by the parity of quotes, and whether the records look regular.
+
+        None if the quotes are not in order, so that their parity says nothing, or there may be
+        comments, which may hold quotes or stand within them.
+        """
+        mark = (self._comment or "").encode()
+        if mark and (b"\n" + mark in buffer or buffer.startswith(mark)):
+            return None, False
+        text = np.frombuffer(buffer, np.uint8)
+        separator, width = ord(self._delimiter), self._width
+        quoted = b'"' in buffer
+        stop = int(newlines[-1]) + 1 if len(newlines) else 0
+        if b"\r" in buffer:
+            returns = _find(text[: stop - 1], _RETURN) if stop else newlines
+            if (text[returns + 1] != _NEWLINE).any():
+                return (None if quoted else newlines + 1), False
+        if not quoted:
+            n_separators = int(np.count_nonzero(text[:stop] == separator))
+            # A parser may take a last, empty field for none, if there is no newline behind it.
+            ended = stop == 0 or text[stop - 1] != separator
+            return newlines + 1, ended and n_separators == len(newlines) * (width - 1)
+        quotes = _find(text, _QUOTE)
+        ends = newlines[np.searchsorted(quotes, newlines, side="right") % 2 == 0] + 1
+        if len(ends) == 0:
+            return ends, False
         stop = int(ends[-1])
-        first_bytes = np.concatenate([[0], ends])
-        lines = line + 1 + np.searchsorted(newlines, first_bytes)
-        yield Block(buffer[:stop], offset + ends, lines, regular, short)
-        line = int(lines[-1]) - 1
-        offset += stop
-        rest = buffer[stop:] + rest
+        quotes = quotes[: np.searchsorted(quotes, stop)]
+        opening, closing = quotes[0::2], quotes[1::2]
+        # The first byte starts a record, and a quote that is the last byte ends one.
+        before = np.where(opening > 0, text[opening - 1], _NEWLINE)
+        after = text[np.minimum(closing + 1, stop - 1)]
+        marks = [_QUOTE, _NEWLINE, separator]
+        if not (np.isin(before, marks).all() and np.isin(after, [*marks, _RETURN]).all()):
+            return None, False
+        separators = _find(text[:stop], separator)
+        separators = separators[np.searchsorted(quotes, separators) % 2 == 0]
+        regular = bool((np.diff(np.searchsorted(separators, ends), prepend=0) == width - 1).all())
+        several_lines = len(ends) < np.searchsorted(newlines, stop)
+        if several_lines and (not regular or np.diff(ends, prepend=0).max() > MAX_RECORD):
+            return None, False
+        return ends, regular
+
+    @long_fields()
+    def walk(self, data: bytes, *, final: bool = True) -> list[tuple[int, list[str] | str]]:
+        r"""Read whole lines record by record: how many lines each has, and its fields or its fault.
+
+        A record of several lines that is wrong is not lost whole: its first line is, and reading
+        goes on with the second, since a quote too many is the likely reason.
+
+        Examples
+        --------
+        >>> Records(",", 2).walk(b'1,2\n3,"4\n5,6\n7\n')
+        [(1, ['1', '2']), (1, 'a quote is opened and not closed'), (1, ['5', '6']),
+         (1, '1 field, the header has 2')]
+        """
+        lines = list(io.StringIO(data.decode("utf-8", "surrogateescape"), newline="\n"))
+        decoded = is_utf8(data)
+        records: list[tuple[int, list[str] | str]] = []
+        at = 0
+        while at < len(lines):
+            if self._is_comment(lines, at):
+                records.append((1, []))
+                at += 1
+                continue
+            start, dry = at, list[bool]()
+            feed = chain(map(lines.__getitem__, range(at, len(lines))), _once_dry(dry))
+            reader = csv.reader(feed, delimiter=self._delimiter, strict=True)
+            while not self._is_comment(lines, at):
+                try:
+                    row = next(reader)
+                    fault = self._fault(row)
+                except StopIteration:
+                    return records
+                except csv.Error as error:
+                    row, fault = [], RETURN if "new-line" in str(error) else UNQUOTED
+                n_lines = start + reader.line_num - at
+                if n_lines > 1 or dry:
+                    text = "".join(lines[at : at + n_lines])
+                    too_long = len(text.encode("utf-8", "surrogateescape")) > MAX_RECORD
+                    if dry and not final and not too_long:
+                        return records
+                    if dry or fault or too_long:
+                        records.append((1, UNCLOSED))
+                        at += 1
+                        break
+                if not decoded and not is_utf8("".join(row).encode("utf-8", "surrogateescape")):
+                    fault = NOT_UTF8
+                records.append((n_lines, fault or row))
+                at += n_lines
+        return records
+
+    def _is_comment(self, lines: list[str], at: int) -> bool:
+        comment = self._comment
+        return comment is not None and at < len(lines) and lines[at].startswith(comment)
+
+    def _fault(self, row: list[str]) -> str:
+        """Say what is wrong with a row, if anything is; a blank one has no fields."""
+        if len(row) == 1 and not row[0].strip():
+            row.clear()
+        if row and len(row) != self._width:
+            return f"{len(row)} field{'s' * (len(row) > 1)}, the header has {self._width}"
+        return ""
 
 
-def _nothing(line: int) -> Block:
-    """A block without records: it hands the word to the caller while a source has no more."""
-    return Block(b"", np.empty(0, np.int64), np.array([line + 1]), regular=False, short=True)
+def _once_dry(dry: list[bool]) -> Iterator[str]:
+    """No lines, but a note that more were wanted: within a record, its quote is still open."""
+    dry.append(True)
+    yield from ()
 
 
 def _whole_lines(pieces: list[bytes]) -> tuple[bytes, bytes]:
@@ -356,69 +356,6 @@ def _line_ends(data: bytes) -> Ints:
     return newlines
 
 
-def _regular_ends(
-    buffer: bytes, newlines: Ints, delimiter: str, width: int, comment: str | None
-) -> tuple[Ints | None, bool]:
-    """Where records end, by the parity of quotes, and whether the records look regular.
-
-    None if the quotes are not in order, so that their parity says nothing, or there may be
-    comments, which may hold quotes or stand within them.
-    """
-    if comment and (b"\n" + (mark := comment.encode()) in buffer or buffer.startswith(mark)):
-        return None, False
-    text = np.frombuffer(buffer, np.uint8)
-    separator = ord(delimiter)
-    quoted = b'"' in buffer
-    stop = int(newlines[-1]) + 1 if len(newlines) else 0
-    if b"\r" in buffer:
-        returns = _find(text[: stop - 1], _RETURN) if stop else newlines
-        if (text[returns + 1] != _NEWLINE).any():
-            return (None if quoted else newlines + 1), False
-    if not quoted:
-        n_separators = int(np.count_nonzero(text[:stop] == separator))
-        # A parser may take a last, empty field for none, if there is no newline behind it.
-        ended = stop == 0 or text[stop - 1] != separator
-        return newlines + 1, ended and n_separators == len(newlines) * (width - 1)
-    quotes = _find(text, _QUOTE)
-    ends = newlines[np.searchsorted(quotes, newlines, side="right") % 2 == 0] + 1
-    if len(ends) == 0:
-        return ends, False
-    stop = int(ends[-1])
-    quotes = quotes[: np.searchsorted(quotes, stop)]
-    opening, closing = quotes[0::2], quotes[1::2]
-    # The first byte starts a record, and a quote that is the last byte ends one.
-    before = np.where(opening > 0, text[opening - 1], _NEWLINE)
-    after = text[np.minimum(closing + 1, stop - 1)]
-    marks = [_QUOTE, _NEWLINE, separator]
-    if not (np.isin(before, marks).all() and np.isin(after, [*marks, _RETURN]).all()):
-        return None, False
-    separators = _find(text[:stop], separator)
-    separators = separators[np.searchsorted(quotes, separators) % 2 == 0]
-    n_separators = np.diff(np.searchsorted(separators, ends), prepend=0)
-    regular = bool((n_separators == width - 1).all())
-    several_lines = len(ends) < np.searchsorted(newlines, stop)
-    if several_lines and (not regular or np.diff(ends, prepend=0).max() > MAX_RECORD):
-        return None, False
-    return ends, regular
-
-
 def _find(text: npt.NDArray[np.uint8], byte: int) -> Ints:
     """All places of a byte."""
     return np.flatnonzero(text == byte)
-
-
-def _walked_ends(
-    buffer: bytes, newlines: Ints, delimiter: str, width: int, comment: str | None, final: bool
-) -> Ints:
-    """Where records end, by the csv module."""
-    if len(newlines) == 0:
-        return newlines
-    found = walk(buffer[: newlines[-1] + 1], delimiter, width, comment=comment, final=final)
-    last_lines = np.cumsum([n_lines for n_lines, _ in found], dtype=np.int64) - 1
-    return newlines[last_lines] + 1
-
-
-def places_of(block: Block, used: Ints | None) -> Ints:
-    """Tell where each record of a block ends."""
-    n_bytes = block.ends if used is None else used
-    return np.column_stack([n_bytes, block.ends, block.lines[1:] - 1])

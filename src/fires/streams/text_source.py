@@ -1,44 +1,41 @@
-"""The text in a file or a pipe: unpacked, and decoded to UTF-8."""
+"""The text in a file or a pipe: unpacked, decoded to UTF-8, cut into blocks, and parsed."""
 
 from __future__ import annotations
 
 import codecs
 from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
 from fires.streams.byte_sources import (
     ADVICE,
     N_MAGIC,
     PACKINGS,
+    STEP,
+    Bytes,
     ByteSource,
     Damaged,
-    Readable,
-    Unpacked,
-    changed,
     kind_of,
     plain_errors,
     skip,
+    unpacked,
 )
 from fires.streams.cutting import read_ahead
-from fires.streams.table import Chunk, Fault, Table
-from fires.streams.text_blocks import PIECE, Block, Ints, Read, fill, places_of
+from fires.streams.following import Follow
+from fires.streams.table import Chunk, Chunks, Fault, Kinds, Table
+from fires.streams.text_blocks import PIECE, Block, Ints, Lines, Read, fill
 
-if TYPE_CHECKING:
-    from fires.streams.byte_sources import Bytes
-
-
-_AT_ONCE = 1 << 18
-"""Bytes to decode at once."""
+_HEAD = 4096
 _MARK = "fires-mark"
 _MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -47,6 +44,7 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+Places = npt.NDArray[Any]
 
 
 def _mark(error: UnicodeError) -> tuple[str | bytes, int]:
@@ -58,30 +56,6 @@ def _mark(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 codecs.register_error(_MARK, _mark)
-
-
-def encoding_of(head: bytes) -> str:
-    r"""Find the encoding that a byte order mark tells.
-
-    Examples
-    --------
-    >>> encoding_of(b"\xff\xfex\0"), encoding_of(b"x,y\n")
-    ('utf-16', 'utf-8')
-    """
-    return next((name for mark, name in _MARKS.items() if head.startswith(mark)), "utf-8")
-
-
-def hint(sample: bytes) -> str:
-    r"""Say which encoding a text that is not UTF-8 may have.
-
-    Examples
-    --------
-    >>> hint("größer".encode("utf-16-le"))
-    'it looks like UTF-16: try --encoding utf-16-le'
-    """
-    if name := utf16(sample):
-        return f"it looks like UTF-16: try --encoding {name}"
-    return "if it is text, say how it was written: --encoding cp1252, for instance"
 
 
 def utf16(sample: bytes) -> str | None:
@@ -99,146 +73,46 @@ def utf16(sample: bytes) -> str | None:
     return "utf-16-be" if even > odd else "utf-16-le"
 
 
-class Decoded:
+def decoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     """A text in UTF-8, whatever it was written in.
 
     Examples
     --------
-    >>> import io
-    >>> Decoded(io.BytesIO("süß".encode("latin-1")), "latin-1").read(100).decode()
+    >>> b"".join(decoded(["süß".encode("latin-1")], "latin-1")).decode()
     'süß'
     """
-
-    def __init__(self, file: Readable, encoding: str) -> None:
-        self._file = file
-        self._decoder = codecs.getincrementaldecoder(encoding)(errors=_MARK)
-        self._text = b""
-
-    def read(self, n: int) -> bytes:
-        """Read on."""
-        ended = False
-        while not self._text and not ended:
-            data = self._file.read(min(n, _AT_ONCE))
-            ended = not data
-            self._text = self._decoder.decode(data, final=ended).encode("utf-8", _MARK)
-        text, self._text = self._text[:n], self._text[n:]
-        return text
+    decoder = codecs.getincrementaldecoder(encoding)(errors=_MARK)
+    for piece in pieces:
+        yield decoder.decode(piece).encode("utf-8", _MARK)
+    yield decoder.decode(b"", final=True).encode("utf-8", _MARK)
 
 
-Cut = Callable[..., Iterator[Block]]
-Places = npt.NDArray[Any]
-_HEAD = 4096
-_STEP = 1 << 18
-"""Bytes of packed or encoded text that are made at once."""
-
-
-class TextSource:
-    """The text in a file or a pipe, from any place on."""
-
-    def __init__(self, name: str, source: ByteSource, encoding: str | None = None) -> None:
-        self.name = name
-        self.n_bytes = source.n_bytes
-        self.identity = source.identity
-        self.ready = source.ready
-        self._source = source
-        kind = kind_of(source.magic)
-        self._packing = kind if kind in PACKINGS else None
-        with source.open(again=True) as file:
-            self.head = _head(self._unpacked(file).read)
-        inner = "tar" if self.head[257:262] == b"ustar" else kind_of(self.head)
-        if inner in ADVICE:
-            raise InputError(f"{name} {ADVICE[inner]}")
-        if inner != "text":
-            raise InputError(f"{name} holds a file of type {inner}; unpack it first")
-        self.encoding = encoding or encoding_of(self.head)
-        self._plain = codecs.lookup(self.encoding).name == "utf-8"
-
-    @contextmanager
-    def open(
-        self, *, again: bool, offset: int = 0
-    ) -> Iterator[tuple[Read, Callable[[Ints], Ints | None]]]:
-        """Open the text."""
-        with self._source.open(again) as file:
-            if self.is_direct:
-                self._go_to(file, offset)
-                yield file.read, lambda ends: None
-                return
-            unpacked = self._unpacked(file)
-            decoded = unpacked if self._plain else Decoded(unpacked, self.encoding)
-            text = _InSteps(decoded, file.tell)
-            if not skip(text, offset):
-                raise self._shorter()
-            yield text.read, text.used
-
-    def _go_to(self, file: Bytes, offset: int) -> None:
-        """Begin where a record begins. The last one may have had no line end when it was read."""
-        if offset and self.n_bytes is not None:
-            if offset > self.n_bytes:
-                raise self._shorter()
-            file.seek(offset - 1)
-            around = file.read(2)
-            if around[:1] != b"\n" and around[1:] not in (b"", b"\n", b"\r"):
-                raise changed(self.name)
-        file.seek(offset)
-
-    def _shorter(self) -> InputError:
-        return InputError(f"{self.name} is shorter than it was when it was read before")
-
-    def first_line(self, comment: str) -> bytes:
-        """Read the first line that is neither blank nor a comment."""
-        rest, ended = b"", False
-        with self.open(again=True) as (read, _):
-            while not ended and len(rest) <= PIECE:
-                pieces, ended = fill(read, self.ready, _HEAD)
-                rest = b"".join([rest, *pieces]).removeprefix(codecs.BOM_UTF8)
-                *lines, rest = rest.split(b"\n")
-                for line in [*lines, rest] if ended else lines:
-                    if line.strip() and not line.startswith(comment.encode()):
-                        return line
-        return rest
-
-    def blocks(
-        self, cut: Cut, start: Position, *, again: bool
-    ) -> Generator[tuple[Block, Ints | None], None, None]:
-        """Cut the text into blocks."""
-        line = start.line
-        try:
-            with self.open(again=again, offset=start.offset) as (read, used):
-                for block in cut(read, offset=start.offset, line=line, ready=self.ready):
-                    line = int(block.lines[-1]) - 1
-                    yield block, used(block.ends)
-        except Damaged as error:
-            raise InputError(f"{self.name} is damaged after line {line}: {error}") from error
-        except OSError as error:
-            raise InputError(
-                f"cannot read {self.name} after line {line}: {error.strerror or error}"
-            ) from error
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether the bytes of the source are those of the text."""
-        return self._packing is None and self._plain
-
-    def _unpacked(self, file: Bytes) -> Readable:
-        return file if self._packing is None else Unpacked(file, self._packing)
-
-
-class _InSteps:
-    """A text that is made from a source in steps of one size, wherever and however it is read.
+class Pieces:
+    """A text that is made from a source in steps, wherever and however it is read.
 
     So how much of the source a place in the text needs does not depend on where reading began.
     """
 
-    def __init__(self, text: Readable, tell: Callable[[], int]) -> None:
-        self._text, self._tell = text, tell
+    def __init__(self, pieces: Iterator[bytes], tell: Callable[[], int]) -> None:
+        self._pieces, self._tell = pieces, tell
         self._rest = b""
+        self._broken: Exception | None = None
         self._ends, self._used = [0], [0]
 
     def read(self, n: int) -> bytes:
-        """Read on; at most n bytes, and none at the end."""
-        if not self._rest:
-            self._rest = self._text.read(_STEP)
-            self._ends.append(self._ends[-1] + len(self._rest))
+        """Read on; at most n bytes, and none at the end. What is broken stays so."""
+        if self._broken is not None:
+            raise self._broken
+        while not self._rest:
+            try:
+                piece = next(self._pieces, None)
+            except Exception as error:
+                self._broken = error
+                raise
+            if piece is None:
+                return b""
+            self._rest = piece
+            self._ends.append(self._ends[-1] + len(piece))
             self._used.append(self._tell())
         data, self._rest = self._rest[:n], self._rest[n:]
         return data
@@ -250,33 +124,127 @@ class _InSteps:
         return np.array(self._used, np.int64)[np.searchsorted(self._ends, ends)]
 
 
-def _head(read: Read) -> bytes:
-    """The first bytes, as many as tell what it is."""
-    head = b""
-    while len(head) < N_MAGIC and (data := read(_HEAD)):
-        head += data
-    return head
+class TextSource:
+    """The text in a file or a pipe, from any place on."""
+
+    def __init__(self, name: str, source: ByteSource, encoding: str | None = None) -> None:
+        self.name, self.source = name, source
+        kind = kind_of(source.magic)
+        self._packing = kind if kind in PACKINGS else None
+        head = b""
+        with source.open(again=True) as file:
+            for piece in self._unpacked(file):
+                head += piece
+                if len(head) >= N_MAGIC:
+                    break
+        self.head, self._top, self._is_all = head[:_HEAD], b"", False
+        inner = "tar" if head[257:262] == b"ustar" else kind_of(head)
+        if inner in ADVICE:
+            raise InputError(f"{name} {ADVICE[inner]}")
+        if inner != "text":
+            raise InputError(f"{name} holds a file of type {inner}; unpack it first")
+        marked = (found for mark, found in _MARKS.items() if head.startswith(mark))
+        self.encoding = encoding or next(marked, "utf-8")
+        self._plain = codecs.lookup(self.encoding).name == "utf-8"
+
+    def _unpacked(self, file: Bytes) -> Iterator[bytes]:
+        if self._packing is None:
+            return iter(partial(file.read, STEP), b"")
+        return unpacked(file, self._packing)
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether the bytes of the source are those of the text."""
+        return self._packing is None and self._plain
+
+    @contextmanager
+    def open(
+        self, *, again: bool, offset: int = 0
+    ) -> Iterator[tuple[Read, Callable[[Ints], Ints]]]:
+        """Open the text; what comes besides says how many bytes of the source its places need."""
+        with self.source.open(again) as file:
+            if self.is_direct:
+                file.seek(offset)
+                yield file.read, lambda ends: ends
+                return
+            pieces = self._unpacked(file)
+            text = Pieces(pieces if self._plain else decoded(pieces, self.encoding), file.tell)
+            skip(text.read, offset)
+            yield text.read, text.used
+
+    def blocks(
+        self, cut: Lines, start: Position, *, again: bool
+    ) -> Generator[tuple[Block, Ints], None, None]:
+        """Cut the text into blocks, each with the places at which its records end."""
+        line = start.line
+        try:
+            with self.open(again=again, offset=start.offset) as (read, used):
+                for block in cut.blocks(read, self.source.ready, start.offset, line):
+                    line = int(block.lines[-1]) - 1
+                    ends = block.ends
+                    yield block, np.column_stack([used(ends), ends, block.lines[1:] - 1])
+        except Damaged as error:
+            raise InputError(f"{self.name} is damaged after line {line}: {error}") from error
+        except OSError as error:
+            why = error.strerror or error
+            raise InputError(f"cannot read {self.name} after line {line}: {why}") from error
+
+    def top(self, enough: Callable[[bytes], bool]) -> tuple[bytes, bool]:
+        """The first bytes of the text, until they are enough; and whether they are all of it."""
+        if not self._is_all and not enough(self._top):
+            self._top = b""
+            with self.open(again=True) as (read, _):
+                while not self._is_all and not enough(self._top):
+                    pieces, self._is_all = fill(read, self.source.ready, PIECE)
+                    self._top = b"".join([self._top, *pieces])
+        return self._top, self._is_all
+
+    def first_line(self, comment: str) -> bytes:
+        """The first line that is neither blank nor a comment."""
+
+        def first(head: bytes) -> bytes:
+            lines = head.removeprefix(codecs.BOM_UTF8).split(b"\n")
+            found = (line for line in lines if line.strip() and not line.startswith(mark))
+            return next(found, b"")
+
+        mark = comment.encode()
+        return first(self.top(lambda head: len(head) > PIECE or bool(first(_whole(head))))[0])
+
+
+def _whole(head: bytes) -> bytes:
+    """Whole lines alone."""
+    return head[: head.rfind(b"\n") + 1]
 
 
 class BlockTable(Table):
     """A table in text: blocks are parsed whole or, where they are irregular, line by line."""
 
-    is_open = False
-    """Whether chunks have the columns that are there."""
+    is_open = False  # whether chunks have the columns that are there
+    delimiter: str | None = None
+    body = Position()  # where the first record begins
+
+    def _read_from(self, text: TextSource, cut: Lines) -> None:
+        """Say which text it is, and how it is cut."""
+        self._text, self._cut = text, cut
+        source = text.source
+        self._follow = source if isinstance(source, Follow) else None
+        self.name, self.n_bytes, self.head = text.name, source.n_bytes, text.head
+        self.looks_after_marks = self._follow is not None
+        self.files = None if self._follow else [source.identity]
 
     @abstractmethod
-    def _fast(self, block: Block, kinds: Mapping[str, Kind], places: Places) -> Chunk | None:
+    def _fast(self, block: Block, kinds: Kinds, places: Places) -> Chunk | None:
         """Parse a block whole; None if that cannot be done."""
 
     @abstractmethod
-    def _records(self, block: Block, kinds: Mapping[str, Kind]) -> Iterable[Any]:
+    def _records(self, block: Block, kinds: Kinds) -> Iterable[Any]:
         """Read a block record by record: a row, what is wrong with it, or None for a blank."""
 
     @abstractmethod
-    def _frame(self, rows: list[Any], kinds: Mapping[str, Kind]) -> pl.DataFrame:
+    def _frame(self, rows: list[Any], kinds: Kinds) -> pl.DataFrame:
         """Rows that were read one by one; all columns are text."""
 
-    def _wanted(self, block: Block, kinds: Mapping[str, Kind]) -> Mapping[str, Kind]:
+    def _wanted(self, block: Block, kinds: Kinds) -> Kinds:
         """The columns to read: others too if columns may change."""
         return kinds
 
@@ -284,7 +252,44 @@ class BlockTable(Table):
         """Whether a piece of a block can be parsed whole perhaps."""
         return True
 
-    def _parsed(self, block: Block, kinds: Mapping[str, Kind], places: Places) -> Iterator[Chunk]:
+    def _as_parsed(self, block: Block) -> Block:
+        """The block as it is parsed; for formats that are another one in other words."""
+        return block
+
+    def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
+        """Read the records in order; see :meth:`Table.chunks`."""
+        start = self.body if start.offset == 0 and start.mark is None else start
+        if self._follow is not None:
+            self._follow.start_at(start)
+            if n_rows is None:
+                yield from self._followed(kinds, start, self._follow)
+        yield from self._read(kinds, start, again=n_rows is not None)
+
+    def _read(self, kinds: Kinds, start: Position, *, again: bool) -> Chunks:
+        blocks = self._text.blocks(self._cut, start, again=again)
+        if self.n_bytes is not None:  # a pipe may keep the reader waiting, a file does not
+            blocks = read_ahead(blocks)
+        with plain_errors(self.name), closing(blocks):
+            for block, places in blocks:
+                yield from self._parsed(self._as_parsed(block), kinds, places)
+
+    def _followed(self, kinds: Kinds, start: Position, file: Follow) -> Chunks:
+        """Read a file that grows, and those that come behind it; there is no end."""
+        if start.mark is None:
+            start = replace(start, bytes=start.offset, mark=file.mark())
+        while True:
+            n_before = start.bytes - start.offset
+            for chunk in self._read(kinds, start, again=False):
+                places = np.zeros((len(chunk.places), 5), dtype=object)
+                places[:, :3], places[:, 4] = chunk.places, file.mark()
+                places[:, 0] += n_before
+                yield replace(chunk, places=places, start=start)
+                if len(places):
+                    start = self.position(0, places[-1])
+            with plain_errors(self.name):
+                start = file.go_on(n_before)
+
+    def _parsed(self, block: Block, kinds: Kinds, places: Places) -> Iterator[Chunk]:
         """Parse a block whole; if that fails, in pieces; and a small piece record by record."""
         wanted = self._wanted(block, kinds)
         chunk = self._fast(block, wanted, places) if len(block.ends) else None
@@ -298,18 +303,7 @@ class BlockTable(Table):
             yield from self._parsed(piece, kinds, places[at : at + len(piece.ends)])
             at += len(piece.ends)
 
-    def _blocks(
-        self, text: TextSource, cut: Cut, start: Position, *, again: bool
-    ) -> Generator[tuple[Block, Ints], None, None]:
-        """The blocks of a text, and where their records end."""
-        blocks = text.blocks(cut, start, again=again)
-        if self.n_bytes is not None:  # a pipe may keep the reader waiting, a file does not
-            blocks = read_ahead(blocks)
-        with plain_errors(self.name), closing(blocks):
-            for block, used in blocks:
-                yield block, places_of(block, used)
-
-    def _slow(self, block: Block, kinds: Mapping[str, Kind], places: Places) -> Chunk:
+    def _slow(self, block: Block, kinds: Kinds, places: Places) -> Chunk:
         """Read a block record by record."""
         rows, good, faults = [], [], []
         for i, row in enumerate(self._records(block, kinds)):

@@ -6,44 +6,31 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import compress
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 import polars as pl
 
 from fires.columns.cells import MISSING
 from fires.columns.columns import NumberColumns
-from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.core.validation import LARGEST
 from fires.kernels.finite import scan
+from fires.streams import text_blocks
 from fires.streams.base import Position
-from fires.streams.table import Chunk
+from fires.streams.table import Chunk, Kinds
 from fires.streams.text_blocks import (
-    MAX_LINE,
     NOT_UTF8,
-    PIECE,
-    WIDE,
     Block,
     Ints,
-    Read,
-    Ready,
-    always,
-    cut_into_blocks,
-    fill,
+    Records,
     is_utf8,
-    is_utf8_bytes,
     long_fields,
-    looks_regular,
-    walk,
 )
-from fires.streams.text_source import BlockTable, Cut, Places, TextSource, hint, utf16
+from fires.streams.text_source import BlockTable, Places, TextSource, utf16
 
 
 @dataclass(frozen=True)
@@ -76,8 +63,8 @@ class TextOptions:
             check_encoding(self.encoding)
 
 
-FOUND_OUT = TextOptions()
-"""The user says nothing."""
+FOUND_OUT = TextOptions()  # the user says nothing
+_HEAD_LINES = 100  # lines by which the delimiter is found
 
 
 def check_encoding(name: str) -> None:
@@ -89,10 +76,6 @@ def check_encoding(name: str) -> None:
         known = False
     if not known:
         raise InputError(f'there is no encoding "{name}"', hint="utf-8, utf-16 and cp1252 are some")
-
-
-_HEAD_LINES = 100
-"""Lines by which the delimiter is found."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +90,7 @@ class Header:
 
 
 def read_header(
-    read: Read, source: str, options: TextOptions = FOUND_OUT, ready: Ready = always
+    head: bytes, source: str, options: TextOptions = FOUND_OUT, *, is_all: bool = True
 ) -> Header:
     r"""Read the names of the columns, and find out what separates them.
 
@@ -117,17 +100,12 @@ def read_header(
 
     Examples
     --------
-    >>> read_header(io.BytesIO(b"id; size;\n1;2;3\n").read, "x.csv")
+    >>> read_header(b"id; size;\n1;2;3\n", "x.csv")
     Header(names=('id', 'size', 'column_3'), delimiter=';', n_bytes=10, n_lines=1, renamed=())
     """
-    pieces, ended = fill(read, ready, PIECE, n_lines=_HEAD_LINES + 1)
-    head = b"".join(pieces)
-    while not ended and b"\n" not in head and len(head) <= MAX_LINE:
-        pieces, ended = fill(read, ready, PIECE)
-        head = b"".join([head, *pieces])
     mark = head[: 3 * head.startswith(b"\xef\xbb\xbf")]
     lines = list(io.StringIO(head[len(mark) :].decode("utf-8", "surrogateescape"), newline="\n"))
-    if not ended and not lines[-1].endswith("\n"):
+    if not is_all and not lines[-1].endswith("\n"):
         lines.pop()
     n_before = 0
     if found := re.fullmatch(r"sep=(.)[;,\t|]*\r?\n?", lines[0] if lines else "", re.IGNORECASE):
@@ -139,10 +117,10 @@ def read_header(
         n_before += 1
     delimiter, names, n_lines = _first_record(lines[n_before:], source, options)
     n_lines += n_before
-    text = "".join(lines[:n_lines])
+    text = "".join(lines[:n_lines]).encode(errors="surrogateescape")
     if not is_utf8(text):
         raise not_text(source, n_lines, head)
-    if delimiter is None or "\0" in text:
+    if delimiter is None or b"\0" in text:
         if name := utf16(head):
             raise InputError(f"{source} looks like UTF-16; try --encoding {name}")
         raise InputError(
@@ -153,9 +131,15 @@ def read_header(
         given, renamed = unique_names(names)
     else:
         given, renamed = tuple(f"column_{i}" for i in range(1, len(names) + 1)), ()
-        n_lines, text = n_before, "".join(lines[:n_before])
-    n_bytes = len(mark) + len(text.encode(errors="surrogateescape"))
-    return Header(given, delimiter, n_bytes, n_lines, renamed)
+        n_lines, text = n_before, "".join(lines[:n_before]).encode()
+    return Header(given, delimiter, len(mark) + len(text), n_lines, renamed)
+
+
+def _has_header(head: bytes) -> bool:
+    """Whether there are lines enough to find a header and the delimiter."""
+    n_lines = head.count(b"\n")
+    least = text_blocks.PIECE if n_lines else text_blocks.MAX_LINE
+    return n_lines > _HEAD_LINES or len(head) >= least
 
 
 def _first_record(
@@ -178,8 +162,18 @@ def _first_record(
 
 
 def not_text(source: str, line: int, sample: bytes) -> InputError:
-    """Make the error that a text is not UTF-8."""
-    return InputError(f"{source} is {NOT_UTF8}: line {line}", hint=hint(sample))
+    r"""Make the error that a text is not UTF-8.
+
+    Examples
+    --------
+    >>> not_text("x.csv", 1, "größer".encode("utf-16-le")).hint
+    'it looks like UTF-16: try --encoding utf-16-le'
+    """
+    name = utf16(sample)
+    hint = "if it is text, say how it was written: --encoding cp1252, for instance"
+    if name is not None:
+        hint = f"it looks like UTF-16: try --encoding {name}"
+    return InputError(f"{source} is {NOT_UTF8}: line {line}", hint=hint)
 
 
 def unique_names(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
@@ -240,58 +234,35 @@ class TextTable(BlockTable):
     def __init__(
         self, text: TextSource, options: TextOptions, block_size: int, header: Header | None = None
     ) -> None:
-        self.name, self.n_bytes, self.head = text.name, text.n_bytes, text.head
-        self.files = [text.identity]
-        self._text = text
-        self._has_missing = False
         if header is None:
-            with text.open(again=True) as (read, _):
-                header = read_header(read, text.name, options, text.ready)
+            head, is_all = text.top(_has_header)
+            header = read_header(head, text.name, options, is_all=is_all)
         self.column_names, self.renamed = header.names, header.renamed
-        self.delimiter, self._comment = header.delimiter, options.comment
         self.body = Position(offset=header.n_bytes, line=header.n_lines)
-        self._form: dict[str, Any] = {
-            "delimiter": header.delimiter,
-            "width": len(header.names),
-            "comment": options.comment,
-        }
-        self._cut: Cut = partial(cut_into_blocks, block_size=block_size, **self._form)
-
-    def chunks(
-        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
-    ) -> Generator[Chunk, None, None]:
-        """Read the records in order; see :meth:`Table.chunks`."""
-        start = self.body if start.offset == 0 and start.mark is None else start
-        blocks = self._blocks(self._text, self._cut, start, again=n_rows is not None)
-        with closing(blocks):
-            for block, places in blocks:
-                yield from self._parsed(self._as_csv(block), kinds, places)
-
-    def _as_csv(self, block: Block) -> Block:
-        """The block as it is parsed; for formats that are CSV in other words."""
-        return block
+        self.delimiter: str = header.delimiter
+        self._form = Records(header.delimiter, len(header.names), options.comment, block_size)
+        self._has_missing = False
+        self._read_from(text, self._form)
 
     def _looks_regular(self, data: bytes, n_records: int) -> bool:
-        return looks_regular(data, n_records, **self._form)
+        return self._form.looks_regular(data, n_records)
 
-    def _fast(self, block: Block, kinds: Mapping[str, Kind], places: Places) -> Chunk | None:
+    def _fast(self, block: Block, kinds: Kinds, places: Places) -> Chunk | None:
         """Parse a regular block: as numbers, or as text if one is none; None if neither works."""
-        if not block.regular or not is_utf8_bytes(block.data):
+        if not block.regular or not is_utf8(block.data):
             return None
-        if len(self.column_names) > WIDE and self._is_plain(block):
+        if len(self.column_names) > text_blocks.WIDE:
             chunk = self._turned(block, kinds, places)
             if chunk is not None:
                 return chunk
-        written: Callable[[str], pl.Series] | None = partial(self._written, block)
         frame = self._csv(block, kinds)
         if frame is None:
-            frame, written = self._csv(block, dict.fromkeys(kinds, "category")), None
+            frame = self._csv(block, dict.fromkeys(kinds, "category"))
         if frame is None:
             return None
-        lines = block.lines[:-1]
-        return Chunk(frame, lines, places, short=block.short, raw=block.text, written=written)
+        return Chunk(frame, block.lines[:-1], places, short=block.short, raw=block.text)
 
-    def _csv(self, block: Block, kinds: Mapping[str, Kind]) -> pl.DataFrame | None:
+    def _csv(self, block: Block, kinds: Kinds) -> pl.DataFrame | None:
         """Parse a block; None if a value is not of its column's kind."""
         schema = {name: _TYPES.get(kinds.get(name, ""), pl.String) for name in self.column_names}
         wanted = [i for i, name in enumerate(self.column_names) if name in kinds]
@@ -312,25 +283,18 @@ class TextTable(BlockTable):
             return frame if len(frame) == len(block.ends) else None
         return None
 
-    def _written(self, block: Block, name: str) -> pl.Series:
-        """A column of a block that could be parsed, as text."""
-        return cast(pl.DataFrame, self._csv(block, {name: "category"}))[name]
+    def _turned(self, block: Block, kinds: Kinds, places: Ints) -> Chunk | None:
+        """Parse a block of very many columns: as one column, of which numbers make an array.
 
-    def _is_plain(self, block: Block) -> bool:
-        """Whether each line has as many fields as it should, and no more than fields."""
-        if b'"' in block.data or b"\r" in block.data:
-            return False
+        A frame has much to do for each column however few the rows are. None if a line has not as
+        many fields as it should, or there is more than fields.
+        """
+        width, n_rows = len(self.column_names), len(block.ends)
         at = np.flatnonzero(np.frombuffer(block.data, np.uint8) == ord(self.delimiter))
         stops = block.ends - (block.ends[-1] - len(block.data))
         n_each = np.diff(np.searchsorted(at, stops), prepend=0)
-        return bool((n_each == len(self.column_names) - 1).all())
-
-    def _turned(self, block: Block, kinds: Mapping[str, Kind], places: Ints) -> Chunk | None:
-        """Parse a block of very many columns: as one column, of which numbers make an array.
-
-        A frame has much to do for each column however few the rows are.
-        """
-        width, n_rows = len(self.column_names), len(block.ends)
+        if b'"' in block.data or b"\r" in block.data or (n_each != width - 1).any():
+            return None
         text = block.data.replace(self.delimiter.encode(), b"\n")
         cells = pl.read_csv(text, has_header=False, schema={"": pl.String}).to_series()
         if len(cells) != width * n_rows:
@@ -357,12 +321,10 @@ class TextTable(BlockTable):
         lines = block.lines[:-1]
         return Chunk(frame, lines, places, short=block.short, numbers=numbers, raw=block.text)
 
-    def _records(self, block: Block, kinds: Mapping[str, Kind]) -> Iterable[list[str] | str | None]:
-        width = len(self.column_names)
-        found = walk(block.data, self.delimiter, width, comment=self._comment)
-        return (row or None for _, row in found)
+    def _records(self, block: Block, kinds: Kinds) -> Iterable[list[str] | str | None]:
+        return (row or None for _, row in self._form.walk(block.data))
 
-    def _frame(self, rows: list[list[str]], kinds: Mapping[str, Kind]) -> pl.DataFrame:
+    def _frame(self, rows: list[list[str]], kinds: Kinds) -> pl.DataFrame:
         columns = dict(zip(self.column_names, zip(*rows, strict=True), strict=bool(rows)))
         names = [name for name in self.column_names if name in kinds]
         return pl.DataFrame([pl.Series(n, columns.get(n, ()), dtype=pl.String) for n in names])

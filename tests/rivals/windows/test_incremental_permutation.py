@@ -257,7 +257,7 @@ def test_a_loaded_selector_goes_on_bit_for_bit(model, tmp_path):
     batches = list(stream(6, n_features=5))
     selector = learnt(IncrementalPermutation(2, model=model(), random_state=1), batches[:3])
     selector.save(tmp_path / "state")
-    with pytest.raises(ValueError, match=f"a model of yours, {model.__name__}: pass it again"):
+    with pytest.raises(ValueError, match=f"your model, {model.__name__}: pass it again"):
         fires.load(tmp_path / "state")
     with pytest.raises(ValueError, match=f"learnt with {model.__name__}; model is a SGDClassifier"):
         fires.load(tmp_path / "state", model=SGDClassifier())

@@ -236,7 +236,7 @@ def test_the_estimator_is_cloned_seeded_and_asked_for_again(tmp_path):
     selector.partial_fit(X[:100], y[:100]).save(tmp_path / "state")
     assert not hasattr(forest, "estimators_")
     assert forest.random_state is None
-    with pytest.raises(ValueError, match=r"an estimator of yours, RandomForestClassifier: pass it"):
+    with pytest.raises(ValueError, match=r"your estimator, RandomForestClassifier: pass it"):
         fires.load(tmp_path / "state")
     with pytest.raises(ValueError, match="learnt with RandomForestClassifier; model is a Ridge"):
         fires.load(tmp_path / "state", model=Ridge())

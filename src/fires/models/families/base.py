@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy.special import erfcx
 
 from fires.core.types import Floats
-from fires.kernels.assimilate import Loops, assimilations, plain_assimilations
+from fires.kernels.assimilate import Loops, assimilations
 from fires.kernels.gradient import RowPulls, pull_rows_plain
 
 Kind = Literal["classes", "numbers", "counts"]
@@ -35,8 +35,9 @@ TINY = 1e-300  # the least bend, so that it is positive even where it underflows
 class Family(ABC):
     """A likelihood ``p(y | t)``, with all that a linear model needs to know about it.
 
-    A new family writes ``kind`` and :meth:`scores`; everything else has a default. Its file holds
-    an instance as ``FAMILY``. The name of the file is its name in ``FIRES(model=...)``.
+    A new family writes ``kind``, :meth:`scores` and ``moments``; everything else has a default. Its
+    file holds an instance as ``FAMILY``. The name of the file is its name in
+    ``FIRES(model=...)``.
 
     Attributes
     ----------
@@ -80,24 +81,19 @@ class Family(ABC):
         return None
 
     @property
-    def moments(self) -> Moments | None:
+    @abstractmethod
+    def moments(self) -> Moments:
         r"""What one row teaches, compiled: ``(a, v, y) -> (log Z, g_a, bend)``, all numbers.
 
         ``bend`` is :math:`-\partial^2 \log Z / \partial a^2 = g_a^2 - 2 g_v`. After the row, the
         mean of ``theta.x`` is :math:`a + v g_a`, and its variance is :math:`v (1 - v \,bend)`. So
         ``bend`` is positive, and ``v * bend`` is at most 1.
-
-        None if the family has no such function; then :meth:`scores` says the same, more slowly.
         """
-        return None
 
     @cached_property
     def assimilations(self) -> Loops:
-        """The loops of Bayes' rule, see :mod:`fires.kernels.assimilate`; compiled, if it may be."""
-        moments = self.moments
-        if moments is None:
-            return plain_assimilations(self.scores)
-        return assimilations(type(self).__name__.lower(), moments)
+        """The loops of Bayes' rule: :mod:`fires.kernels.assimilate`."""
+        return assimilations(type(self).__name__.lower(), self.moments)
 
     def __reduce__(self) -> tuple[Callable[[str], Family], tuple[str]]:
         # By name: its compiled loops would be compiled again in the process that unpickles them.

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from fires.core.declared import Array, Declared, Value
-from fires.core.settings import check_number
+from fires.core.settings import number
 from fires.core.types import Floats, Labels
 from fires.rivals.arriving.base import (
     ArrivingColumns,
@@ -80,19 +80,16 @@ class AlphaInvesting(ArrivingFeatures):
     array([ 3, 30])
     """
 
-    wealth: float = 0.5
-    alpha_delta: float = 0.5
+    wealth: float = number(0.5)
+    alpha_delta: float = number(0.5, ends="[)")
 
     _learnt: ClassVar[Declared] = {
+        **ArrivingFeatures._learnt,
         "wealth": Value(float, low=0.0),
         "total": Value(float, low=0.0),
         "basis": Array("C", "N"),
         "residual": Array("N"),
     }
-
-    def _check_parameters(self) -> None:
-        check_number("wealth", self.wealth)
-        check_number("alpha_delta", self.alpha_delta, ends="[)")
 
     @property
     def wealth_(self) -> float:
@@ -100,8 +97,7 @@ class AlphaInvesting(ArrivingFeatures):
         self._check_fitted()
         return self._wealth_
 
-    def _start(self, y: Labels | None) -> None:
-        assert y is not None
+    def _start(self, y: Labels) -> None:
         self._wealth_ = float(self.wealth)
         self._residual_ = centred(as_numbers(y, type(self).__name__))
         self._total_ = float(np.linalg.norm(self._residual_))

@@ -7,7 +7,6 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import field
-from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,16 +15,38 @@ import scipy.sparse as sp
 
 from fires.core import validation
 from fires.core.classes import merge_classes
-from fires.core.declared import Array, Declared, Value, restore
+from fires.core.declared import Array, Declared, Value
 from fires.core.errors import StateError
+from fires.core.randomness import rewound
 from fires.core.settings import how_many
 from fires.core.state import Arrays, State
-from fires.core.types import Floats, Labels, Matrix, OptionalArray, Places, RowsLike
+from fires.core.types import Floats, Header, Labels, Matrix, OptionalArray, Places, RowsLike
 from fires.kernels import scan
 from fires.rivals.base import settings
+from fires.selectors.columns import FixedColumns
 from fires.selectors.selector import Selector
 
 ArrivingColumns = Iterator[tuple[int, Floats]]
+
+
+class Chosen:
+    """The C selected columns and their weights, as a part of a declared state."""
+
+    def write(self, name: str, value: dict[int, float], header: Header, arrays: Arrays) -> None:
+        """See :class:`fires.core.declared.Part`."""
+        arrays[name] = np.array(list(value), dtype=np.int64)
+        arrays["worth"] = np.array(list(value.values()), dtype=np.float64)
+
+    def read(
+        self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]
+    ) -> dict[int, float]:
+        """See :class:`fires.core.declared.Part`."""
+        places = Array("C", dtype="int64", low=0, high="J").read(name, header, arrays, sizes)
+        worth = Array("C").read("worth", header, arrays, sizes)
+        if (np.diff(places) <= 0).any():
+            raise StateError(f"{name} is not ascending")
+        sizes["1+C"] = 1 + len(places)
+        return dict(zip(places.tolist(), worth.tolist(), strict=True))
 
 
 @settings
@@ -37,32 +58,32 @@ class ArrivingFeatures(Selector):
     is a set, not a ranking: the features the method finds worth keeping, or the best
     ``n_features_to_select`` of them. A method stores no columns unless its docstring says so.
 
-    A subclass writes ``_check_parameters``, ``_start`` and ``_arrive``, and lists in ``_learnt``
-    what is to be saved. If one of them raises an error, the selector is put back to what it was
-    before the call.
+    A subclass writes ``_start`` and ``_arrive``, and adds to ``_learnt`` what is to be saved. If
+    one of them raises an error, the selector is put back to what it was before the call.
     """
 
     n_features_to_select: int | float | None = field(default=None, kw_only=False)
 
-    _counted: ClassVar[Declared] = {"n_missing": Value(int, low=0)}
-    _fitted_by = ("n_features_in_", "call partial_fit_features with the first columns")
+    _counted: ClassVar[Declared] = {
+        "n_missing": Value(int, low=0),
+        "n_samples": Value(int, low=1),
+    }
+    _learnt: ClassVar[Declared] = {"chosen": Chosen(), "digest": Value(str, optional=True)}
+    _fitted_by = ("n_missing_", "call partial_fit_features with the first columns")
     _supervised = True
 
-    n_samples_: int = field(init=False)
+    n_samples_: int = field(init=False, default=0)
     _chosen_: dict[int, float] = field(init=False)  # the selected columns, ascending: their weights
     _names_: dict[str, None] = field(init=False)
     _digest_: str | None = field(init=False, default=None)
     _n_columns_: int = field(init=False, default=0)
+    _rng_: np.random.Generator | None = field(init=False, default=None)
 
     # --- what a subclass writes -------------------------------------------------------------
 
     @abstractmethod
-    def _check_parameters(self) -> None:
-        """Raise if a setting makes no sense."""
-
-    @abstractmethod
-    def _start(self, y: Labels | None) -> None:
-        """Take in the target, before the first columns."""
+    def _start(self, y: Labels) -> None:
+        """Take in the target, which is empty without supervision, before the first columns."""
 
     @abstractmethod
     def _arrive(self, columns: ArrivingColumns) -> None:
@@ -93,15 +114,16 @@ class ArrivingFeatures(Selector):
                 "the rows stay the same while columns arrive."
             )
         new = self._check_names(names)
-        target = self._check_target(y) if self._supervised else None
+        target = self._check_target(y) if self._supervised else np.empty(0)
         if is_first:
             self.n_missing_, self._chosen_ = 0, {}
             self._start(target)
         self._chosen_ = dict(self._chosen_)
-        self._arrive(_columns(matrix, self._n_columns_))
+        with rewound(self._rng_):
+            self._arrive(_columns(matrix, self._n_columns_))
         self.n_missing_ += counts[0]
         self._n_columns_ += matrix.shape[1]
-        self.n_features_in_ = self._n_columns_
+        self._known_ = FixedColumns(self._n_columns_)
         self._names_.update(new)  # changes in place, so it comes last
 
     def _check_names(self, names: Any) -> dict[str, None]:
@@ -141,10 +163,12 @@ class ArrivingFeatures(Selector):
         weights[list(self._chosen_)] = list(self._chosen_.values())
         return weights
 
-    def _known_names(self) -> npt.NDArray[np.object_] | None:
+    @property
+    def known_columns(self) -> FixedColumns:
+        """What is known of the columns so far; an array of their names is made here only."""
         if not self._n_columns_ or not self._names_:
-            return None
-        return np.array(list(self._names_), dtype=object)
+            return FixedColumns(self._n_columns_ or None)
+        return FixedColumns(self._n_columns_, np.array(list(self._names_), dtype=object))
 
     def _selected(self) -> Places:
         selected = np.fromiter(self._chosen_, np.intp, len(self._chosen_))
@@ -171,48 +195,21 @@ class ArrivingFeatures(Selector):
     # --- state ------------------------------------------------------------------------------
 
     def saved(self) -> State:
-        """See :meth:`Selector.saved`. The selected columns and their weights are saved too."""
+        """See :meth:`Selector.saved`."""
         header, arrays = super().saved()
-        facts = {
-            "n_samples": self.n_samples_,
-            "digest": self._digest_,
-            "names": list(self._names_),
-        }
-        chosen = {
-            "chosen": np.array(list(self._chosen_), dtype=np.int64),
-            "worth": np.array(list(self._chosen_.values()), dtype=np.float64),
-        }
-        return header | facts | {"feature_names": None}, arrays | chosen
+        return header | {"names": list(self._names_), "feature_names": None}, arrays
 
     def restore(self, header: dict[str, Any], arrays: Arrays, model: Any = None) -> Self:
         """See :meth:`Selector.restore`."""
-        facts = SimpleNamespace(digest=None)
-        restore(facts, _FACTS, header, arrays, {"J": header["n_features"]})
-        if sorted(set(facts.chosen.tolist())) != facts.chosen.tolist():
-            raise StateError("chosen is not ascending")
-        self.n_samples_, self._digest_ = facts.n_samples, facts.digest
         names = header["names"]
         if names and len(names) != header["n_features"]:
             raise StateError(f"{header['n_features']} columns have {len(names)} names")
         validation.check_names(np.array(names, dtype=object))
         self._names_, self._n_columns_ = dict.fromkeys(names), header["n_features"]
-        self._chosen_ = dict(zip(facts.chosen.tolist(), facts.worth.tolist(), strict=True))
         return super().restore(header, arrays, model)
 
     def _sizes(self) -> dict[str, int]:
-        return super()._sizes() | {
-            "N": self.n_samples_,
-            "C": len(self._chosen_),
-            "1+C": 1 + len(self._chosen_),
-        }
-
-
-_FACTS: Declared = {
-    "n_samples": Value(int, low=1),
-    "digest": Value(str, optional=True),
-    "chosen": Array("C", dtype="int64", low=0, high="J"),
-    "worth": Array("C"),
-}
+        return super()._sizes() | {"N": self.n_samples_}
 
 
 def _columns(matrix: Any, start: int) -> ArrivingColumns:

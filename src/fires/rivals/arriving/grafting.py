@@ -11,7 +11,7 @@ from scipy.special import expit
 from fires.core.classes import NO_CLASSES
 from fires.core.declared import Array, Declared, Value
 from fires.core.errors import StateError
-from fires.core.settings import check_choice, check_number
+from fires.core.settings import choice, flag, number
 from fires.core.state import Arrays
 from fires.core.types import Floats, Header, Labels
 from fires.core.validation import as_numbers
@@ -78,11 +78,12 @@ class Grafting(ArrivingFeatures):
     array([ 4, 12])
     """
 
-    penalty: float = 0.1
-    loss: str = "logistic"
-    fit_intercept: bool = True
+    penalty: float = number(0.1)
+    loss: str = choice("logistic", "squared")
+    fit_intercept: bool = flag(True)
 
     _learnt: ClassVar[Declared] = {
+        **ArrivingFeatures._learnt,
         "logistic": Value(bool),
         "unit": Value(float, low=_LEAST_UNIT),
         "target": Array("N", low=-1.0, high=1.0),
@@ -92,19 +93,12 @@ class Grafting(ArrivingFeatures):
     }
 
     _unit_: float = field(init=False)  # the scale of the target
-    _rows_: Floats = field(
-        init=False
-    )  # the constant, if any, then the selected columns within [-1, 1], one per row
+    # The constant, if any, then the selected columns within [-1, 1], one per row.
+    _rows_: Floats = field(init=False)
     _units_: Floats = field(init=False)  # the scale of each row; infinite where there is no penalty
     _coef_: Floats = field(init=False)  # the weight of each row
 
-    def _check_parameters(self) -> None:
-        check_number("penalty", self.penalty)
-        check_choice("loss", self.loss, ("logistic", "squared"))
-        check_choice("fit_intercept", self.fit_intercept, (True, False), "True or False")
-
-    def _start(self, y: Labels | None) -> None:
-        assert y is not None
+    def _start(self, y: Labels) -> None:
         self._logistic_ = self.loss == "logistic"
         if self._logistic_:
             label_index, codes = NO_CLASSES.take(y)

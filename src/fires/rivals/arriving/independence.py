@@ -18,6 +18,7 @@ from scipy.special import chdtrc, gammaln, log_ndtr, ndtri
 
 from fires.core.classes import NO_CLASSES
 from fires.core.declared import Array, Declared, Value
+from fires.core.state import Arrays
 from fires.core.types import Floats, Labels
 from fires.kernels.contingency import Codes, contingency
 from fires.kernels.correlation import (
@@ -34,6 +35,16 @@ MOST_LEVELS = 256
 # The stored columns of a method: the target first, then the C selected ones.
 NUMBERS = Array("1+C", "N", low=-1.0, high=1.0, missing=True)
 CODES = Array("1+C", "N", dtype="int16", low=-1, high=MOST_LEVELS - 1)
+
+
+class StoredColumns:
+    """The stored columns, in the form that "numbers" in the header says."""
+
+    write = NUMBERS.write
+
+    def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
+        """See :class:`fires.core.declared.Part`."""
+        return (NUMBERS if header["numbers"] else CODES).read(name, header, arrays, sizes)
 
 
 # --- numbers ------------------------------------------------------------------------------------

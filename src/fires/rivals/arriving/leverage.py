@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
 from scipy.linalg.blas import dger
 
 from fires.core.declared import Array, Declared, Random
-from fires.core.randomness import check_seed, generator
-from fires.core.settings import check_number
+from fires.core.randomness import generator, random_state
+from fires.core.settings import check_number, number
 from fires.core.types import Labels, Seed
 from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures
 from fires.rivals.base import settings
@@ -73,34 +74,30 @@ class LeverageScores(ArrivingFeatures):
     array([ 0, 33])
     """
 
-    ridge: float = 1.0
-    epsilon: float = 0.5
+    ridge: float = number(1.0)
+    epsilon: float = number(0.5, ends="[)")
     oversampling: float | None = None
-    random_state: Seed = None
+    random_state: Seed = random_state()
 
     _supervised = False
-    _learnt: ClassVar[Declared] = {"inverse": Array("N", "N"), "rng": Random()}
+    _learnt: ClassVar[Declared] = {
+        **ArrivingFeatures._learnt,
+        "inverse": Array("N", "N"),
+        "rng": Random(),
+    }
+
+    _rng_: np.random.Generator = field(init=False)
 
     def _check_parameters(self) -> None:
-        check_number("ridge", self.ridge)
-        check_number("epsilon", self.epsilon, ends="[)")
+        super()._check_parameters()
         if self.oversampling is not None:
             check_number("oversampling", self.oversampling)
-        check_seed(self.random_state)
 
-    def _start(self, y: Labels | None) -> None:
+    def _start(self, y: Labels) -> None:
         self._inverse_ = np.eye(self.n_samples_) / self.ridge
         self._rng_ = generator(self.random_state, "leverage")
 
     def _arrive(self, columns: ArrivingColumns) -> None:
-        drawn = self._rng_.bit_generator.state
-        try:
-            self._sample(columns)
-        except BaseException:
-            self._rng_.bit_generator.state = drawn
-            raise
-
-    def _sample(self, columns: ArrivingColumns) -> None:
         inverse, own = self._inverse_, False
         for j, x in columns:
             a = np.where(np.isnan(x), 0.0, x)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fires.core.declared import Declared, Value, collect
-from fires.core.settings import check_choice, check_count, check_number
+from fires.core.settings import choice, count, number
 from fires.core.state import Arrays, State
 from fires.core.types import Header, Labels
 from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures
@@ -82,21 +82,15 @@ class OSFS(ArrivingFeatures):
     array([2, 5])
     """
 
-    test: str = "fisher_z"
-    alpha: float = 0.01
-    max_subset: int = 3
+    test: str = choice("fisher_z", "g2", "chi2")
+    alpha: float = number(0.01, high=1.0)
+    max_subset: int = count(3)
 
-    _learnt: ClassVar[Declared] = {"numbers": Value(bool)}
+    _learnt: ClassVar[Declared] = {**ArrivingFeatures._learnt, "numbers": Value(bool)}
 
     _evidence_: Any = field(init=False)  # FisherZ or Contingency, as the target is
 
-    def _check_parameters(self) -> None:
-        check_choice("test", self.test, ("fisher_z", "g2", "chi2"))
-        check_number("alpha", self.alpha, high=1.0)
-        check_count("max_subset", self.max_subset)
-
-    def _start(self, y: Labels | None) -> None:
-        assert y is not None
+    def _start(self, y: Labels) -> None:
         self._numbers_ = self.test == "fisher_z"
         target = as_target(y, self._numbers_, type(self).__name__)
         if self._numbers_:
@@ -138,13 +132,14 @@ class OSFS(ArrivingFeatures):
     # --- state ------------------------------------------------------------------------------
 
     def _state(self) -> State:
-        header, arrays = collect(self._evidence_, self._evidence_.declared)
-        return super()._state()[0] | header, arrays
+        header, arrays = super()._state()
+        more_header, more = collect(self._evidence_, self._evidence_.declared)
+        return header | more_header, arrays | more
 
     def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
         super()._restore(header, arrays, model)
         kind: type[FisherZ | Contingency] = FisherZ if self._numbers_ else Contingency
-        sizes, parts = self._sizes(), kind.declared.items()
+        sizes, parts = self._sizes() | {"1+C": 1 + len(self._chosen_)}, kind.declared.items()
         self._evidence_ = kind(*(part.read(name, header, arrays, sizes) for name, part in parts))
 
 

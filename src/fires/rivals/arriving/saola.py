@@ -10,15 +10,14 @@ import numpy.typing as npt
 
 from fires.core.declared import Declared, Value
 from fires.core.errors import StateError
-from fires.core.settings import check_choice, check_number
-from fires.core.state import Arrays, State
+from fires.core.settings import choice, number
+from fires.core.state import Arrays
 from fires.core.types import Floats, Header, Labels, Mask, Places
 from fires.kernels.contingency import uncertainties
 from fires.kernels.correlation import correlations
 from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures
 from fires.rivals.arriving.independence import (
-    CODES,
-    NUMBERS,
+    StoredColumns,
     as_column,
     as_target,
     fisher_z,
@@ -85,25 +84,22 @@ class SAOLA(ArrivingFeatures):
     array([2, 5])
     """
 
-    measure: str = "correlation"
-    alpha: float = 0.01
-    threshold: float = 0.0
+    measure: str = choice("correlation", "su")
+    alpha: float = number(0.01, high=1.0)
+    threshold: float = number(0.0, high=1.0, ends="[)")
 
-    _learnt: ClassVar[Declared] = {"numbers": Value(bool)}
+    _learnt: ClassVar[Declared] = {
+        **ArrivingFeatures._learnt,
+        "numbers": Value(bool),
+        "columns": StoredColumns(),
+    }
 
     _numbers_: bool = field(init=False)
-    _target_: Column = field(init=False)
-    _columns_: dict[int, Column] = field(init=False)
+    _columns_: Column = field(init=False)  # the target, then the selected columns, one per row
 
-    def _check_parameters(self) -> None:
-        check_choice("measure", self.measure, ("correlation", "su"))
-        check_number("alpha", self.alpha, high=1.0)
-        check_number("threshold", self.threshold, high=1.0, ends="[)")
-
-    def _start(self, y: Labels | None) -> None:
-        assert y is not None
-        self._numbers_, self._columns_ = self.measure == "correlation", {}
-        self._target_ = as_target(y, self._numbers_, type(self).__name__)
+    def _start(self, y: Labels) -> None:
+        self._numbers_ = self.measure == "correlation"
+        self._columns_ = as_target(y, self._numbers_, type(self).__name__)[np.newaxis]
 
     def _arrive(self, columns: ArrivingColumns) -> None:
         pool = self._pool()
@@ -112,16 +108,17 @@ class SAOLA(ArrivingFeatures):
         self._keep(pool)
 
     def _pool(self) -> Pool:
-        return {j: (worth, self._columns_[j]) for j, worth in self._chosen_.items()}
+        known = zip(self._chosen_.items(), self._columns_[1:], strict=True)
+        return {j: (worth, column) for (j, worth), column in known}
 
     def _keep(self, pool: Pool) -> None:
         self._chosen_ = {j: worth for j, (worth, _) in pool.items()}
-        self._columns_ = {j: column for j, (_, column) in pool.items()}
+        self._columns_ = np.stack([self._columns_[0], *(column for _, column in pool.values())])
 
     def _take(self, pool: Pool, j: int, x: Floats) -> None:
         """Add a column to the pool if it is relevant and not redundant there."""
         column = as_column(x, self._numbers_, f"Column {j} of X")
-        worth, relevant = self._related(column, [self._target_])
+        worth, relevant = self._related(column, [self._columns_[0]])
         if relevant[0] and self._stands(pool, float(worth[0]), column):
             pool[j] = float(worth[0]), column
 
@@ -147,18 +144,6 @@ class SAOLA(ArrivingFeatures):
             return np.abs(r), surprise_of_z(fisher_z(r, n)) >= -np.log(self.alpha)
         shared = uncertainties(column, np.stack(others))
         return shared, shared > self.threshold
-
-    # --- state ------------------------------------------------------------------------------
-
-    def _state(self) -> State:
-        columns = [self._target_, *self._columns_.values()]
-        return super()._state()[0], {"columns": np.stack(columns)}
-
-    def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
-        super()._restore(header, arrays, model)
-        kind = NUMBERS if self._numbers_ else CODES
-        self._target_, *columns = kind.read("columns", header, arrays, self._sizes())
-        self._columns_ = dict(zip(self._chosen_, columns, strict=True))
 
 
 class GroupSAOLA(SAOLA):
@@ -194,16 +179,18 @@ class GroupSAOLA(SAOLA):
     (array([2, 5]), array([0, 1]))
     """
 
-    _ends_: tuple[int, ...]
+    _learnt: ClassVar[Declared] = {**SAOLA._learnt, "ends": Value(list)}
+
+    _ends_: list[int]
 
     @property
     def groups_(self) -> Places:
         """The group of each selected feature."""
         return np.searchsorted(self._ends_, self.get_support(indices=True), side="right")
 
-    def _start(self, y: Labels | None) -> None:
+    def _start(self, y: Labels) -> None:
         super()._start(y)
-        self._ends_ = ()
+        self._ends_ = []
 
     def _arrive(self, columns: ArrivingColumns) -> None:
         group: Pool = {}
@@ -213,16 +200,11 @@ class GroupSAOLA(SAOLA):
             end = j + 1
         before = self._pool()
         self._keep(before | {j: new for j, new in group.items() if self._stands(before, *new)})
-        self._ends_ = (*self._ends_, end)
-
-    def _state(self) -> State:
-        header, arrays = super()._state()
-        return header | {"ends": self._ends_}, arrays
+        self._ends_ = [*self._ends_, end]
 
     def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
         super()._restore(header, arrays, model)
-        ends: Any = header["ends"]
+        ends = self._ends_
         whole = all(type(end) is int for end in ends)
         if not whole or ends != sorted(ends) or ends[-1:] != [self.n_features_in_]:
             raise StateError("ends are not where the groups of all columns end")
-        self._ends_ = tuple(ends)

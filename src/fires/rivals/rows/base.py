@@ -17,7 +17,7 @@ from fires.core.state import Arrays
 from fires.core.types import Floats, Header, Ints, Matrix, Places
 from fires.core.validation import repeated
 from fires.kernels.compiling import read_only
-from fires.kernels.online import Csr, Dense, Rows
+from fires.kernels.linear import Csr, DenseRows, Rows
 from fires.rivals.arrays import entries, filled
 from fires.rivals.base import Rival, settings
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class RowByRowSelector(Rival):
     """A linear learner of two classes, with a few numbers for every feature.
 
-    A subclass writes :meth:`_run`, names its two loops, and says what the numbers start at. The
+    A subclass writes :meth:`_run` and says what the numbers start at. The
     result does not depend on how the rows are cut into batches, to the last bit. A missing entry
     counts as 0.
     """
@@ -79,11 +79,10 @@ class RowByRowSelector(Rival):
     def _weights(self) -> Floats:
         return np.abs(self._coefficients())
 
-    def _learn(self, batch: CheckedBatch) -> None:
+    def _step(self, batch: CheckedBatch) -> None:
         signs, turned = self._take_signs(batch)
         X, signs = repeated(batch.X, signs, batch.weight, type(self).__name__)
         rows = _as_rows(X, batch.n_missing > 0)
-        super()._learn(batch)
         self._take_sides(turned)
         theta, done = self._theta_, False
         where: Any = ...
@@ -107,6 +106,11 @@ class RowByRowSelector(Rival):
         place = np.empty(size, dtype=np.int64)
         place[:n] = self._kept_
         return place, n
+
+    def _list(self, place: Ints, n: int) -> bool:
+        """Take over the list that a loop has left; False if the loop has failed."""
+        self._kept_ = place[: max(n, 0)].copy()
+        return n >= 0
 
     def _take_sides(self, turned: bool) -> None:
         """If the first class turns out to be the negative one, flip the sign of what was learnt."""
@@ -132,7 +136,7 @@ def _as_rows(X: Matrix, missing: bool) -> Rows:
     """X in the one type that the loops are compiled for; missing entries are zeros."""
     values = np.ascontiguousarray(filled(entries(X), missing))
     if isinstance(X, np.ndarray):
-        return Dense(*read_only(values))
+        return DenseRows(*read_only(values))
     return Csr(*read_only(values, X.indices.astype(np.int64), X.indptr.astype(np.int64)))
 
 

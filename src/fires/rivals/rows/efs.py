@@ -8,10 +8,10 @@ import numpy as np
 
 from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared
-from fires.core.settings import check_number
+from fires.core.settings import number
 from fires.core.types import Floats, Mask, Places
 from fires.kernels import online, top_k
-from fires.kernels.online import Rows
+from fires.kernels.linear import Rows
 from fires.rivals.base import settings
 from fires.rivals.rows.base import RowByRowSelector
 
@@ -83,11 +83,11 @@ class EFS(RowByRowSelector):
     array([0, 2])
     """
 
-    promotion: float = 1.5
-    demotion: float = 0.5
-    threshold: float = 1.0
-    margin: float = 1.0
-    bottom_fraction: float = 0.0
+    promotion: float = number(1.5, 1.0, ends="[)")
+    demotion: float = number(0.5, high=1.0, ends="(]")
+    threshold: float = number(1.0, -np.inf)
+    margin: float = number(1.0, -np.inf)
+    bottom_fraction: float = number(0.0, high=1.0, ends="[]")
 
     _learnt: ClassVar[Declared] = {
         **RowByRowSelector._learnt,
@@ -97,13 +97,6 @@ class EFS(RowByRowSelector):
 
     _starts = (2.0, 1.0)  # of u and v, the authors' choice
 
-    def _check_parameters(self) -> None:
-        check_number("promotion", self.promotion, low=1.0, ends="[)")
-        check_number("demotion", self.demotion, high=1.0, ends="(]")
-        check_number("threshold", self.threshold, low=-np.inf)
-        check_number("margin", self.margin, low=-np.inf)
-        check_number("bottom_fraction", self.bottom_fraction, high=1.0, ends="[]")
-
     # --- learning ---------------------------------------------------------------------------
 
     def _first(self) -> Floats:
@@ -112,6 +105,7 @@ class EFS(RowByRowSelector):
         return np.tile(self._starts, self._sizes()["M"] // 2)
 
     def _start(self, batch: CheckedBatch) -> None:
+        self._take_labels(batch)
         super()._start(batch)
         self._bias_ = self._first()
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared
-from fires.core.settings import check_choice, check_number
+from fires.core.settings import flag, number
 from fires.core.types import Floats
 from fires.kernels import online
-from fires.kernels.online import Rows
+from fires.kernels.linear import Rows
 from fires.rivals.base import settings
 from fires.rivals.rows.base import RowByRowSelector
 
@@ -79,22 +79,15 @@ class FTRL(RowByRowSelector):
     2
     """
 
-    learning_rate: float = 0.1
-    beta: float = 1.0
-    l1: float = 1.0
-    l2: float = 0.0
-    fit_intercept: bool = True
+    learning_rate: float = number(0.1)
+    beta: float = number(1.0)
+    l1: float = number(1.0, ends="[)")
+    l2: float = number(0.0, ends="[)")
+    fit_intercept: bool = flag(True)
 
     _learnt: ClassVar[Declared] = {**RowByRowSelector._learnt, "bias": Array(2)}
 
     _starts = (0.0, 0.0)  # z and the root of n
-
-    def _check_parameters(self) -> None:
-        check_number("learning_rate", self.learning_rate)
-        check_number("beta", self.beta)
-        check_number("l1", self.l1, ends="[)")
-        check_number("l2", self.l2, ends="[)")
-        check_choice("fit_intercept", self.fit_intercept, (False, True))
 
     def _numbers(self) -> tuple[float, float, float, float]:
         return float(self.learning_rate), float(self.beta), float(self.l1), float(self.l2)

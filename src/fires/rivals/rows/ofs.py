@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
+from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
 
 from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared, Random
-from fires.core.randomness import check_seed, generator
-from fires.core.settings import check_choice, check_number
+from fires.core.randomness import generator, random_state
+from fires.core.settings import flag, number
 from fires.core.types import Floats, Ints, Seed
 from fires.kernels import sequential
-from fires.kernels.online import Dense, Rows
+from fires.kernels.linear import DenseRows, Rows
+from fires.kernels.online import Four
 from fires.rivals.base import settings
 from fires.rivals.rows.base import RowByRowSelector
 
@@ -27,20 +30,14 @@ class Truncated(RowByRowSelector):
 
     _starts = (0.0,)
 
-    def _perceive(
-        self,
-        rows: Rows,
-        signs: Floats,
-        rate: float,
-        keep: float,
-        radius: float,
-        threshold: float,
-    ) -> bool:
-        place, before = self._room(rows)
-        settings = (self._resolve_k(), (rate, keep, radius, threshold))
-        n: int = sequential.ofs(rows, signs, *self._theta_, place, before, *settings)
-        self._kept_ = place[: max(n, 0)].copy()
-        return n >= 0
+    @abstractmethod
+    def _numbers(self) -> Four:
+        """The rate, what is kept of a coefficient, the radius and the threshold."""
+
+    def _run(self, rows: Rows, signs: Floats) -> bool:
+        place, n = self._room(rows)
+        options = (self._resolve_k(), self._numbers())
+        return self._list(place, sequential.ofs(rows, signs, *self._theta_, place, n, *options))
 
 
 @settings
@@ -99,24 +96,22 @@ class OFS(Truncated):
     array([3, 5])
     """
 
-    learning_rate: float = 0.2
-    regularization: float = 0.01
-    shrink: bool = False
+    learning_rate: float = number(0.2)
+    regularization: float = number(0.01)
+    shrink: bool = flag(False)
 
     def _check_parameters(self) -> None:
-        check_number("learning_rate", self.learning_rate)
-        check_number("regularization", self.regularization)
-        check_choice("shrink", self.shrink, (False, True))
+        super()._check_parameters()
         if self.shrink and not self.learning_rate * self.regularization < 1.0:
             raise ValueError(
                 "learning_rate times regularization must be below 1 where every row shrinks the "
                 f"coefficients; got {self.learning_rate!r} times {self.regularization!r}."
             )
 
-    def _run(self, rows: Rows, signs: Floats) -> bool:
+    def _numbers(self) -> Four:
         rate, strength = float(self.learning_rate), float(self.regularization)
         keep = 1.0 - strength * rate if self.shrink else 1.0
-        return self._perceive(rows, signs, rate, keep, 1.0 / math.sqrt(strength), threshold=1.0)
+        return rate, keep, 1.0 / math.sqrt(strength), 1.0
 
 
 class PEtrun(Truncated):
@@ -145,8 +140,8 @@ class PEtrun(Truncated):
     array([ 0.7,  0. , -0.8,  0. ])
     """
 
-    def _run(self, rows: Rows, signs: Floats) -> bool:
-        return self._perceive(rows, signs, rate=1.0, keep=1.0, radius=np.inf, threshold=0.0)
+    def _numbers(self) -> Four:
+        return 1.0, 1.0, np.inf, 0.0
 
 
 @settings
@@ -211,41 +206,35 @@ class OFSPartial(Truncated):
     array([ True,  True])
     """
 
-    learning_rate: float = 0.2
-    exploration: float = 0.2
-    radius: float = 10.0
-    threshold: float = 0.0
-    random_state: Seed = None
+    learning_rate: float = number(0.2)
+    exploration: float = number(0.2, high=1.0, ends="(]")
+    radius: float = number(10.0, ends="(]")
+    threshold: float = number(0.0, -np.inf)
+    random_state: Seed = random_state()
 
     _learnt: ClassVar[Declared] = {**Truncated._learnt, "rng": Random()}
 
-    def _check_parameters(self) -> None:
-        check_number("learning_rate", self.learning_rate)
-        check_number("exploration", self.exploration, high=1.0, ends="(]")
-        check_number("radius", self.radius, ends="(]")
-        check_number("threshold", self.threshold, low=-np.inf)
-        check_seed(self.random_state)
+    _rng_: np.random.Generator = field(init=False)
 
     def _start(self, batch: CheckedBatch) -> None:
         super()._start(batch)
         self._rng_ = generator(self.random_state, "ofs partial")
 
+    def _numbers(self) -> Four:
+        rate, radius = float(self.learning_rate), float(self.radius)
+        return rate, float(self.exploration), radius, float(self.threshold)
+
     def _run(self, rows: Rows, signs: Floats) -> bool:
-        rng, k = self._rng_, self._resolve_k()
-        before = rng.bit_generator.state
+        k, options, learn = self._resolve_k(), self._numbers(), sequential.ofs_partial
         place, n = self._room(rows)
-        numbers = (self.learning_rate, self.exploration, self.radius, self.threshold)
-        options = tuple(map(float, numbers))
-        many, learn = max(1, _DRAWS // (1 + k)), sequential.ofs_partial
+        many = max(1, _DRAWS // (1 + k))
         for start in range(0, len(signs), many):
             part = slice(start, start + many)
-            draws = rng.random((len(signs[part]), 1 + k))
+            draws = self._rng_.random((len(signs[part]), 1 + k))
             n = learn(_part(rows, part), signs[part], draws, *self._theta_, place, n, k, options)
             if n < 0:
-                rng.bit_generator.state = before
-                return False
-        self._kept_ = place[:n].copy()
-        return True
+                break
+        return self._list(place, n)
 
     def _room(self, rows: Rows) -> tuple[Ints, int]:
         place, n = super()._room(rows)
@@ -255,6 +244,6 @@ class OFSPartial(Truncated):
 
 def _part(rows: Rows, part: slice) -> Rows:
     """Some of the rows, without a copy of their entries."""
-    if isinstance(rows, Dense):
-        return Dense(rows.X[part])
+    if isinstance(rows, DenseRows):
+        return DenseRows(rows.full[part])
     return rows._replace(indptr=rows.indptr[part.start : part.stop + 1])

@@ -8,10 +8,10 @@ from collections.abc import Hashable
 import numpy as np
 from scipy.special import ndtri
 
-from fires.core.settings import check_choice, check_number
+from fires.core.settings import choice, number
 from fires.core.types import Floats
 from fires.kernels import second_order
-from fires.kernels.online import Rows
+from fires.kernels.linear import Rows
 from fires.rivals.base import settings
 from fires.rivals.rows.base import RowByRowSelector
 
@@ -26,9 +26,9 @@ _KEPT = {
 class SecondOrder(RowByRowSelector):
     """A mean and a variance per coefficient."""
 
-    uncertainty_penalty: float = 0.01
-    truncate: str | None = None
-    diagonal: str = "drop"
+    uncertainty_penalty: float = number(0.01, ends="[)")
+    truncate: str | None = choice(*_KEPT)
+    diagonal: str = choice("drop", "inverse")
 
     _starts = (0.0, 1.0)
 
@@ -50,11 +50,6 @@ class SecondOrder(RowByRowSelector):
         weights: Floats = mu**2 - self.uncertainty_penalty * var
         return weights
 
-    def _check_parameters(self) -> None:
-        check_number("uncertainty_penalty", self.uncertainty_penalty, ends="[)")
-        check_choice("truncate", self.truncate, tuple(_KEPT))
-        check_choice("diagonal", self.diagonal, ("drop", "inverse"))
-
     def _take_sides(self, turned: bool) -> None:
         super()._take_sides(turned)
         if self.truncate is None:
@@ -67,9 +62,8 @@ class SecondOrder(RowByRowSelector):
         kept = _KEPT[self.truncate]
         place, before = (self._kept_, 0) if kept == second_order.ALL else self._room(rows)
         options = (self._resolve_k(), kept, self._rule(), self.diagonal == "inverse")
-        n: int = second_order.second_order(rows, signs, *self._theta_, place, before, *options)
-        self._kept_ = place[: max(n, 0)].copy()
-        return n >= 0
+        given = (rows, signs, *self._theta_, place, before)
+        return self._list(place, second_order.second_order(*given, *options))
 
 
 @settings
@@ -137,11 +131,7 @@ class AROW(SecondOrder):
     array([3, 5])
     """
 
-    r: float = 1.0
-
-    def _check_parameters(self) -> None:
-        check_number("r", self.r)
-        super()._check_parameters()
+    r: float = number(1.0)
 
     def _rule(self) -> tuple[int, float, float]:
         return second_order.AROW, float(self.r), 0.0
@@ -217,15 +207,9 @@ class SCW(SecondOrder):
     array([3, 5])
     """
 
-    confidence: float = 0.75
-    C: float = 1.0
-    variant: str = "I"
-
-    def _check_parameters(self) -> None:
-        check_number("confidence", self.confidence, low=0.5, high=1.0)
-        check_number("C", self.C)
-        check_choice("variant", self.variant, ("I", "II"))
-        super()._check_parameters()
+    confidence: float = number(0.75, 0.5, 1.0)
+    C: float = number(1.0)
+    variant: str = choice("I", "II")
 
     def _rule(self) -> tuple[int, float, float]:
         rule = second_order.SCW_1 if self.variant == "I" else second_order.SCW_2

@@ -4,42 +4,31 @@ from __future__ import annotations
 
 import copy
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.utils import get_tags
 
 from fires.core.batch import CheckedBatch
-from fires.core.classes import are_numbers, class_rows
+from fires.core.classes import class_rows
 from fires.core.declared import Array, Declared, Random
 from fires.core.errors import StateError
 from fires.core.estimators import seeded_clone
-from fires.core.randomness import check_seed, generator
-from fires.core.settings import check_choice, check_count, check_number, plain, same_kind
+from fires.core.randomness import generator, random_state
+from fires.core.settings import choice, count, number
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Codes, CsrRows, Floats, Labels, Matrix, Places, Seed
 from fires.core.validation import repeated
-from fires.kernels import read_only
-from fires.kernels.permutation import permute_csr, permute_rows
-from fires.models.scale import SCALES, Scaler
+from fires.kernels.linear import as_rows
+from fires.kernels.permutation import permute
+from fires.models.scale import Scaler
 from fires.models.target import NumberTarget, signed
 from fires.predictors import Predictor, SklearnPredictor, as_predictor
 from fires.predictors.state import predictor_from_state, predictor_state
-from fires.rivals.arrays import as_dense, check_forgetting, decay
-from fires.rivals.base import (
-    Configurable,
-    Tagged,
-    TargetSelector,
-    estimator_target,
-    settings,
-)
+from fires.rivals.arrays import as_dense, decay
+from fires.rivals.base import TargetSelector, settings
+from fires.rivals.from_model import TakesEstimator, unwrapped
 from fires.rivals.windows.kept_rows import KeptRows, Parts, kept, stacked, without
-
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
-
 
 # A probability of 0 would make a loss infinite.
 _LEAST_PROBABILITY = 1e-6
@@ -48,7 +37,7 @@ _MOST_NUMBERS = 1 << 22
 
 
 @settings
-class IncrementalPermutation(TargetSelector):
+class IncrementalPermutation(TakesEstimator, TargetSelector):
     r"""Features ranked by how much a model's loss grows if they take other values (iPFI, 2023).
 
     Before a model learns from the row x, it predicts the row, and the row with the value of one
@@ -162,14 +151,14 @@ class IncrementalPermutation(TargetSelector):
     """
 
     model: Any = None
-    forgetting: float = 0.001
-    learning_rate: float = 0.02
-    reservoir: int = 100
-    n_explained: int = 10
-    scale: str | None = "standard"
-    random_state: Seed = None
+    forgetting: float = number(0.001, high=1.0, ends="[)")
+    learning_rate: float = number(0.02)
+    reservoir: int = count(100)
+    n_explained: int = count(10)
+    scale: str | None = choice("standard", "minmax", None)
+    random_state: Seed = random_state()
 
-    _weights_repeat_rows = True
+    _given = "model"
     _learnt: ClassVar[Declared] = {
         **TargetSelector._learnt,
         "sums": Array(2, "J"),  # of the differences of losses, and of their squares
@@ -183,6 +172,7 @@ class IncrementalPermutation(TargetSelector):
     _coef_: Floats | None = field(init=False, default=None)
     _intercept_: Floats | None = field(init=False, default=None)
     _model_: Any = field(init=False, default=None)
+    _rng_: np.random.Generator = field(init=False)
 
     # --- what was learnt --------------------------------------------------------------------
 
@@ -215,11 +205,6 @@ class IncrementalPermutation(TargetSelector):
         if self.model is not None and not self._is_numeric(batch):
             self._take_whole_labels(batch)  # so a model knows every label from the start
 
-    def _is_numeric(self, batch: CheckedBatch) -> bool:
-        assert batch.y is not None
-        inner = None if self.model is None else _inner(as_predictor(self.model))
-        return are_numbers(batch.y, batch.classes, estimator_target(inner, self.target))
-
     def _start(self, batch: CheckedBatch) -> None:
         super()._start(batch)
         self._rng_ = generator(self.random_state, "incremental permutation")
@@ -231,17 +216,11 @@ class IncrementalPermutation(TargetSelector):
         self._scaler_ = Scaler(self.scale, self.n_features_in_)
         self._target_ = NumberTarget(scaled=True)
 
-    def _learn(self, batch: CheckedBatch) -> None:
-        super()._learn(batch)
-        before = self._rng_.bit_generator.state
-        try:
-            self._step(_without_weights(batch, type(self).__name__))
-        except BaseException:
-            self._rng_.bit_generator.state = before
-            raise
-
     def _step(self, batch: CheckedBatch) -> None:
         """Explain and learn a batch; what it changes is replaced at the end."""
+        if batch.weight is not None:
+            rows = repeated(batch.X, batch.y, batch.weight, type(self).__name__)
+            batch = CheckedBatch(*rows, None, batch.n_missing, batch.classes, batch.scale)
         ones = np.ones(batch.n_rows)
         y, before = self._goal(batch)
         goal = self._target_.look(y, ones)[0][0] if self._numeric_ else y
@@ -311,12 +290,10 @@ class IncrementalPermutation(TargetSelector):
         n_rows, sums = X.shape[0], np.zeros_like(self._sums_)
         mass, keep = decay(None, n_rows, float(self.forgetting))
         drawn = self._rng_.integers(stored.shape[0], size=n_rows)
-        given = (drawn, np.asarray(y, dtype=np.float64), mass, coef, intercept)
-        rows = read_only(*_arrays(X), *_arrays(stored))
-        loop = permute_csr if sp.issparse(X) else permute_rows
-        done = loop(*rows, *given, self._numeric_, rate, sums)
-        parts = (sums, coef, intercept)
-        if done < 0 or not all(np.isfinite(part).all() for part in parts):
+        goal = np.asarray(y, dtype=np.float64)
+        model = (coef, intercept, self._numeric_, rate)
+        done = permute(as_rows(X), as_rows(stored), drawn, goal, mass, *model, sums)
+        if done < 0 or not all(np.isfinite(part).all() for part in (sums, coef, intercept)):
             raise ValueError("X holds values so large that a step would overflow; rescale them.")
         return self._sums_ * keep + sums, self._masses(mass, keep)
 
@@ -349,10 +326,9 @@ class IncrementalPermutation(TargetSelector):
     def _fresh_model(self, rng: np.random.Generator) -> Any:
         """A predictor that has learnt nothing and does not use NumPy's global random state."""
         predictor = as_predictor(self.model)
-        inner = _inner(predictor)
-        if isinstance(predictor, SklearnPredictor) and isinstance(inner, Configurable):
-            return SklearnPredictor(seeded_clone(inner, rng))
-        return predictor.fresh() if hasattr(predictor, "fresh") else copy.deepcopy(predictor)
+        if isinstance(predictor, SklearnPredictor):
+            return SklearnPredictor(seeded_clone(predictor.estimator, rng))
+        return predictor.fresh() if isinstance(predictor, Predictor) else copy.deepcopy(predictor)
 
     def _explain(self, model: Any, X: Matrix, stored: Matrix, y: Labels) -> tuple[Floats, Floats]:
         """The new sums and masses."""
@@ -410,38 +386,13 @@ class IncrementalPermutation(TargetSelector):
 
     # --- settings and state -----------------------------------------------------------------
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        if isinstance(self.model, Tagged):
-            tags.input_tags.sparse = get_tags(self.model).input_tags.sparse
-        return tags
-
     def _check_parameters(self) -> None:
-        check_forgetting(self.forgetting)
-        check_number("learning_rate", self.learning_rate, wanted="a positive number")
-        check_count("reservoir", self.reservoir)
-        check_count("n_explained", self.n_explained)
         super()._check_parameters()
-        if self._started_:
-            return
-        check_choice("scale", self.scale, SCALES, "'standard', 'minmax' or None")
-        check_seed(self.random_state)
-        if self.model is not None:
+        if self.model is not None and not self.is_fitted:
             try:
                 as_predictor(self.model)
             except TypeError as error:
                 raise ValueError(f"model must be None or a predictor. {error}") from None
-
-    def _plain(self, value: Any) -> Any:
-        if hasattr(value, "predict") or hasattr(value, "predict_one"):
-            return {"model": _kind(value)}
-        return plain(value)
-
-    def _from_plain(self, value: Any, model: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        found = "" if model is None else _kind(model)
-        return same_kind(model, found, value["model"], "a model of yours")
 
     def _state(self) -> State:
         header, arrays = super()._state()
@@ -488,24 +439,9 @@ def with_classes(
     )
 
 
-def _without_weights(batch: CheckedBatch, owner: str) -> CheckedBatch:
-    """The batch with every row as often as its weight says."""
-    if batch.weight is None:
-        return batch
-    X, y = repeated(batch.X, batch.y, batch.weight, owner)
-    return CheckedBatch(X, y, None, batch.n_missing, batch.classes, batch.scale)
-
-
-def _arrays(X: Matrix) -> tuple[npt.NDArray[np.generic], ...]:
-    """X in the one type that the loops are compiled for."""
-    if isinstance(X, np.ndarray):
-        return (X,)
-    return X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)
-
-
 def _linear_parts(model: Any, n_scores: int, n_features: int) -> tuple[Floats, Floats] | None:
     """The coefficients and intercepts of a linear model; None if it is not linear."""
-    inner = _inner(model)
+    inner = unwrapped(model)
     coef, intercept = getattr(inner, "coef_", None), getattr(inner, "intercept_", None)
     if not isinstance(coef, np.ndarray) or intercept is None:
         return None
@@ -528,13 +464,3 @@ def _losses(model: Any, X: Matrix, y: Floats | Codes, numeric: bool) -> Floats:
         else:
             losses = (model.predict(X) != model.classes_[y]).astype(np.float64)
     return losses
-
-
-def _kind(model: Any) -> str:
-    """The class of a user's model, without what fires wraps around it."""
-    return type(_inner(as_predictor(model))).__qualname__
-
-
-def _inner(predictor: Any) -> Any:
-    """What fires has wrapped as a predictor, or the predictor itself."""
-    return getattr(predictor, "inner", predictor)

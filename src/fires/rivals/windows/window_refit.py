@@ -9,23 +9,18 @@ import scipy.sparse as sp
 from sklearn.utils.validation import has_fit_parameter
 
 from fires.core.batch import CheckedBatch
-from fires.core.classes import are_numbers, encode
+from fires.core.classes import encode
 from fires.core.declared import Array, Declared, Value
 from fires.core.errors import StateError
 from fires.core.estimators import seeded_clone
 from fires.core.optional import require
-from fires.core.randomness import check_seed, generator
-from fires.core.settings import check_count
+from fires.core.randomness import generator, random_state
+from fires.core.settings import count
 from fires.core.state import Arrays
 from fires.core.types import CsrRows, Floats, Header, Labels, Matrix, Places, Seed
 from fires.core.validation import repeated
-from fires.rivals.base import (
-    Fittable,
-    TargetSelector,
-    estimator_target,
-    settings,
-    weights_or_ones,
-)
+from fires.predictors.base import can
+from fires.rivals.base import TargetSelector, settings, weights_or_ones
 from fires.rivals.from_model import TakesEstimator, weights_of
 from fires.rivals.windows.kept_rows import KeptRows, Parts, kept, last, stacked, without
 
@@ -111,9 +106,9 @@ class WindowRefit(TakesEstimator, TargetSelector):
     """
 
     estimator: Any = None
-    window: int = 2000
-    every: int = 500
-    random_state: Seed = None
+    window: int = count(2000)
+    every: int = count(500)
+    random_state: Seed = random_state()
 
     _learnt: ClassVar[Declared] = {
         **TargetSelector._learnt,
@@ -140,12 +135,7 @@ class WindowRefit(TakesEstimator, TargetSelector):
         self._n_taken_ = self._n_at_fit_ = 0
         self._seed_ = int(generator(self.random_state, "window refit").integers(2**31))
 
-    def _is_numeric(self, batch: CheckedBatch) -> bool:
-        assert batch.y is not None
-        return are_numbers(batch.y, batch.classes, estimator_target(self.estimator, self.target))
-
-    def _learn(self, batch: CheckedBatch) -> None:
-        super()._learn(batch)
+    def _step(self, batch: CheckedBatch) -> None:
         y, before = self._goal(batch)
         if before is not None:  # old codes make room for new classes
             places = encode(before, self.classes_)
@@ -164,7 +154,7 @@ class WindowRefit(TakesEstimator, TargetSelector):
     def _check_weights(self, weight: Floats) -> None:
         """Raise now, and not at the next fit, if the estimator cannot take these weights."""
         estimator = self.estimator
-        if hasattr(estimator, "fit") and not has_fit_parameter(estimator, "sample_weight"):
+        if can(estimator, "fit") and not has_fit_parameter(estimator, "sample_weight"):
             repeated(weight, None, weight, type(estimator).__name__)
 
     def _fit_if_possible(self) -> None:
@@ -208,15 +198,12 @@ class WindowRefit(TakesEstimator, TargetSelector):
         self._rows_ = without(self._rows_, columns, np.nan)
 
     def _check_parameters(self) -> None:
-        check_count("window", self.window)
-        check_count("every", self.every)
         super()._check_parameters()
-        check_seed(self.random_state)
         estimator = self.estimator
         if isinstance(estimator, str) and estimator == "lightgbm":
             require("lightgbm", "WindowRefit(estimator='lightgbm')")
             return
-        complete = isinstance(estimator, Fittable) and not isinstance(estimator, type)
+        complete = can(estimator, "get_params", "fit") and not isinstance(estimator, type)
         if estimator is not None and not complete:
             raise ValueError(
                 "estimator must be None, 'lightgbm', or a scikit-learn estimator such as "

@@ -1,0 +1,161 @@
+"""One batch in several shards, whatever the update: its scale and its target.
+
+A learner steps by sums over rows (:mod:`fires.core.sharding`), so what is here is only what must be
+known of a whole batch before it can be added up: the scale of a first one, and which columns have
+moved.
+"""
+
+from __future__ import annotations
+
+import copy
+import zlib
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from fires.core.batch import CheckedBatch
+from fires.core.sharding import Rounds, ShardTarget, Sums, Task, weight_of
+from fires.core.types import Floats, Labels, Places
+from fires.models.sharded_scale import (
+    ShardedScale,
+    ShardedStandard,
+    columns_of,
+    moments,
+    sampling,
+)
+from fires.models.target import KEPT, BayesTarget, ClassTarget, LinearTarget, ScoredTarget
+
+_Target = TypeVar("_Target", bound=LinearTarget | BayesTarget)
+
+
+class ShardedBatch(Generic[_Target]):
+    """Scale and target of one batch on the driver, through its rounds.
+
+    The learner changes in :meth:`learn` only.
+    """
+
+    def __init__(self, target: _Target, read: ShardTarget, x: ShardedScale) -> None:
+        self.read, self.x, self.scales = read, x, [x]
+        self._known, self.target = target, copy.copy(target)  # the other as shards know it
+        if target.scale is not None:
+            y = ShardedStandard(target.scale, "y")
+            self.target.scale = y  # type: ignore[assignment]
+            self.scales = [y, x]
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether the target has a scale from before, or needs none."""
+        return len(self.scales) == 1 or not self.scales[0].is_first
+
+    def begin(self) -> Rounds:
+        """The round of a first batch, if this is one, whose scale and level come from itself."""
+        first, target = [one for one in self.scales if one.is_first], self.target
+        is_new = False
+        if isinstance(target, ClassTarget):
+            is_new = target.levelled and not target.class_weight.any()
+        elif isinstance(target, ScoredTarget):
+            is_new = target.scores is not None and not target.scores.ready
+        if not first and not is_new:
+            return
+        sums = yield _Opening(self.read, target, first)
+        for one in first:
+            one.begin(sums)
+        if is_new and isinstance(target, ClassTarget):
+            target.class_weight = sums["class weight"]
+        elif is_new and isinstance(target, ScoredTarget):
+            target.scores = copy.deepcopy(target.scores)
+            _learn_scores(target, sums)
+
+    def settled(self, task: Callable[[], Task]) -> Generator[Task, Sums, Sums]:
+        """The sums of a task, once it is known which columns have moved."""
+        sums = yield task()
+        scales = [part for one in self.scales for part in one.standards]
+        doubtful = [(one, one.doubtful(sums)) for one in scales]
+        if any(len(columns) for _, columns in doubtful):
+            starts, step = sampling(sums)
+            by_mark = dict(zip(sums["list mark"].tolist(), starts.tolist(), strict=True))
+            asked = {one.what: one.among_all(columns) for one, columns in doubtful if len(columns)}
+            found = yield _Doubts(self.read, by_mark, step, asked)
+            settled = [one.settle(sums, columns, found) for one, columns in doubtful]
+            if not all(settled):
+                sums = yield task()
+        return sums
+
+    def learn(self, sums: Sums) -> None:
+        """Learn scale and level, now that nothing can fail any more."""
+        for one in self.scales:
+            one.learn(sums, float(sums["batch weight"]))
+        if isinstance(self._known, ClassTarget):
+            self._known.class_weight += sums["class weight"]
+        elif isinstance(self._known, ScoredTarget):
+            _learn_scores(self._known, sums)
+
+
+def _learn_scores(target: ScoredTarget, sums: Sums) -> None:
+    if target.scores is not None:
+        target.scores.learn(sums["list y last"])
+
+
+# --- what shards do -------------------------------------------------------------------------
+
+
+def target_sums(
+    target: LinearTarget | BayesTarget, shard: CheckedBatch, y: Labels, weight: Floats
+) -> Sums:
+    """What a shard shows of its target, and a mark that tells it from others."""
+    sums: Sums = {"list mark": np.array([_mark(shard, y)])}
+    if isinstance(target, ClassTarget):
+        return sums | {"class weight": target.per_class(y, weight)}
+    numbers = np.asarray(y, dtype=np.float64)
+    if isinstance(target, ScoredTarget):  # those of all shards hold the last ones of the batch
+        return sums | {"list y last": numbers[weight > 0.0][-KEPT:]}
+    if isinstance(target.scale, ShardedStandard):
+        sums |= target.scale.scaled(numbers[:, None], weight)[1]()
+    return sums
+
+
+def _mark(shard: CheckedBatch, y: Labels) -> int:
+    """A digest of a shard's target and of some of its rows."""
+    X = shard.X.data[:4096] if sp.issparse(shard.X) else shard.X[:: shard.n_rows // 16 + 1]
+    return zlib.crc32(np.ascontiguousarray(X).tobytes(), zlib.crc32(y.tobytes()))
+
+
+@dataclass(frozen=True, eq=False)
+class _Opening:
+    """What a first batch shows of its own scales, and of its target."""
+
+    read: ShardTarget
+    target: LinearTarget | BayesTarget
+    scales: list[ShardedScale]
+
+    def __call__(self, shard: CheckedBatch) -> Sums:
+        weight, y = weight_of(shard), self.read(shard)
+        sums = target_sums(self.target, shard, y, weight)
+        for one in self.scales:
+            sums |= one.own(shard, y, weight)
+        return sums
+
+
+@dataclass(frozen=True, eq=False)
+class _Doubts:
+    """Sampled rows, and own mean and spread, of the columns that may have moved.
+
+    A task is the same for all shards and does not know which shard it gets, but by its mark.
+    """
+
+    read: ShardTarget
+    starts: dict[int, int]
+    step: int
+    columns: dict[str, Places]
+
+    def __call__(self, shard: CheckedBatch) -> Sums:
+        weight, y = weight_of(shard), self.read(shard)
+        places = np.arange(-self.starts[_mark(shard, y)] % self.step, shard.n_rows, self.step)
+        found: Sums = {}
+        for what, columns in self.columns.items():
+            X = columns_of(shard, y, what, columns)
+            found |= {f"list {what} sample": X[places], f"moments {what}": moments(X, weight)}
+        return found
