@@ -18,6 +18,7 @@ from fires.cli.progress import logs
 from fires.cli.row_output import refuse_there
 from fires.cli.text import printable, say
 from fires.core.errors import InputError
+from fires.core.optional import require
 
 _REPORT_EXAMPLES = """\b
 Examples:
