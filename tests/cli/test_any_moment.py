@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from tests.cli.durable_runs import wait_for
+from tests.cli.durable_runs import finished, wait_for
 from tests.report.viewers import rows
 
 # Sends itself a signal right before a module is imported, or a function is called, or at the exit.
@@ -70,7 +70,7 @@ MOMENTS = [
     for moments, marks in ((FAST, ()), (SLOW, pytest.mark.slow))
     for moment in moments
     for number in (signal.SIGTERM, signal.SIGHUP)
-    if marks or number == signal.SIGTERM or moment == FAST[1]
+    if marks or number == signal.SIGTERM
 ]
 
 
@@ -110,7 +110,7 @@ def ended(child, code=0, seconds=120):
 def goes_on(out, file):
     """Whether the run can be finished: from where it was, or if nothing is there, from anew."""
     how = ("--resume", out) if out.exists() else (file, *LEARNT, "--out", out)
-    ended(begun("-m", "fires.cli", "select", *how))
+    finished(*how)
     return json.loads((out / "run.json").read_bytes())["rows"] == 200
 
 
@@ -190,7 +190,7 @@ def test_at_random_moments(seed, file, tmp_path):
     began = time.monotonic()
     ended(begun("-m", "fires.cli", *command, "--overwrite"))
     longest = time.monotonic() - began
-    child = begun("-c", PROGRAM, 0, "fires.cli.select:_open_columns", *command, "--overwrite")
+    child = begun("-c", PROGRAM, 0, "fires.cli.select:_open_stream", *command, "--overwrite")
     assert child.stderr.readline() == "now\n"  # from here on
     time.sleep(rng.uniform(0.0, longest))
     for _ in range(rng.randint(1, 3)):
@@ -205,7 +205,7 @@ def test_at_random_moments_of_a_run_that_has_no_end_of_its_own(seed, file, tmp_p
     rng, out = random.Random(seed), tmp_path / "run"
     how = (file, *LEARNT, "--out", out, "--checkpoint", "1", "--follow")
     for _ in range(2):  # a signal that is lost lets it wait for ever
-        child = begun("-c", PROGRAM, 0, "fires.cli.select:_open_columns", "select", *how)
+        child = begun("-c", PROGRAM, 0, "fires.cli.select:_open_stream", "select", *how)
         assert child.stderr.readline() == "now\n"
         time.sleep(rng.uniform(0.0, 4.0))
         if rng.random() < 0.3:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fires.cli.interrupts import EndsEarly, Interruptible
+from fires.cli.interrupts import EndsEarly, paced
 
 DONE = SimpleNamespace(n_rows=1)
 
@@ -335,12 +335,11 @@ def test_rows_that_are_not_due_yet_are_waited_for_in_the_same_way():
 
     numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
     before = {number: signal.getsignal(number) for number in numbers}
-    stream = SimpleNamespace(batches=batches, schema=None)
-    source = Interruptible(stream, 10, DONE, rows_per_second=0.001)
+    source = EndsEarly(paced(batches(10), rows_per_second=0.001), DONE)
     source.on_request = save
     try:
         with source:
-            for _ in source.batches(10):
+            for _ in source:
                 threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGUSR1)).start()
     finally:
         for number, handler in before.items():

@@ -232,7 +232,7 @@ def test_options_that_do_not_go_together(logs, options, said):
 def test_sources_without_names_are_refused(tmp_path):
     (tmp_path / "x.svm").write_text("1 1:2\n0 2:1\n")
     done = fires("select", tmp_path / "x.svm", "--columns", "open", code=2)
-    assert "svmlight, which has no names for open columns" in done.stderr
+    assert "svmlight, which has no names for its columns" in done.stderr
     query = "sqlite:x.db?select 1"
     done = fires("select", query, "--target", "y", "--columns", "open", code=2)
     assert "--columns open is for files and messages" in done.stderr

@@ -111,14 +111,12 @@ def with_foreign(ended, folder):
     return folder
 
 
-@pytest.mark.parametrize("manifest", [True, False])
-def test_overwrite_replaces_the_files_of_the_run_alone(tmp_path, options, ended, manifest):
+def test_overwrite_replaces_the_files_of_the_run_alone(tmp_path, options, ended):
     out = with_foreign(ended, tmp_path / "out")
     (out / "report.html").write_text("of the run")
-    if not manifest:  # as versions before wrote it
-        facts = json.loads((out / "run.json").read_bytes())
-        assert "checkpoints/" in " ".join(facts.pop("manifest"))
-        (out / "run.json").write_text(json.dumps(facts))
+    facts = json.loads((out / "run.json").read_bytes())
+    assert "checkpoints/" in " ".join(facts.pop("manifest"))
+    (out / "run.json").write_text(json.dumps(facts | {"manifest": ["../*", "n.txt"]}))
     assert run(*options, "--out", out, "--overwrite").exit_code == 0
     assert mine_in(out) == FOREIGN
     assert everything(out).keys() == everything(ended).keys() | FOREIGN
@@ -139,16 +137,6 @@ def test_a_resumed_run_without_a_checkpoint_begins_again_beside_them(tmp_path, e
         path.unlink()
     assert run("select", "--resume", out, "--quiet").exit_code == 0
     assert mine_in(out) == FOREIGN
-
-
-@pytest.mark.parametrize("listed", [["../*"], ["/etc/*"], ["**/*"], "n.txt", [1], [], [""], {}])
-def test_a_manifest_reaches_nothing_but_files_in_its_folder(tmp_path, options, ended, listed):
-    out = with_foreign(ended, tmp_path / "out")
-    write_mine(tmp_path, "beside.txt")
-    facts = json.loads((out / "run.json").read_bytes())
-    (out / "run.json").write_text(json.dumps(facts | {"manifest": listed}))
-    assert run(*options, "--out", out, "--overwrite").exit_code == 0
-    assert mine_in(tmp_path) == {"beside.txt", *(f"out/{name}" for name in FOREIGN)}
 
 
 # Kills

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import time
 from functools import cache
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -126,9 +127,7 @@ def test_without_a_checkpoint_it_starts_with_the_first_row(tmp_path, undisturbed
 def test_a_damaged_checkpoint_is_left_for_the_one_before(tmp_path, undisturbed, damage):
     path, reference = undisturbed("x.csv")
     out = tmp_path / "out"
-    child = start(path, *SLOW, "--out", out)
-    wait_for(lambda: len(checkpoints(out)) == 2, child)
-    kill(child)
+    finished(path, *OPTIONS, "--out", out)
     newest = checkpoints(out)[-1]
     data = bytearray(newest.read_bytes())
     if damage == "cut":
@@ -213,8 +212,7 @@ def test_there_has_to_be_a_run(tmp_path):
 
 def test_standard_input_cannot_be_gone_on_with(tmp_path):
     path, out = write_rows(tmp_path / "x.csv", 500), tmp_path / "out"
-    with path.open() as file:
-        finished("-", *OPTIONS, "--out", out, stdin=file)
+    finished("-", *OPTIONS, "--out", out, input=path.read_bytes())
     result = run("--resume", out)
     assert result.exit_code == 2
     assert "standard input, which cannot be read again from the middle" in result.stderr
@@ -248,11 +246,17 @@ def test_a_second_process_is_refused_and_a_dead_one_holds_nothing(tmp_path):
         *(pytest.param(n, marks=pytest.mark.slow) for n in (signal.SIGHUP, signal.SIGINT)),
     ],
 )
-def test_a_run_that_was_told_to_leave_goes_on(tmp_path, undisturbed, number):
+def test_a_run_saves_when_it_is_asked_to_and_goes_on_once_it_was_told_to_leave(
+    tmp_path, undisturbed, number
+):
     path, reference = undisturbed("x.csv")
     out = tmp_path / "out"
-    child = start(path, *SLOW, "--out", out)
+    child = start(path, *SLOW[:-3], "1000000", *SLOW[-2:], "--out", out)
+    wait_for(lambda: (out / "steps.jsonl").exists(), child)
+    assert not checkpoints(out)
+    child.send_signal(signal.SIGUSR1)
     wait_for(lambda: checkpoints(out), child)
+    assert child.poll() is None
     child.send_signal(number)
     _, errors = child.communicate(timeout=120)
     assert child.returncode == (130 if number == signal.SIGINT else 0)
@@ -260,17 +264,6 @@ def test_a_run_that_was_told_to_leave_goes_on(tmp_path, undisturbed, number):
     assert facts(out)["run"]["status"] == "ended early"
     finished("--resume", out, *SOON)
     assert_same(out, reference)
-
-
-def test_a_run_saves_when_it_is_asked_to(tmp_path):
-    path, out = write_rows(tmp_path / "x.csv", 4_000), tmp_path / "out"
-    child = start(path, *SLOW[:-3], "1000000", *SLOW[-2:], "--out", out)
-    wait_for(lambda: (out / "steps.jsonl").exists(), child)
-    assert not checkpoints(out)
-    child.send_signal(signal.SIGUSR1)
-    wait_for(lambda: checkpoints(out), child)
-    assert child.poll() is None
-    kill(child)
 
 
 # A full disk
@@ -336,11 +329,19 @@ def test_every_bad_row_is_written_down(tmp_path):
 # What is told while it goes on
 
 
-def test_what_is_emitted_is_never_lost(tmp_path):
-    path = write_rows(tmp_path / "x.csv", 4_000)
+def test_metrics_can_be_asked_for_and_what_is_emitted_is_never_lost(tmp_path):
+    path = write_rows(tmp_path / "x.csv", 2_000)
     out, told = tmp_path / "out", tmp_path / "told.ndjson"
-    child = start(path, *SLOW, "--out", out, "--emit", told, "--emit-every", "batch")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    service = ("--emit", told, "--emit-every", "batch", "--metrics", port)
+    child = start(path, *SLOW, "--out", out, *service)
     wait_for(lambda: len(checkpoints(out)) == 2, child)
+    text = urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
+    found = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert float(found["fires_rows_total"]) >= 200
+    assert float(found["fires_bad_rows_total"]) > 0
+    assert {"fires_selected_features", "fires_alarms_total"} <= set(found)
     time.sleep(0.2)
     kill(child)
     finished("--resume", out, "--rate", "1000000")
@@ -353,19 +354,3 @@ def test_what_is_emitted_is_never_lost(tmp_path):
         assert record | {"time": None} == known | {"time": None}
     n_batches = facts(out)["run"]["batches"]
     assert list(seen) == [f"{first}-{i}" for i in range(n_batches)]
-
-
-def test_metrics_can_be_asked_for_while_it_runs(tmp_path):
-    from urllib.request import urlopen
-
-    path, out = write_rows(tmp_path / "x.csv", 4_000), tmp_path / "out"
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    child = start(path, *SLOW, "--out", out, "--metrics", port)
-    wait_for(lambda: checkpoints(out), child)
-    text = urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
-    found = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-    assert float(found["fires_rows_total"]) >= 200
-    assert float(found["fires_bad_rows_total"]) > 0
-    assert {"fires_selected_features", "fires_alarms_total"} <= set(found)
-    kill(child)

@@ -10,7 +10,6 @@ import struct
 import subprocess
 import sys
 import termios
-import threading
 import time
 
 import numpy as np
@@ -710,32 +709,10 @@ def test_ctrl_c_in_a_file_saves_what_was_learnt(large_file, tmp_path):
     np.testing.assert_array_equal(saved.predict(batch.X), pipeline.predict(batch.X))
 
 
-@pytest.mark.parametrize("all_at_once", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_ctrl_c_ends_the_wait_for_rows_that_do_not_come(large_file, tmp_path, all_at_once):
-    out, fifo = tmp_path / "out", tmp_path / "fifo"
-    os.mkfifo(fifo)
-    child = process("select", fifo, "-t", "label", "--out", out)
-    text = large_file.read_bytes()
-    with fifo.open("wb", buffering=0) as pipe:
-        if all_at_once:
-            feeder = threading.Thread(target=pipe.write, args=[text])
-            feeder.start()
-            wait_for_steps(out, child)
-            feeder.join(timeout=120)
-        else:
-            pipe.write(text[:10_000])
-        time.sleep(1.0)
-        child.send_signal(signal.SIGINT)
-        output, errors = child.communicate(timeout=120)
-    if all_at_once:
-        assert_interrupted(child, output, errors, out)
-    else:
-        assert (child.returncode, output, errors) == (130, "", "Interrupted.\n")
-        assert not out.exists()
-
-
-def test_rows_of_a_pipe_are_learnt_from_before_it_ends(large_file, tmp_path):
-    lines = large_file.read_bytes().splitlines(keepends=True)[:4_000]
+def test_rows_of_a_pipe_are_learnt_from_before_it_ends_and_ctrl_c_ends_the_wait_for_more(
+    large_file, tmp_path
+):
+    lines = large_file.read_bytes().splitlines(keepends=True)[:4_001]
     out, fifo = tmp_path / "out", tmp_path / "fifo"
     os.mkfifo(fifo)
     child = process("select", fifo, "-t", "label", "--batch-size", 10, "--out", out)
@@ -743,11 +720,28 @@ def test_rows_of_a_pipe_are_learnt_from_before_it_ends(large_file, tmp_path):
         pipe.write(b"".join(lines[:3_000]))
         wait_for_steps(out, child)  # nothing more is written before
         pipe.write(b"".join(lines[3_000:]))
-    output, errors = child.communicate(timeout=120)
-    assert (child.returncode, errors) == (0, "")
-    (tmp_path / "x.csv").write_bytes(b"".join(lines))
+        time.sleep(1.0)
+        child.send_signal(signal.SIGINT)
+        output, errors = child.communicate(timeout=120)
+    assert_interrupted(child, output, errors, out)
+    n_rows = read_run(out)[1]["rows"]
+    (tmp_path / "x.csv").write_bytes(b"".join(lines[: n_rows + 1]))
     whole = select(tmp_path / "x.csv", "-t", "label", "--batch-size", 10)
     assert ROW.findall(output) == ROW.findall(whole.stdout) != []
+
+
+@pytest.mark.slow  # that of a run with a folder is met by the tests of any moment
+def test_ctrl_c_before_there_is_a_batch_leaves_nothing(large_file, tmp_path):
+    out, fifo = tmp_path / "out", tmp_path / "fifo"
+    os.mkfifo(fifo)
+    child = process("select", fifo, "-t", "label", "--out", out)
+    with fifo.open("wb", buffering=0) as pipe:
+        pipe.write(large_file.read_bytes()[:10_000])
+        time.sleep(1.0)
+        child.send_signal(signal.SIGINT)
+        output, errors = child.communicate(timeout=120)
+    assert (child.returncode, output, errors) == (130, "", "Interrupted.\n")
+    assert not out.exists()
 
 
 # Terminals, pipes, help
@@ -799,20 +793,19 @@ def shown_lines(sent):
 @pytest.mark.parametrize(
     ("columns", "titles"),
     [
-        pytest.param(
-            80, ["rank", "feature", "weight", "[95% interval]", "selected"], marks=pytest.mark.slow
-        ),
-        pytest.param(60, ["rank", "feature", "[95% interval]", "selected"], marks=pytest.mark.slow),
-        pytest.param(50, ["rank", "feature", "[95% interval]"], marks=pytest.mark.slow),
-        pytest.param(40, ["rank", "feature", "importance"], marks=pytest.mark.slow),
+        (80, ["rank", "feature", "weight", "[95% interval]", "selected"]),
+        (60, ["rank", "feature", "[95% interval]", "selected"]),
+        (50, ["rank", "feature", "[95% interval]"]),
+        (40, ["rank", "feature", "importance"]),
         (24, ["feature", "importance"]),
     ],
 )
-def test_a_narrow_terminal_has_room_for_the_names(tmp_path, columns, titles):
+def test_a_narrow_terminal_has_room_for_the_names(tmp_path, monkeypatch, columns, titles):
     name = "n2_and_a_rather_long_name"
     path = tmp_path / "x.csv"
     table_of("label").rename({"n2": name}).write_csv(path)
-    lines = shown_lines(in_terminal(columns, "select", path, "-t", "label", "-k", 2, "--quiet"))
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = shown_lines(select(path, "-t", "label", "-k", 2, "--quiet").stdout)
     head, scores = [place for place, line in enumerate(lines) if set(line) == {"─"}]
     assert re.split(r" {2,}", lines[head - 1].strip()) == titles
     assert len(lines[head]) <= columns

@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
 from fires.streams.base import InputError, Position
-from fires.streams.byte_sources import Damaged, File, Unpacked
+from fires.streams.byte_sources import Damaged, File, unpacked
 from fires.streams.columnar import _without_panics
 from fires.streams.files import from_file, open_table
 from fires.streams.sampling import read_sample
 from fires.streams.svmlight import SvmlightFile
 from fires.streams.table import Fault
-from fires.streams.text_source import TextSource
+from fires.streams.text_source import Pieces, TextSource
 from fires.streams.text_table import TextOptions, unique_names
 
 zstandard = pytest.importorskip("zstandard")
@@ -46,6 +46,10 @@ def packed(data, packing, name="table.csv"):
         "zstd": zstandard.ZstdCompressor().compress,
     }
     return pack[packing](data)
+
+
+def text_of(data, packing):
+    return Pieces(unpacked(io.BytesIO(data), packing), int)
 
 
 STREAMED = ["gzip", "bz2", "xz", "zstd"]
@@ -322,7 +326,7 @@ def test_packed_text_gives_the_same_batches(tmp_path, packing):
 )
 def test_packed_members_behind_one_another_are_one_text(members, sizes, packing):
     data = b"".join(packed(member, packing) for member in members)
-    text, found, turn = Unpacked(io.BytesIO(data), packing), b"", 0
+    text, found, turn = text_of(data, packing), b"", 0
     while more := text.read(size := sizes[turn % len(sizes)]):
         assert len(more) <= size
         found += more
@@ -335,7 +339,7 @@ def test_packed_members_behind_one_another_are_one_text(members, sizes, packing)
 def test_packed_text_without_its_end_is_damaged_and_stays_so(packing):
     data = packed(table().write_csv().encode(), packing)
     for n_bytes in (15, len(data) // 2, len(data) - 1):
-        text = Unpacked(io.BytesIO(data[:n_bytes]), packing)
+        text = text_of(data[:n_bytes], packing)
         for _ in range(2):
             with pytest.raises(Damaged, match="its end is missing"):
                 list(iter(lambda text=text: text.read(1000), b""))
@@ -375,7 +379,7 @@ def test_unpacking_takes_little_memory_however_well_it_was_packed():
     for packing in STREAMED:
         data = packed(bytes(1 << 25), packing)
         tracemalloc.start()
-        text, n = Unpacked(io.BytesIO(data), packing), 0
+        text, n = text_of(data, packing), 0
         while more := text.read(1 << 16):
             n += len(more)
         _, peak = tracemalloc.get_traced_memory()

@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fires.streams import text_blocks
-from fires.streams.byte_sources import Damaged, Unpacked
+from fires.streams.byte_sources import Damaged, unpacked
 from fires.streams.files import from_file
 from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS
 from fires.streams.text_blocks import Records
+from fires.streams.text_source import Pieces
 from fires.streams.text_table import read_header
 
 SECONDS = 120  # until a test that waits in vain gives up
@@ -187,7 +188,7 @@ def test_neither_cuts_nor_waits_change_the_records(lines, cuts, waits, block_siz
 )
 def test_packed_text_is_unpacked_as_the_gzip_module_does(members, n_zeros, sizes):
     packed = b"".join(map(gzip.compress, members)) + bytes(n_zeros)
-    text, found = Unpacked(io.BytesIO(packed), "gzip"), b""
+    text, found = Pieces(unpacked(io.BytesIO(packed), "gzip"), int), b""
     for size in itertools.cycle(sizes):
         found += (more := text.read(size))
         assert len(more) <= size
@@ -199,7 +200,7 @@ def test_packed_text_is_unpacked_as_the_gzip_module_does(members, n_zeros, sizes
 
 @pytest.mark.parametrize("n_bytes", [5, 15, -9, -1])
 def test_packed_text_without_its_end_is_an_error(n_bytes):
-    source = Unpacked(io.BytesIO(gzip.compress(text(10))[:n_bytes]), "gzip")
+    source = Pieces(unpacked(io.BytesIO(gzip.compress(text(10))[:n_bytes]), "gzip"), int)
     with pytest.raises(Damaged, match="its end is missing"):
         list(iter(lambda: source.read(1000), b""))
 
@@ -207,4 +208,4 @@ def test_packed_text_without_its_end_is_an_error(n_bytes):
 def test_a_source_that_never_waits_is_never_short():
     parts = list(Records(",", 3, size=500).blocks(io.BytesIO(text(1000)).read))
     assert not any(part.short for part in parts)
-    assert read_header(io.BytesIO(HEADER).read, "x.csv").names == ("number", "seventh", "label")
+    assert read_header(HEADER, "x.csv").names == ("number", "seventh", "label")

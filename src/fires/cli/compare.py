@@ -25,7 +25,7 @@ from fires.rivals import REGISTRY
 if TYPE_CHECKING:
     from sklearn.naive_bayes import GaussianNB
 
-    from fires.core.types import Header, Labels, Matrix
+    from fires.core.types import Header
     from fires.evaluation.compare import Comparison
     from fires.models.base import BaseModel
     from fires.predictors.base import Predictor
@@ -106,6 +106,8 @@ def make_predictor(
     name: str, *, numeric: bool, sparse: bool
 ) -> tuple[str, Callable[[], Predictor | GaussianNB]]:
     """The name of a predictor, and what makes a fresh one; ``"auto"`` is the first that fits."""
+    from sklearn.naive_bayes import GaussianNB
+
     from fires.predictors import LinearRegressor, Perceptron, hoeffding_tree
 
     fitting = REGRESSORS if numeric else CLASSIFIERS
@@ -119,21 +121,8 @@ def make_predictor(
         )
     if name == "nb" and sparse:
         raise ValueError("--predictor nb takes no sparse rows: take perceptron or tree")
-    makers = {"perceptron": Perceptron, "nb": _naive_bayes, "tree": hoeffding_tree}
+    makers = {"perceptron": Perceptron, "nb": GaussianNB, "tree": hoeffding_tree}
     return name, makers.get(name, LinearRegressor)
-
-
-def _naive_bayes() -> GaussianNB:
-    import numpy as np
-    from sklearn.naive_bayes import GaussianNB
-
-    class NaiveBayes(GaussianNB):  # type: ignore[misc]
-        def predict(self, X: Matrix) -> Labels:
-            with np.errstate(divide="ignore"):  # the logarithm of a class that has yet to come
-                predicted: Labels = super().predict(X)
-                return predicted
-
-    return NaiveBayes()
 
 
 _EXAMPLES = """\b
@@ -267,6 +256,8 @@ def _open(reading: Reading, target: str | None, score: str) -> TableStream:
 
 def _compared(given: _Options, stream: TableStream, top: int | float) -> tuple[Comparison, str]:
     """What is found, and by which predictor."""
+    import numpy as np
+
     from fires.evaluation.compare import compare
 
     score, name = given.score, given.reading.name
@@ -275,7 +266,9 @@ def _compared(given: _Options, stream: TableStream, top: int | float) -> tuple[C
         score = "r2" if numeric else "accuracy"
     first = "reading the labels"
     bar = one_bar(first, "{task.percentage:.0f}%", "remaining", transient=True, hidden=given.quiet)
-    with saying_where(name, stream.schema.target), bar as show:
+    # Naive Bayes takes the logarithm of the share of a class that has yet to come.
+    quiet = np.errstate(divide="ignore")
+    with saying_where(name, stream.schema.target), bar as show, quiet:
         predictor, make = make_predictor(
             given.predictor, numeric=numeric, sparse=stream.columns is None
         )

@@ -18,7 +18,7 @@ from fires.core.errors import InputError, closest
 from fires.core.version import __version__
 
 if TYPE_CHECKING:
-    from fires.core.types import Json, Label
+    from fires.core.types import Json
     from fires.streams.table_stream import TableStream
 
 
@@ -99,26 +99,19 @@ def _key(option: click.Parameter) -> str:
 
 
 def _toml(option: click.Parameter, value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return repr(value)
-    if option.nargs == -1 or option.multiple:
-        texts = [_quoted(item) for item in value]
-        whole = f"[{', '.join(texts)}]"
-        return whole if len(whole) < 80 else "[\n" + "".join(f"    {t},\n" for t in texts) + "]"
-    return _quoted(",".join(value) if isinstance(value, tuple) else value or "")
-
-
-def _quoted(text: Label | Path) -> str:
-    """A text in quotes. What JSON leaves as it is, TOML does too, but for one control character."""
-    quoted = json.dumps(str(text), ensure_ascii=False).replace("\x7f", "\\u007f")
-    return quoted.encode(errors="replace").decode()
+    """A value as TOML has it: as JSON does, but for one control character."""
+    if isinstance(value, tuple) and not (option.nargs == -1 or option.multiple):
+        value = ",".join(value)
+    value = "" if value is None else value
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, tuple) and len(text) >= 80:
+        text = json.dumps(value, ensure_ascii=False, default=str, indent=4)
+    return text.replace("\x7f", "\\u007f").encode(errors="replace").decode()
 
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
-_NO_SETTINGS = {"out", "overwrite", "as_json", "quiet", "log_level", "live", None}
-_NO_SETTINGS |= {"resume", "accept_loss"}
+_NO_SETTINGS = {"out", "overwrite", "resume", "accept_loss", "live"}
+_NO_SETTINGS |= {"as_json", "quiet", "log_level"}
 
 
 def settings_facts(**known: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from fires.cli.config import settings_facts
 from fires.cli.interrupts import quick_imports
 from fires.cli.progress import one_bar, seen
 from fires.cli.report import write_report
+from fires.cli.text import alarm_lines
 from fires.core.errors import InputError
 from fires.core.files import read_json
 
@@ -47,7 +48,7 @@ def command(
     with quick_imports():
         import numpy as np
 
-        from fires.cli.tables import alarm_lines, print_features
+        from fires.cli.tables import print_features
         from fires.pipeline import OnlinePipeline
         from fires.predictors import Perceptron
         from fires.run.features import alarm_rows, feature_rows

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fires.cli import options
 from fires.cli.interrupts import quick_imports
-from fires.cli.text import printable
+from fires.cli.text import alarm_lines, printable
+from fires.core.errors import InputError, closest
+from fires.core.files import damaged, fits
+from fires.core.output import csv_rows
+
+if TYPE_CHECKING:
+    from fires.core.types import Header, Json
+    from fires.run.saved import SavedRun
 
 _EXAMPLES = """\b
 Examples:
   fires explain run/ age
   fires explain run/ "net income" --json
 """
-_MOST_STAYS = 10
+_MOST_STAYS, _MOST_NAMES = 10, 8
 
 
 @click.command("explain", epilog=_EXAMPLES)
@@ -35,7 +44,7 @@ def command(
     the alarms that concern it. Rows are those after which a choice was made.
     """
     with quick_imports():
-        from fires.run.saved import SavedRun, feature_history
+        from fires.run.saved import SavedRun
 
     known = feature_history(SavedRun(run), feature)
     if as_json:
@@ -45,10 +54,109 @@ def command(
         click.echo(printable(line))
 
 
+def feature_history(run: SavedRun, feature: str) -> dict[str, Any]:
+    """All that the folder of a run knows of a feature."""
+    if run.has_not_ended and not (run.path / "features.csv").exists():
+        raise InputError(
+            f"the run in {run.path} has not ended, and what it says of each feature comes with its "
+            "end",
+            hint=f"fires select --resume {run.path} goes on with it, if nothing else does",
+        )
+    columns, column = _row_of(run.path / "columns.csv", "name", feature)
+    ranked, found = _row_of(run.path / "features.csv", "feature", feature)
+    if not column and not found:
+        raise _unknown(run, feature, list(dict.fromkeys([*columns, *ranked])))
+    known: dict[str, Any] = {"feature": feature} | column | found
+    known.pop("name", None)
+    if not found:
+        return known
+    features = run.features_of(feature)
+    if not features:
+        raise InputError(f"{run.path}: its files are not of one run")
+    concerned = {None, feature, *features.values()}
+    known |= {"n_features": len(ranked)} | _stays(run, list(features))
+    with damaged(run.path / "run.json"):
+        known["alarms"] = [one for one in run.facts["alarms"] if one["feature"] in concerned]
+        return known | {"meaning": _meaning(known, run.facts["classes"])}
+
+
+_READ: dict[str, Callable[[str], Json]] = {
+    **dict.fromkeys(("rank", "unreadable", "distinct"), int),
+    **dict.fromkeys(("weight", "importance", "uncertainty", "low", "high"), float),
+    **dict.fromkeys(("share_selected", "missing"), float),
+    **dict.fromkeys(("selected", "absent"), "True".__eq__),
+}
+
+
+def _row_of(path: Path, title: str, feature: str) -> tuple[list[str], Header]:
+    """The names of all rows of a table, and the row that is of a feature."""
+    names: list[str] = []
+    row: Header = {}
+    if path.exists():  # svmlight has no columns to speak of
+        with damaged(path):
+            for one in csv_rows(path):
+                names.append(one[title])
+                if names[-1] == feature:
+                    row = {name: _READ.get(name, str)(s) if s else None for name, s in one.items()}
+            if title == "feature" and row and _lacks_something(row):
+                raise ValueError(f'it lacks what is known of "{feature}"')
+    return names, row
+
+
+def _lacks_something(row: Header) -> bool:
+    """Whether a number is missing: what was forgotten has no rank, and some have no interval."""
+    wanted = ["share_selected", *["importance"] * (row["rank"] is not None)]
+    wanted += ["low", "high"] * (row["low"] != row["high"])
+    return "selected" not in row or not fits(row, dict.fromkeys(wanted, float))
+
+
+def _unknown(run: SavedRun, feature: str, names: list[str]) -> InputError:
+    settings = run.facts["settings"]
+    if feature == settings.get("target"):
+        return InputError(f'"{feature}" is the target of {run.path}, not a feature')
+    if any(feature in (given, *given.split(",")) for given in settings.get("exclude") or ()):
+        return InputError(f'"{feature}" was excluded from {run.path}')
+    more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+    hint = closest(feature, names, f"it has {', '.join(names[:_MOST_NAMES])}{more}", quote='"')
+    return InputError(f'no feature "{feature}" in {run.path}', hint=hint)
+
+
+def _stays(run: SavedRun, places: list[int]) -> Header:
+    """When one of the features came and left, by the records of the batches."""
+    import numpy as np
+    import polars as pl
+
+    from fires.report.reading import Follower, read_block
+
+    follower = Follower(run.path / "steps.jsonl")
+    rows, selected = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=bool)]
+    with damaged(follower.path):
+        for lines in follower.blocks():
+            frame, _ = read_block(follower, lines)
+            rows.append(frame["rows"].to_numpy())
+            is_one = frame["selected"].list.eval(pl.element().is_in(places).any())
+            selected.append(is_one.list.first().fill_null(False).to_numpy())
+    row, is_in = np.concatenate(rows), np.concatenate(selected)
+    turns = row[np.diff(is_in, prepend=False)].tolist()
+    stays = [{"from_row": a, "to_row": b} for a, b in zip_longest(turns[::2], turns[1::2])]
+    return {"batches": len(row), "batches_selected": int(is_in.sum()), "stays": stays}
+
+
+def _meaning(known: dict[str, Any], classes: list[Any] | None) -> str:
+    """What the sign of the importance says, if it says anything."""
+    importance = known["importance"]
+    if not importance or known.get("kind") == "category":  # categories have no order
+        return ""
+    above = importance > 0.0
+    if classes is None:
+        return f"the target {'grows' if above else 'falls'} as it grows"
+    if known.get("class") is not None:
+        return f'high values {"favour" if above else "count against"} "{known["class"]}"'
+    return f'high values favour "{classes[int(above)]}"'
+
+
 def lines_of(known: dict[str, Any]) -> list[str]:
     """The history of a feature in some lines."""
-    from fires.cli.tables import alarm_lines
-
     lines = [f"{known['feature']}: {_reading(known)}"]
     if known.get("doubt"):
         lines.append(f"warning: {known['doubt']}")

@@ -21,7 +21,6 @@ from fires.core.errors import InputError
 
 if TYPE_CHECKING:
     from fires.streams.base import Batch
-    from fires.streams.table_stream import TableStream
 
 
 _NOT_NEEDED = ("scipy.stats", "pandas")
@@ -248,42 +247,6 @@ class FromTheStart(EndsEarly[None]):
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self._meta[EXIT_CODE] = 0
         super()._stop(number, frame)
-
-
-class Interruptible(EndsEarly["Batch"]):
-    """A stream that may end early, between two batches."""
-
-    def __init__(
-        self,
-        stream: TableStream,
-        batch_size: int,
-        totals: Counted,
-        rows_per_second: float | None = None,
-    ) -> None:
-        batches = stream.batches(batch_size)
-        if rows_per_second is not None:
-            batches = paced(batches, rows_per_second)
-        super().__init__(batches, totals)
-        self.schema = stream.schema
-        self.watch: Callable[[Batch], None] | None = None
-        self._first: Batch | None = None
-
-    def first(self) -> Batch:
-        """Read the first batch; :meth:`batches` begins with it all the same."""
-        self._first = self._next()
-        if self._first is None:
-            raise KeyboardInterrupt if self.signal is not None else InputError("there are no rows")
-        return self._first
-
-    def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out the batches, until Ctrl-C."""
-        batch = self._next() if self._first is None else self._first
-        self._first = None
-        while batch is not None:
-            if self.watch is not None:
-                self.watch(batch)
-            yield batch
-            batch = None if self.signal is not None else self._next()
 
 
 def let_signals_through() -> None:

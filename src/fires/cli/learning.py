@@ -5,18 +5,20 @@ from __future__ import annotations
 import copy
 import logging
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from fires.cli.interrupts import Interruptible
+from fires.cli.interrupts import EndsEarly, paced
 from fires.cli.progress import Values, seen
 from fires.cli.text import if_known
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
     from fires.cli.metrics_port import MetricsPort
+    from fires.core.named import RunNames
     from fires.core.types import Header
     from fires.evaluation.records import Step
     from fires.pipeline import OnlinePipeline
@@ -35,7 +37,10 @@ _LOG = logging.getLogger("fires")
 
 
 class Learning:
-    """A run on the rows of a table, until they end or something ends them early."""
+    """A run on the rows of a table, until they end or something ends them early.
+
+    It is the stream that the run learns from: that of the table, as far as it goes.
+    """
 
     def __init__(
         self,
@@ -50,13 +55,15 @@ class Learning:
         most_bad: int | float | None = None,
     ) -> None:
         self.stream, self.folder, self._batch_size = stream, folder, batch_size
-        self._then = stream
+        self.schema, self._then = stream.schema, stream
         self._schedule, self._emitter, self._metrics = schedule, emitter, metrics
         self._most_bad, self._n_bad = most_bad, stream.rejected.count
         self._began = time.perf_counter()
         self._run: Run | None = None
+        self._first: list[Batch] = []
         self.names: Sequence[str] = ()
-        self.source = Interruptible(stream, batch_size, self, rate)
+        batches = stream.batches(batch_size)
+        self.source = EndsEarly(batches if rate is None else paced(batches, rate), self)
         self.source.on_request = self.save
         stream.on_idle, stream.on_fault = self._show_records, self._take_bad_rows
         if metrics is not None:
@@ -73,6 +80,10 @@ class Learning:
         """How many rows were learnt from."""
         return 0 if self._run is None else self._run.totals.n_rows
 
+    def batches(self, batch_size: int) -> Iterator[Batch]:
+        """Hand out the batches, until Ctrl-C."""
+        return chain(self._first, self.source)
+
     def begin(
         self, selector: FIRES, model: str, scale: str | None, transform: str | None = None
     ) -> None:
@@ -81,27 +92,32 @@ class Learning:
         from fires.run.run import Run
 
         names = RunNames() if self.stream.is_open else None
-        self._name(self.stream.schema.feature_names if names is None else names)
+        self._name(names)
         if self.folder is not None:
             self.folder.start(self.names, transform=transform)
-        pipeline = _pipeline(selector, model, scale, self.stream, self.source.first())
-        self._keep(Run(pipeline, self.stream.schema.n_features, names))
+        self._first = list(islice(self.source, 1))
+        if not self._first:
+            ended = self.source.signal is not None
+            raise KeyboardInterrupt if ended else InputError("there are no rows")
+        pipeline = _pipeline(selector, model, scale, self.stream, self._first[0])
+        self._keep(Run(pipeline, self.schema.n_features, names))
 
     def go_on(self, saved: Checkpoint, transform: str | None = None) -> None:
         """Go on where a checkpoint was."""
-        run, names = saved.run, saved.run.names
-        self._name(self.stream.schema.feature_names if names is None else names)
+        run = saved.run
+        self._name(run.names)
         selected = run.pipeline.selector.get_support(indices=True)
         if self.folder is not None:
             self.folder.go_on(saved.facts, run.totals, selected, self.names, transform=transform)
         self._keep(run, saved.facts)
-        self._tell_metrics(len(selected))
+        if self._metrics is not None:
+            self._tell_metrics(self._metrics, len(selected))
 
-    def _name(self, names: Sequence[str]) -> None:
+    def _name(self, names: RunNames | None) -> None:
         """Let all who tell of features know what they are called."""
-        self.names = names
+        self.names = self.schema.feature_names if names is None else names
         if self._emitter is not None:
-            self._emitter.names = names
+            self._emitter.names = self.names
 
     def _keep(self, run: Run, before: Header | None = None) -> None:
         run.keep(
@@ -113,7 +129,7 @@ class Learning:
             before=before,
             began=self._began,
         )
-        self._run, self.source.watch = run, run.latencies.begin
+        self._run = run
 
     def _at_source(self) -> Header:
         """Where the stream was after the last step, if it can be read again from there."""
@@ -124,14 +140,15 @@ class Learning:
     def learn(self, show: Callable[[Values], None]) -> None:
         """Test on each batch and learn from it, to the end of the stream."""
         began, run = (time.perf_counter(), self.n_rows), self.run
-        for step in run.steps(self.source, self._batch_size):
+        for step in run.steps(self, self._batch_size):
             # A stream replaces what it knows and never changes it: so this is how it is now, also
             # when it has read on for the next batch.
             self._then = copy.copy(self.stream)
             run.record(step)
-            run.latencies.end()
-            _log_step(step)
-            self._tell_metrics(len(step.selected))
+            if step.alarms or step.waited:
+                _log_step(step)
+            if self._metrics is not None:
+                self._tell_metrics(self._metrics, len(step.selected))
             show(partial(self._seen, step, *began))
 
     def save(self) -> None:
@@ -142,9 +159,8 @@ class Learning:
     def _take_bad_rows(self, faults: Sequence[Fault]) -> None:
         """Write down rows that cannot be used, and end a run in which they are too many."""
         if self.folder is not None:
-            recording = nullcontext() if self._run is None else self._run.recording()
-            with self.source.undisturbed(), recording:
-                self.folder.records.quarantine(faults)
+            with self.source.undisturbed():
+                (self._run or self.folder.records).quarantine(faults)
         self._n_bad += len(faults)
         most, n_all = self._most_bad, self._n_bad + self.n_rows
         if most is None or (isinstance(most, float) and n_all < _LEAST_ROWS):
@@ -161,11 +177,9 @@ class Learning:
             with self.source.undisturbed():
                 self.folder.records.flush()
 
-    def _tell_metrics(self, n_selected: int) -> None:
-        if self._metrics is None:
-            return
+    def _tell_metrics(self, metrics: MetricsPort, n_selected: int) -> None:
         totals = self.run.totals
-        self._metrics.update(
+        metrics.update(
             rows=totals.n_rows,
             bad_rows=self.stream.rejected.count,
             batches=totals.n_batches,

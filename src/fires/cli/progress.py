@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +51,28 @@ def progress(*after: str, transient: bool = False, hidden: bool = False) -> Prog
 
 
 @contextmanager
+def _told(
+    tell: Callable[[Mapping[str, Any]], object], pause: float, silent: float = 0.0
+) -> Iterator[Callable[[Values], None]]:
+    """Tell values with pauses, the last in any case; if all is over before it speaks, nothing."""
+    waiting: Values | None = None
+    due, spoken = time.monotonic() + (silent or pause), not silent
+
+    def show(values: Values) -> None:
+        nonlocal waiting, due, spoken
+        waiting = values
+        if (now := time.monotonic()) >= due:
+            tell(values())
+            waiting, due, spoken = None, now + pause, True
+
+    try:
+        yield show
+    finally:
+        if waiting is not None and spoken:
+            tell(waiting())
+
+
+@contextmanager
 def one_bar(
     text: str,
     *after: str,
@@ -62,19 +84,11 @@ def one_bar(
     after = after or ("{task.fields[now]}",)
     with progress(*after, transient=transient, hidden=hidden) as drawn:
         task = drawn.add_task(text, total=total, now="")
-        last: Values = dict
-        when = time.perf_counter()
-
-        def show(values: Values) -> None:
-            nonlocal last, when
-            last = values
-            if not drawn.disable and time.perf_counter() - when > _PAUSE:
-                drawn.update(task, **values())
-                when = time.perf_counter()
-
-        yield show
-        if not drawn.disable:
-            drawn.update(task, **last())
+        if drawn.disable:
+            yield lambda values: None
+            return
+        with _told(lambda values: drawn.update(task, **values), _PAUSE) as show:
+            yield show
 
 
 def seen(n_rows: int, began: float, done: float | None, *more: str, before: int = 0) -> Header:
@@ -199,33 +213,18 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
-@contextmanager
-def json_progress() -> Iterator[Callable[[Values], None]]:
+def json_progress() -> AbstractContextManager[Callable[[Values], None]]:
     """Tell machines how far a command has come: JSON objects on standard error, a line each.
 
     They are a second apart at least, and begin after five: a command that takes less says nothing.
     If it takes longer, the last is written in any case.
     """
-    waiting: Values | None = None
-    when, spoken = time.monotonic() + _SILENT - _LOG_PAUSE, False
-
-    def show(values: Values) -> None:
-        nonlocal waiting, when, spoken
-        waiting = values
-        if (now := time.monotonic()) - when >= _LOG_PAUSE:
-            _say(_progress_line(values()))
-            waiting, when, spoken = None, now, True
-
-    try:
-        yield show
-    finally:
-        if waiting is not None and spoken:
-            _say(_progress_line(waiting()))
+    return _told(_say_progress, _LOG_PAUSE, _SILENT)
 
 
-def _progress_line(values: Mapping[str, Json]) -> str:
+def _say_progress(values: Mapping[str, Json]) -> None:
     told = {name: _plain(value) for name, value in values.items() if name not in _OF_A_BAR}
-    return json.dumps({"event": "progress", "time": _time(time.time())} | told)
+    _say(json.dumps({"event": "progress", "time": _time(time.time())} | told))
 
 
 def _plain(value: Json) -> Json:

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -18,7 +18,6 @@ from fires.cli.progress import logs
 from fires.cli.row_output import refuse_there
 from fires.cli.text import printable, say
 from fires.core.errors import InputError
-from fires.core.optional import require
 
 _REPORT_EXAMPLES = """\b
 Examples:
@@ -135,67 +134,49 @@ def serve(
         click.echo(printable(f"showing {names} on {access.url} (Ctrl-C ends this)"))
         sys.stdout.flush()
 
-    debug = click.get_current_context().meta.get("fires.debug")
-    with logs("debug") if debug else _silence(), listener:
+    with ExitStack() as stack:
+        stack.enter_context(listener)
+        if click.get_current_context().meta.get("fires.debug"):
+            stack.enter_context(logs("debug"))
+        else:  # names and data are for those who may look, and a terminal is for all
+            stack.callback(logging.disable, logging.root.manager.disable)
+            logging.disable()
         serve(runs, listener, access, shape=pixels, ready=ready, attached=attached)
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
-    """Log nothing: names and data are for those who may look, and a terminal is for all."""
-    before = logging.root.manager.disable
-    logging.disable()
-    try:
-        yield
-    finally:
-        logging.disable(before)
-
-
-class LivePage(AbstractContextManager["LivePage"]):
+def live_page(folder: Path) -> Iterator[None]:
     """``fires serve`` beside a run, in a process of its own: nothing that happens to it matters.
 
-    Use it in a ``with`` statement: at its end, those who look are shown how the run has ended.
+    At its end, those who look are shown how the run has ended.
     """
-
-    def __init__(self, wanted: bool) -> None:
-        self._wanted = wanted
-        self._process: subprocess.Popen[str] | None = None
-        if wanted:  # before anything is read or written
-            require("starlette", "--live", extra="serve")
-            require("uvicorn", "--live", extra="serve")
-
-    def __exit__(self, *error: object) -> None:
-        if self._process is None:
-            return
-        assert self._process.stdin is not None
-        with suppress(OSError):
-            self._process.stdin.close()
-        try:
-            self._process.wait(_LONGEST)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-    def show(self, folder: Path) -> None:
-        """Show a run, and say where."""
-        if not self._wanted:
-            return
-        # -P: a file in the working folder that has the name of a library is none.
-        command = [sys.executable, "-P", "-m", "fires.cli", "serve", "--port", "0", "--attached"]
-        self._process = subprocess.Popen(
-            [*command, "--", str(folder)],
-            stdin=subprocess.PIPE,  # closed when this process ends, however it ends
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-            start_new_session=True,  # Ctrl-C ends the run, and the run ends the page
-        )
-        assert self._process.stdout is not None
-        with self._process.stdout as output:
+    # -P: a file in the working folder that has the name of a library is none.
+    command = [sys.executable, "-P", "-m", "fires.cli", "serve", "--port", "0", "--attached"]
+    process = subprocess.Popen(
+        [*command, "--", str(folder)],
+        stdin=subprocess.PIPE,  # closed when this process ends, however it ends
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,  # Ctrl-C ends the run, and the run ends the page
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        with process.stdout as output:
             first_line = output.readline()
         address = re.search(r"http://\S+", first_line)
         if address is None:
             why = first_line.removeprefix("Error: ").strip() or "fires serve has ended at once"
             raise InputError(f"--live cannot show the run: {why}")
         say(f"{folder} is shown on {address[0]}")
+        yield
+    finally:
+        with suppress(OSError):
+            process.stdin.close()
+        try:
+            process.wait(_LONGEST)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -19,11 +19,12 @@ from fires.cli.interrupts import FromTheStart, let_signals_through, quick_import
 from fires.cli.learning import NUMERIC, Learning
 from fires.cli.progress import Values, json_progress, logs, one_bar
 from fires.cli.reading import Notices
-from fires.cli.report import LivePage, as_shape, write_report
+from fires.cli.report import as_shape, live_page, write_report
 from fires.cli.select_options import Options, refuse_what_does_not_go_together
 from fires.cli.selection import print_result, say_lost
 from fires.cli.text import EXPECTED, message, say, saying_where, tried
 from fires.core.errors import InputError
+from fires.core.optional import require
 
 if TYPE_CHECKING:
     from fires.cli.metrics_port import MetricsPort
@@ -94,15 +95,17 @@ def _select(options: Options) -> None:
         importlib.import_module("polars")
     for address in (*options.reading.files, options.emit or ""):  # before anything is written down
         refuse_secrets(address)
+    for library in ("starlette", "uvicorn") if options.live else ():
+        require(library, "--live", extra="serve")
     schedule = Schedule(options.checkpoint)
     let_signals_through()
     with ExitStack() as stack:
-        page = stack.enter_context(LivePage(options.live))
+        pages = stack.enter_context(ExitStack())  # shown until the folder is closed
         if options.log_level is not None:
             stack.enter_context(logs(options.log_level, as_json=options.as_json))
         folder, saved, facts = _open_folder(options, orders, stack)
-        if options.folder is not None:
-            page.show(options.folder)
+        if options.live and options.folder is not None:
+            pages.enter_context(live_page(options.folder))
         stream = _open_stream(options, folder, saved, facts)
         notices = Notices(stream, options.quiet)
         emitter, metrics = _service(options, stack, str(facts["id"]), stream)

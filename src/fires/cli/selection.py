@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli.reading import rejected_lines
-from fires.cli.text import SCORES, if_known, printable, say
+from fires.cli.text import SCORES, alarm_lines, if_known, printable, say, twin_lines
 
 if TYPE_CHECKING:
     from fires.cli.select_options import Options
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 def say_lost(folder: RunFolder | None) -> None:
     """Say what a run that goes on has lost of its records."""
-    if folder is not None and folder.records is not None:
-        for line in folder.records.lost:
+    if folder is not None:
+        for line in folder.newly_lost:
             say(f"{folder.path}: {line}")
 
 
@@ -38,6 +38,7 @@ def print_result(
     is_saved: bool = True,
 ) -> None:
     """Print the result of a run, as the user wants it, and where it is."""
+    from fires.cli.tables import print_features, print_scores
     from fires.run.features import feature_rows
 
     selector, totals = run.pipeline.selector, run.totals
@@ -46,68 +47,63 @@ def print_result(
         document = {"features": chosen} | facts | totals.as_dict()
         click.echo(json.dumps(document, ensure_ascii=False))
         return
-    _print_selection(chosen, totals, facts, rejected, live=live)
+    if chosen:
+        print_features(chosen)
+        click.echo("\n" + _meaning(facts["classes"]))
+    for line in _lines_of_features(chosen, facts):
+        click.echo(line)
+    speed = [f"{totals.n_rows:,} rows in {facts['seconds']:.1f} s"]
+    click.echo(", ".join(speed + if_known("stability {:.3f}", totals.stability)))
+    if live and facts["latency"]["p50"] is not None:
+        p50, p99 = (1000.0 * facts["latency"][name] for name in ("p50", "p99"))
+        click.echo(f"a batch took {p50:.3g} ms, one in a hundred {p99:.3g} ms or more")
+    if rows := score_rows(totals, len(chosen), facts["n_features"]):
+        click.echo()
+        print_scores(rows)
+        click.echo()
+    for line in _lines_of_rows(totals, facts, rejected):
+        click.echo(line)
     if is_saved and not options.quiet and (folder := options.folder) is not None:
         click.echo(f"written to {folder}: features.csv, state.safetensors, run.json, and more")
 
 
-def _print_selection(
-    chosen: list[dict[str, Any]],
-    totals: RunTotals,
-    run: dict[str, Any],
-    rejected: Rejected,
-    *,
-    live: bool,
-) -> None:
-    """Print the result of a run."""
-    from fires.cli.tables import alarm_lines, print_features, print_scores, twin_lines
-
-    if chosen:
-        print_features(chosen)
-        click.echo("\n" + _meaning(run["classes"]))
-    is_auto = run.get("settings", {}).get("top") == "auto"
-    for line in [printable(run["why"])] if is_auto else noise_lines(chosen, run["n_features"]):
-        click.echo(line)
+def _lines_of_features(chosen: list[dict[str, Any]], facts: dict[str, Any]) -> Iterator[str]:
+    """What is to be known of the features."""
+    is_auto = facts.get("settings", {}).get("top") == "auto"
+    if is_auto:
+        yield printable(facts["why"])
+    else:
+        yield from noise_lines(chosen, facts["n_features"])
     if absent := [printable(f'"{row["feature"]}"') for row in chosen if row.get("absent")]:
         has = "has" if len(absent) == 1 else "have"
-        click.echo(f"{', '.join(absent)} {has} not come lately, and nothing else took the place")
-    for line in [] if is_auto else _left_out_lines(chosen, twins=bool(run.get("twins"))):
-        click.echo(line)
-    for line in twin_lines(run.get("twins", {})):
-        click.echo(line)
-    facts = [f"{totals.n_rows:,} rows in {run['seconds']:.1f} s"]
-    facts += if_known("stability {:.3f}", totals.stability)
-    click.echo(", ".join(facts))
-    if live and run["latency"]["p50"] is not None:
-        p50, p99 = (1000.0 * run["latency"][name] for name in ("p50", "p99"))
-        click.echo(f"a batch took {p50:.3g} ms, one in a hundred {p99:.3g} ms or more")
-    if rows := score_rows(totals, len(chosen), run["n_features"]):
-        click.echo()
-        print_scores(rows)
-        click.echo()
-    for line in (*share_lines(totals), *verdict_lines(totals), *run.get("cautions", ())):
-        click.echo(line)
-    for line in alarm_lines(run["alarms"]):
-        click.echo(line)
-    if n_missing := run["missing_values"]:
-        click.echo(f"{n_missing:,} missing value{'' if n_missing == 1 else 's'} ignored")
-    for line in rejected_lines(rejected):
-        click.echo(printable(line))
+        yield f"{', '.join(absent)} {has} not come lately, and nothing else took the place"
+    if not is_auto:
+        yield from _left_out_lines(chosen, twins=bool(facts.get("twins")))
+    yield from twin_lines(facts.get("twins", {}))
 
 
-def _left_out_lines(chosen: list[dict[str, Any]], *, twins: bool) -> list[str]:
+def _lines_of_rows(totals: RunTotals, facts: dict[str, Any], rejected: Rejected) -> Iterator[str]:
+    """What is to be known of the rows, and of their scores."""
+    yield from (*share_lines(totals), *verdict_lines(totals), *facts.get("cautions", ()))
+    yield from alarm_lines(facts["alarms"])
+    if n_missing := facts["missing_values"]:
+        yield f"{n_missing:,} missing value{'' if n_missing == 1 else 's'} ignored"
+    yield from map(printable, rejected_lines(rejected))
+
+
+def _left_out_lines(chosen: list[dict[str, Any]], *, twins: bool) -> Iterator[str]:
     """That some of the best features are not selected, and why."""
     n_left_out = sum(row["rank"] > len(chosen) for row in chosen)
     if not n_left_out:
-        return []
+        return
     is_not = "is" if n_left_out == 1 else "are"
     other = ", or redundant" if twins else ""
     if "absent" in chosen[0]:  # columns are open
         other += f", or {'has' if n_left_out == 1 else 'have'} not come lately"
     best = f"{n_left_out} of the best {len(chosen)}"
-    return [
+    yield (
         f"{best} {is_not} not selected: not significantly better than the current selection{other}"
-    ]
+    )
 
 
 def _meaning(classes: list[Label] | None) -> str:

@@ -14,7 +14,6 @@ from rich.text import Text
 
 from fires.cli.text import SCORES, printable, score_text
 
-_MOST_ALARMS = 10
 _SHARE = "batches\nselected"
 _WORDS = ("feature", "class", "relevant")
 _FOLDED = 12  # letters of a name in one line
@@ -109,49 +108,6 @@ def _importances(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
         f"{row['importance']:.{digits}f}  [{low:>{width}}, {high:>{width}}]"
         for row, (low, high) in zip(rows, ends, strict=True)
     ]
-
-
-def twin_lines(twins: Mapping[str, Sequence[str]]) -> list[str]:
-    """A line for each selected feature that stands for others."""
-    return [f"{printable(one)} stands for {_listed(others)}" for one, others in twins.items()]
-
-
-def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
-    r"""A few lines per alarm, the last ten alarms at most."""
-    told: dict[str, list[str]] = {}  # several classes may notice the same change
-    for alarm in alarms:
-        name = alarm["feature"]
-        of = "all features" if name is None else printable(name)
-        at = f"alarm at row {alarm['row']:,} (batch {alarm['batch']:,})"
-        told[f"{at}: concept drift, {of}"] = _change(alarm) if "left" in alarm else []
-    more = len(told) - _MOST_ALARMS
-    lines = [] if more <= 0 else [f"{more:,} earlier alarms, and:"]
-    for line, change in list(told.items())[max(more, 0) :]:
-        lines += [line, *(f"  {more}" for more in change)]
-    return lines
-
-
-def _change(alarm: Mapping[str, Any]) -> list[str]:
-    """What an alarm was followed by, in a few words."""
-    words = {"left": "dropped", "came": "added"}
-    moved = [f"{words[key]}: {_listed(alarm[key])}" for key in words if alarm.get(key)]
-    lines = ["; ".join(moved) or "the same features stay selected"]
-    before, after = dict(alarm.get("before") or {}), dict(alarm.get("after") or {})
-    n_before, n_after = before.pop("batches", 0), after.pop("batches", 0)
-    batches = "batch" if n_before == 1 else f"{n_before} batches"
-    for name in before.keys() & after.keys():
-        then, now = score_text(name, before[name]), score_text(name, after[name])
-        lines.append(
-            f"{SCORES.get(name, name)} {then} in the {batches} before, {now} in the {n_after} after"
-        )
-    return lines
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    """The first of some names, and how many more there are."""
-    more = len(names) - most
-    shown = ", ".join(printable(name) for name in names[:most])
-    return shown if more <= 0 else f"{shown} and {more:,} more"
 
 
 def print_scores(rows: Sequence[tuple[str, Mapping[str, float]]]) -> None:

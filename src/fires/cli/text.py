@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 import click
 
 from fires.core.errors import COMMAND, InputError, MissingExtra, UserError, Wording
 
+_MOST_ALARMS = 10
 EXPECTED = (OSError, ValueError, MemoryError, MissingExtra)
 """Errors that are told in one line. Others are ours to mend, and show where they arose."""
 
@@ -89,3 +90,46 @@ def saying_where(file: str, target: str, done: Counted | None = None) -> Iterato
         where = f"{file}, after {done.n_rows:,} rows" if done and done.n_rows else file
         wording = COMMAND._replace(y=f'the target "{target}"')
         raise InputError(one_line(error, wording), where) from error
+
+
+def twin_lines(twins: Mapping[str, Sequence[str]]) -> list[str]:
+    """A line for each selected feature that stands for others."""
+    return [f"{printable(one)} stands for {_listed(others)}" for one, others in twins.items()]
+
+
+def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
+    r"""A few lines per alarm, the last ten alarms at most."""
+    told: dict[str, list[str]] = {}  # several classes may notice the same change
+    for alarm in alarms:
+        name = alarm["feature"]
+        of = "all features" if name is None else printable(name)
+        at = f"alarm at row {alarm['row']:,} (batch {alarm['batch']:,})"
+        told[f"{at}: concept drift, {of}"] = _change(alarm) if "left" in alarm else []
+    more = len(told) - _MOST_ALARMS
+    lines = [] if more <= 0 else [f"{more:,} earlier alarms, and:"]
+    for line, change in list(told.items())[max(more, 0) :]:
+        lines += [line, *(f"  {more}" for more in change)]
+    return lines
+
+
+def _change(alarm: Mapping[str, Any]) -> list[str]:
+    """What an alarm was followed by, in a few words."""
+    words = {"left": "dropped", "came": "added"}
+    moved = [f"{words[key]}: {_listed(alarm[key])}" for key in words if alarm.get(key)]
+    lines = ["; ".join(moved) or "the same features stay selected"]
+    before, after = dict(alarm.get("before") or {}), dict(alarm.get("after") or {})
+    n_before, n_after = before.pop("batches", 0), after.pop("batches", 0)
+    batches = "batch" if n_before == 1 else f"{n_before} batches"
+    for name in before.keys() & after.keys():
+        then, now = score_text(name, before[name]), score_text(name, after[name])
+        lines.append(
+            f"{SCORES.get(name, name)} {then} in the {batches} before, {now} in the {n_after} after"
+        )
+    return lines
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    """The first of some names, and how many more there are."""
+    more = len(names) - most
+    shown = ", ".join(printable(name) for name in names[:most])
+    return shown if more <= 0 else f"{shown} and {more:,} more"

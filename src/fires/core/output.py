@@ -79,7 +79,12 @@ def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for row in chain([header], rows):
-        writer.writerow([_marked(cell) if isinstance(cell, str) else cell for cell in row])
+        writer.writerow(
+            [
+                _marked(cell) if isinstance(cell, str) and not cell[:1].isalnum() else cell
+                for cell in row
+            ]
+        )
     return text.getvalue()
 
 

@@ -62,7 +62,7 @@ def write_state(
 
 def state_to_bytes(header: Mapping[str, Json], arrays: Mapping[str, npt.ArrayLike]) -> bytes:
     """The content of a state file, for a place that holds bytes."""
-    tensors = {name: _storable(name, value) for name, value in arrays.items()}
+    tensors = _storable(arrays)
     tensors[_HEADER] = np.frombuffer(_encode(header), dtype=np.uint8)
     checksum = _checksum(tensors, _VERSION)
     metadata = {"format": _FORMAT, "version": str(_VERSION), "checksum": checksum}
@@ -205,16 +205,20 @@ def _refuse_other_keys(value: Any) -> None:
             waiting += [item for item in value if isinstance(item, (dict, list, tuple))]
 
 
-def _storable(name: str, value: npt.ArrayLike) -> npt.NDArray[np.generic]:
-    """The array in the form it has in the file: contiguous and little-endian."""
-    array = np.asarray(value)
-    if name in (_HEADER, _METADATA):
-        raise ValueError(f"No array can be named {name!r}: the format uses that name.")
-    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-        raise TypeError(
-            f"Array {name!r} has dtype {array.dtype}; state holds booleans, integers and floats."
-        )
-    return array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+def _storable(arrays: Mapping[str, npt.ArrayLike]) -> Arrays:
+    """The arrays in the form they have in the file: contiguous and little-endian."""
+    tensors: Arrays = {}
+    for name, value in arrays.items():
+        array = np.asarray(value)
+        if name in (_HEADER, _METADATA):
+            raise ValueError(f"No array can be named {name!r}: the format uses that name.")
+        if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+            raise TypeError(
+                f"Array {name!r} has dtype {array.dtype}; state holds booleans, integers and "
+                "floats."
+            )
+        tensors[name] = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+    return tensors
 
 
 def _checksum(tensors: Arrays, version: int) -> str:

@@ -122,10 +122,10 @@ def _feature_table(
     selector: FIRES, names: Sequence[str], totals: RunTotals, columns: Places | None = None
 ) -> Table:
     """The columns of :func:`feature_rows`: a million features are too many for a dict each."""
-    share, absent = totals.share_selected, None
+    share, absent = _shares(totals, names), None
     if isinstance(names, RunNames):
         known = selector.feature_names_in_.tolist()
-        share = _padded(share, len(names))[names.places(known)]
+        share = share[names.places(known)]
         names, absent = known, np.isin(known, selector.absent_)
     seen: FIRES | ByColumn = selector
     if groups_of(selector) is not None:  # what the user knows are columns
@@ -177,7 +177,7 @@ def _with_forgotten(table: Table, names: Sequence[str], totals: RunTotals) -> Ta
     told: Table = {
         "feature": np.array([names[place] for place in gone], dtype=object),
         "selected": np.zeros(len(gone), dtype=bool),
-        "share_selected": _padded(totals.share_selected, len(names))[gone],
+        "share_selected": _shares(totals, names)[gone],
         "absent": np.ones(len(gone), dtype=bool),
     }
     nothing = np.full(len(gone), None)
@@ -187,9 +187,10 @@ def _with_forgotten(table: Table, names: Sequence[str], totals: RunTotals) -> Ta
     }
 
 
-def _padded(values: Floats, n: int) -> Floats:
-    """With zeros for features that are not among those that were ever selected."""
-    return np.pad(values, (0, max(n - len(values), 0)))
+def _shares(totals: RunTotals, names: Sequence[str]) -> Floats:
+    """The share of batches that selected each feature, also of those that none ever did."""
+    share = totals.share_selected
+    return np.pad(share, (0, max(len(names) - len(share), 0)))
 
 
 def _rows_of(table: Table) -> Iterator[tuple[Json, ...]]:
@@ -226,8 +227,8 @@ def _change_row(change: Change | None, names: Sequence[str]) -> Header:
     if change is None:
         return {}
     return {
-        "left": list(dict.fromkeys(names[column] for column in change.left.tolist())),
-        "came": list(dict.fromkeys(names[column] for column in change.came.tolist())),
+        "left": list(dict.fromkeys(names[column] for column in change.left)),
+        "came": list(dict.fromkeys(names[column] for column in change.came)),
         "before": change.before | {"batches": change.n_before},
         "after": change.after | {"batches": change.n_after},
     }

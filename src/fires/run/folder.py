@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -31,6 +30,7 @@ from fires.pipeline import OnlinePipeline
 from fires.run.checkpoints import FOLDER as CHECKPOINTS
 from fires.run.checkpoints import Checkpoints
 from fires.run.features import classes_of, features_csv
+from fires.run.lines import as_bytes
 from fires.run.locking import FolderLock, was_held
 from fires.run.records import QUARANTINE, SNAPSHOTS, STEPS, TRANSFORMED, VERSION, RunRecords
 from fires.run.totals import RunTotals
@@ -38,6 +38,7 @@ from fires.run.totals import RunTotals
 if TYPE_CHECKING:
     from fires.columns.warnings import ColumnFacts
     from fires.selectors.fires import FIRES
+    from fires.streams.base import Batch
 
 
 REPORT = "report.html"
@@ -53,7 +54,6 @@ _MANIFEST = (
     *(".fires-*.tmp", f"{CHECKPOINTS}/.fires-*.tmp", f"{SNAPSHOTS}/.fires-*.tmp"),
 )
 """The files of a run, as patterns: the ``manifest`` in ``run.json``, before the first record."""
-_WITHIN = re.compile(r"(?!.*\*\*)[^/]*[^/.][^/]*(/[^/]*[^/.][^/]*)?")
 REPLACED, _MOVING = ".replaced", ".moving"
 """Where an earlier run is until this one has saved something; and while it is moved there."""
 
@@ -121,12 +121,19 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         self._late: dict[str, str] = {}
         self._names: Sequence[str] = ()
         self._n_named = 0
-        self.records: Any = None
+        self._records: RunRecords | None = None
+        self.newly_lost: Sequence[str] = ()  # of the records, since the last checkpoint
+
+    @property
+    def records(self) -> RunRecords:
+        """What is written down of each batch; it is there once the run begins, or goes on."""
+        assert self._records is not None
+        return self._records
 
     def __exit__(self, *error: object) -> None:
-        if self.records is not None:
+        if self._records is not None:
             with suppress(OSError):  # a full disk was heard of before
-                self.records.close()
+                self._records.close()
         if self._began and not self._keep:
             with suppress(OSError):  # the next process goes on with it
                 self._put_back()
@@ -167,7 +174,7 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         self._names = names
         self._write_names()
         _move(self.path, None, "*/*")
-        self.records = RunRecords(self.path, names, transform=transform)
+        self._records = RunRecords(self.path, names, transform=transform)
 
     def go_on(
         self,
@@ -183,19 +190,20 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         if isinstance(names, RunNames):
             selected = np.sort(names.of_run(selected))
         how: dict[str, Any] = {"transform": transform, "accept_loss": self._accept_loss}
-        self.records = RunRecords(self.path, names, saved, totals, selected, **how)
-        self._lost = [*saved.get("lost", ()), *self.records.lost]
+        self._records = RunRecords(self.path, names, saved, totals, selected, **how)
+        self.newly_lost = self._records.lost
+        self._lost = [*saved.get("lost", ()), *self.newly_lost]
         if self._lost:
             self._write_soon(_RUN, self._document("running", self._facts))
-        if self.records.lost:  # from here on, no more is lost
-            facts = self.records.saved() | {"lost": self._lost}
+        if self.newly_lost:  # from here on, no more is lost
+            facts = self._records.saved() | {"lost": self._lost}
             self.checkpoints.amend(totals.n_batches, facts)
 
-    def add(self, step: Step, pipeline: OnlinePipeline) -> None:
-        """Write down one record, and what features are called that came with its batch."""
+    def add(self, step: Step, pipeline: OnlinePipeline, batch: Batch | None = None) -> bool:
+        """Write down a record, and names that came with its batch; whether to save it soon."""
         if len(self._names) > self._n_named:
             self._write_names()
-        self.records.add(step, pipeline)
+        return self.records.add(step, pipeline, batch)
 
     def _write_names(self) -> None:
         """Before the first record that tells of them."""
@@ -237,8 +245,7 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         self._former, self._keep = {}, True
         aside = self.path / REPLACED
         with suppress(OSError):
-            if aside.exists():
-                _move(aside, None)
+            _move(aside, None)
             if aside.exists():  # versions before have moved files that are not of a run
                 files.move(aside, self.path / f"replaced-{time.time_ns()}")
 
@@ -264,8 +271,7 @@ class RunFolder(AbstractContextManager["RunFolder"]):
 
     def _write(self, name: str, text: str) -> None:
         with naming(self.path / name):
-            # A file name may hold bytes that are no text.
-            replace_file(self.path / name, text.encode(errors="backslashreplace"))
+            replace_file(self.path / name, as_bytes(text))
 
     def _set_aside(self) -> None:
         """Keep an earlier run until this one has saved something."""
@@ -312,21 +318,10 @@ def _is_run(path: Path) -> bool:
         return begun or (was_held(path) and any(path.glob("[!.]*")))
 
 
-def _files(folder: Path) -> list[Path]:
-    """The files of the run in a folder, its marks last: by its manifest, if it has a proper one."""
-    try:
-        listed = read_json(folder / _RUN)["manifest"]
-        if not isinstance(listed, list) or not all(map(_WITHIN.fullmatch, listed)):
-            listed = ()
-    except (OSError, ValueError, LookupError, TypeError):
-        listed = ()
-    found = [path for one in listed or _MANIFEST for path in folder.glob(one) if not path.is_dir()]
-    return sorted(found, key=lambda path: (path.name == _OPTIONS, path.name == _RUN))
-
-
 def _move(folder: Path, to: Path | None, which: str = "*") -> None:
     """Move the files of the run in a folder, or remove them; whatever else is there stays."""
-    for file in _files(folder):
+    found = [path for one in _MANIFEST for path in folder.glob(one) if not path.is_dir()]
+    for file in sorted(found, key=lambda path: (path.name == _OPTIONS, path.name == _RUN)):
         place = file.relative_to(folder)
         if not place.match(which):
             continue
@@ -369,22 +364,17 @@ class OutFolder(AbstractContextManager["OutFolder"]):
         files.remove_tree(self._draft)
         files.remove_empty(*self._made)  # unless something has come of it
 
-    def write(self, name: str, text: str) -> None:
-        """Write a file, which :meth:`publish` puts into place."""
-        with naming(self.path / name):
-            # A file name may hold bytes that are no text.
-            replace_file(self._draft / name, text.encode(errors="backslashreplace"))
-
-    def publish(self, texts: Mapping[str, str] | None = None) -> None:
-        """Put all that was written into place, the mark last; nothing stays of an earlier run."""
-        for name, text in (texts or {}).items():
-            self.write(name, text)
+    def publish(self, texts: Mapping[str, str]) -> None:
+        """Write files and put them into place, the mark last; nothing stays of an earlier run."""
+        for name, text in texts.items():
+            with naming(self.path / name):
+                replace_file(self._draft / name, as_bytes(text))
         for name in (self._mark, *self._others):
             with naming(self.path / name):
                 files.remove(self.path / name)
-        for file in sorted(self._draft.iterdir(), key=lambda file: file.name == self._mark):
-            with naming(self.path / file.name):
-                files.move(file, self.path / file.name)
+        for name in sorted(texts, key=self._mark.__eq__):
+            with naming(self.path / name):
+                files.move(self._draft / name, self.path / name)
 
 
 def refuse_foreign(folder: Path, *marks: str) -> None:

@@ -150,8 +150,7 @@ class LinesFile(AppendedFile):
 
     def write(self, row: Mapping[str, Json]) -> None:
         """Append an object. It reaches the file soon, if more are written."""
-        text = json.dumps(row, allow_nan=False, ensure_ascii=False)
-        line = text.encode(errors="backslashreplace") + b"\n"
+        line = as_bytes(json.dumps(row, allow_nan=False, ensure_ascii=False) + "\n")
         self.append(line)
         self.checksum = crc32(line, self.checksum)
         waits, age = self.length - self._written, time.monotonic() - self._since
@@ -166,3 +165,8 @@ def _is_of(line: bytes, n_batches: int | None) -> bool:
         return line.endswith(b"\n") and (n_batches is None or row.get("index", -1) < n_batches)
     except (ValueError, AttributeError, TypeError, RecursionError):
         return False
+
+
+def as_bytes(text: str) -> bytes:
+    """What a file of ours holds: the name of a file may have bytes that are no text."""
+    return text.encode(errors="backslashreplace")

@@ -39,13 +39,14 @@ from fires.core import files
 from fires.core.files import is_transient, naming
 from fires.core.named import Names, RunNames
 from fires.core.state import Arrays, read_state, write_state
-from fires.core.types import Floats, Header, Labels, Matrix, Places
+from fires.core.types import Floats, Header, Labels, Places
 from fires.run.lines import LinesFile
 
 if TYPE_CHECKING:
     from fires.evaluation.records import Step
     from fires.pipeline import OnlinePipeline
     from fires.run.totals import RunTotals
+    from fires.streams.base import Batch
     from fires.streams.table import Fault
 
 
@@ -93,8 +94,12 @@ def read_snapshot(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.
     return read_state(path)
 
 
-def _short(values: Floats) -> list[float | None]:
-    return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values.tolist()]
+def _short(values: Floats) -> list[list[float | None]]:
+    """Numbers to six digits."""
+    return [
+        [float(f"{value:.6g}") if math.isfinite(value) else None for value in row]
+        for row in values.tolist()
+    ]
 
 
 _LONGEST_RAW = 100_000
@@ -132,10 +137,10 @@ class RunRecords:
         for index, path in snapshots(folder):
             if index >= n_batches:
                 files.remove(path)
-        self.transformed = None
+        self._transformed = None
         if transform is not None:
-            self.transformed = Transformed(folder, names, transform)
-            self.transformed.cut_back(n_rows)
+            self._transformed = Transformed(folder, names, transform)
+            self._transformed.cut_back(n_rows)
 
     def quarantine(self, faults: Sequence[Fault]) -> None:
         """Write down rows that could not be used."""
@@ -146,20 +151,24 @@ class RunRecords:
                 row["raw_length"] = len(fault.raw)
             self._bad.write(row)
 
-    def add(self, step: Step, pipeline: OnlinePipeline) -> None:
-        """Write down one record."""
+    def add(self, step: Step, pipeline: OnlinePipeline, batch: Batch | None = None) -> bool:
+        """Write down one record; whether the rows that are kept of batches are very many."""
         row = self._row(step, pipeline)
         if self.lost:
             row["lost"], self.lost = self.lost, []
         self._steps.write(row)
         try:
-            with naming(self._folder / SNAPSHOTS):
-                self._snapshot(step, pipeline)
+            self._snapshot(step, pipeline)
         except OSError as error:
             if not is_transient(error):  # else it is kept, and written later
                 raise
         # More may come before the next batch is whole.
         self._bad_until = self._bad.length, self._bad.checksum
+        return (
+            self._transformed is not None
+            and batch is not None
+            and self._transformed.add(batch, step)
+        )
 
     def _row(self, step: Step, pipeline: OnlinePipeline) -> Header:
         """The line of ``steps.jsonl`` for a step."""
@@ -174,8 +183,8 @@ class RunRecords:
             places = step.selected
             if self._names is not None:
                 places = self._names.of_selector(places)
-            row["importance"] = _short(selector.importances_[places])
-            row["uncertainty"] = _short(selector.uncertainties_[places])
+            beliefs = selector.importances_, selector.uncertainties_
+            row["importance"], row["uncertainty"] = _short(np.array([of[places] for of in beliefs]))
         if pipeline.n_missing_:
             row["missing"] = pipeline.n_missing_
         return row
@@ -185,7 +194,7 @@ class RunRecords:
         apart = stride(step.index)
         if step.index % apart or not len(step.selected):
             return
-        if apart > stride(step.index - 1) and step.index:
+        if apart > 1 and step.index == apart * _N_SNAPSHOTS // 2:  # there are 128 by now
             self._late = {index: late for index, late in self._late.items() if not index % apart}
             for index, path in snapshots(self._folder):
                 if index % apart:
@@ -216,8 +225,11 @@ class RunRecords:
         """Write those that are not written yet: they may be late, if the disk was full."""
         folder = self._folder / SNAPSHOTS
         for index in sorted(self._late):
-            files.make_folder(folder)
-            write_state(folder / f"{index:012d}.safetensors", *self._late[index])
+            path = folder / f"{index:012d}.safetensors"
+            with naming(path):
+                if not folder.exists():
+                    files.make_folder(folder)
+                write_state(path, *self._late[index])
             del self._late[index]
 
     def flush(self) -> None:
@@ -229,13 +241,12 @@ class RunRecords:
         """Let all of it reach the disk."""
         self._steps.flush(sync=True)
         self._bad.flush(sync=True)
-        with naming(self._folder / SNAPSHOTS):
-            self._write_snapshots()
-        if self.transformed is not None:
-            self.transformed.write()
-        n_shots, (length, checksum) = sum(1 for _ in snapshots(self._folder)), self._bad_until
+        self._write_snapshots()
+        if self._transformed is not None:
+            self._transformed.write()
+        (length, checksum), has_shots = self._bad_until, any(snapshots(self._folder))
         return {
-            "files": {STEPS: self._steps.length, QUARANTINE: length, SNAPSHOTS: n_shots},
+            "files": {STEPS: self._steps.length, QUARANTINE: length, SNAPSHOTS: int(has_shots)},
             "checksums": {STEPS: self._steps.checksum, QUARANTINE: checksum},
         }
 
@@ -265,28 +276,17 @@ class Transformed:
         self._parts: list[tuple[int, Places, Floats, Labels]] = []
         self._n_cells = 0
 
-    @property
-    def is_full(self) -> bool:
-        """Whether there are so many rows that they should be written."""
-        return self._n_cells > _MOST_CELLS
-
-    def add(
-        self,
-        X: Matrix,
-        y: Labels,
-        stop: int,
-        selected: Places,
-        columns: Sequence[str] | None = None,
-    ) -> None:
-        """Keep the rows of a batch."""
-        at = selected
-        if columns is not None:
-            at = Names(columns).places(self._names[place] for place in selected.tolist())
-            selected, at = selected[at >= 0], at[at >= 0]
-        some = X[:, at]
+    def add(self, batch: Batch, step: Step) -> bool:
+        """Keep the rows of a batch; whether there are so many that they should be written."""
+        at = selected = step.selected
+        if batch.names is not None:
+            places = Names(batch.names).places(self._names[place] for place in selected.tolist())
+            selected, at = selected[places >= 0], places[places >= 0]
+        some = batch.X[:, at]
         rows = some if isinstance(some, np.ndarray) else some.toarray()
-        self._parts.append((stop - len(y), selected, rows, y))
+        self._parts.append((step.position.rows - batch.n_rows, selected, rows, batch.y))
         self._n_cells += rows.size
+        return self._n_cells > _MOST_CELLS
 
     def write(self) -> None:
         """Write what was kept to a file of its own."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -36,6 +35,7 @@ from fires.run.records import Latencies
 from fires.run.totals import RunTotals
 from fires.run.watch import ColumnWatch
 from fires.streams.base import Batch, Schema, Stream
+from fires.streams.table import Fault
 
 _LOG = logging.getLogger("fires")
 
@@ -136,29 +136,22 @@ class Run:
 
     def record(self, step: Step) -> None:
         """Tell of a step, write it down, and save the run if that is due."""
-        self._is_saved = False
-        with self.recording():
-            if self._emitter is not None:
-                self._emitter.step(step, self.pipeline.selector)
-            if self.folder is None:
-                return
-            self.folder.add(step, self.pipeline)
-            transformed, batch, full = self.folder.records.transformed, self.latest, False
-            if transformed is not None and batch is not None:
-                rows = step.position.rows
-                transformed.add(batch.X, batch.y, rows, step.selected, batch.names)
-                full = transformed.is_full
+        self._is_saved, self._is_whole = False, False  # if it fails, the last checkpoint stays
+        if self._emitter is not None:
+            self._emitter.step(step, self.pipeline.selector)
+        if self.folder is not None:
+            full = self.folder.add(step, self.pipeline, self.latest)
+            self._is_whole = True
             if full or (self._schedule is not None and self._schedule.is_due()):
                 self.save()
+        self.latencies.end()
 
-    @contextmanager
-    def recording(self) -> Iterator[None]:
-        """What could not be written down is not saved as if it were: the last checkpoint stays."""
-        try:
-            yield
-        except BaseException:
-            self._is_whole = False
-            raise
+    def quarantine(self, faults: Sequence[Fault]) -> None:
+        """Write down rows that could not be used."""
+        if self.folder is not None:
+            is_whole, self._is_whole = self._is_whole, False
+            self.folder.records.quarantine(faults)
+            self._is_whole = is_whole
 
     def save(self) -> None:
         """Write a checkpoint, unless the last is still true, or a batch half learnt or recorded."""
@@ -292,6 +285,7 @@ class _Watched:
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """Hand out the batches."""
         for batch in self._stream.batches(batch_size):
+            self._run.latencies.begin()
             self._run.latest, self._run.is_between_batches = batch, False
             self._run.watch.see(batch)
             yield batch

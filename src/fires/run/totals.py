@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from fires.core.errors import StateError
 from fires.core.state import Arrays, State, part_of, under
-from fires.core.types import Floats, Header, Label, Places
+from fires.core.types import Floats, Header, Label
 from fires.evaluation.records import Step, WeightedMean, number_or_none, plain
 from fires.evaluation.scoring import Baseline, beats
 from fires.metrics.prediction import Scores
@@ -79,11 +80,7 @@ class RunTotals:
     @property
     def recent_scores(self) -> dict[str, float]:
         """The same over the last steps only."""
-        means = {name: WeightedMean() for name in self._scores}
-        for scores, n_rows in self._recent:
-            for name, value in scores.items():
-                means[name].add(value, n_rows)
-        return {name: mean.value for name, mean in means.items()}
+        return _means_of(self._recent, self._scores)
 
     @property
     def beaten(self) -> dict[str, dict[str, bool]]:
@@ -186,35 +183,22 @@ _MEANS = ("accuracy", "mae")  # the mean over batches is that of all their rows
 class Change:
     """What is known about one alarm."""
 
-    selected_before: Places
-    selected_after: Places
+    selected_before: list[int]
+    selected_after: list[int]
     before: dict[str, float]
     after: dict[str, float]
     n_before: int
     n_after: int = 0
 
-    def as_json(self) -> Header:
-        """All of it, as JSON values."""
-        sets = {"selected_before": self.selected_before.tolist()}
-        return vars(self) | sets | {"selected_after": self.selected_after.tolist()}
-
-    @classmethod
-    def from_json(cls, saved: dict[str, Any]) -> Change:
-        """What :meth:`as_json` wrote down."""
-        change = cls(**saved)
-        change.selected_before = np.array(change.selected_before, dtype=np.intp)
-        change.selected_after = np.array(change.selected_after, dtype=np.intp)
-        return change
-
     @property
-    def left(self) -> Places:
+    def left(self) -> list[int]:
         """The features that are not selected any more."""
-        return np.setdiff1d(self.selected_before, self.selected_after)
+        return sorted({*self.selected_before}.difference(self.selected_after))
 
     @property
-    def came(self) -> Places:
+    def came(self) -> list[int]:
         """The features that were not selected before."""
-        return np.setdiff1d(self.selected_after, self.selected_before)
+        return sorted({*self.selected_after}.difference(self.selected_before))
 
 
 class Changes:
@@ -231,21 +215,22 @@ class Changes:
     ...     changes.add(Step(i, Position(10 * i), 10, *facts))
     >>> change = changes.by_batch[2]
     >>> change.left, change.came, change.before, change.after
-    (array([3]), array([7]), {'accuracy': 0.9}, {'accuracy': 0.8})
+    ([3], [7], {'accuracy': 0.9}, {'accuracy': 0.8})
     """
 
     def __init__(self) -> None:
         self.by_batch: dict[int, Change] = {}
         self._now: Change | None = None
         self._recent: deque[tuple[dict[str, float], int]] = deque(maxlen=WINDOW)
-        self._selected: Places = np.empty(0, dtype=np.intp)
+        self._selected: list[int] = []
 
     def add(self, step: Step) -> None:
         """Follow one step."""
+        selected = step.selected.tolist()
         alarm = next((alarm for alarm in step.alarms if alarm.feature is None), None)
         if alarm is not None:
-            sets = self._selected, step.selected
-            self._now = Change(*sets, self._means(), {}, n_before=len(self._recent))
+            n_before = len(self._recent)
+            self._now = Change(self._selected, selected, self._means(), {}, n_before)
             self.by_batch[alarm.batch] = self._now
             if len(self.by_batch) > _KEPT:
                 del self.by_batch[next(iter(self.by_batch))]
@@ -254,16 +239,16 @@ class Changes:
             self._recent.append((step.scores, step.n_rows))
             if self._now is not None and self._now.n_after < WINDOW:
                 self._now.n_after += 1
-                self._now.selected_after, self._now.after = step.selected, self._means()
-        self._selected = step.selected
+                self._now.selected_after, self._now.after = selected, self._means()
+        self._selected = selected
 
     def as_json(self) -> Header:
         """Everything there is to save, as JSON values; :meth:`from_json` takes it back."""
         return {
-            "by_batch": [[batch, change.as_json()] for batch, change in self.by_batch.items()],
+            "by_batch": [[batch, dict(vars(change))] for batch, change in self.by_batch.items()],
             "follows": self._now is not None,
             "recent": list(self._recent),
-            "selected": self._selected.tolist(),
+            "selected": self._selected,
         }
 
     @classmethod
@@ -271,17 +256,25 @@ class Changes:
         """What :meth:`as_json` wrote down."""
         changes = cls()
         for batch, change in saved["by_batch"]:
-            changes.by_batch[int(batch)] = Change.from_json(change)
+            changes.by_batch[int(batch)] = Change(**change)
         if saved["follows"]:
             changes._now = list(changes.by_batch.values())[-1]  # the last alarm is followed
         changes._recent.extend((scores, n_rows) for scores, n_rows in saved["recent"])
-        changes._selected = np.array(saved["selected"], dtype=np.intp)
+        changes._selected = saved["selected"]
         return changes
 
     def _means(self) -> dict[str, float]:
         """The scores of the steps since the last alarm, as far as they are looked at."""
-        means = {name: WeightedMean() for name in _MEANS}
-        for scores, n_rows in self._recent:
-            for name in means.keys() & scores.keys():
-                means[name].add(scores[name], n_rows)
-        return {name: mean.value for name, mean in means.items() if mean.value == mean.value}
+        means = _means_of(self._recent, _MEANS)
+        return {name: mean for name, mean in means.items() if mean == mean}
+
+
+def _means_of(
+    steps: Iterable[tuple[dict[str, float], int]], names: Iterable[str]
+) -> dict[str, float]:
+    """The mean of each score over the rows of some steps; NaN where there is none."""
+    means = {name: WeightedMean() for name in names}
+    for scores, n_rows in steps:
+        for name in means.keys() & scores.keys():
+            means[name].add(scores[name], n_rows)
+    return {name: mean.value for name, mean in means.items()}

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
 from fires.columns.cells import tidy
-from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
-from fires.streams.table import Chunk
-from fires.streams.text_blocks import NOT_UTF8, PIECE, Block, Lines, Read, Ready, fill
+from fires.streams.table import Chunks, Kinds
+from fires.streams.text_blocks import NOT_UTF8, Block, Lines
 from fires.streams.text_source import TextSource
 from fires.streams.text_table import Header, TextOptions, TextTable, unique_names
 
@@ -48,14 +46,11 @@ class ArffTable(TextTable):
     """The rows of an ARFF file. Numeric columns are numbers, and nominal ones are categories."""
 
     def __init__(self, text: TextSource, block_size: int) -> None:
-        with text.open(again=True) as (read, _):
-            header, self._declared = read_arff_header(read, text.name, text.source.ready)
+        header, self._declared = read_arff_header(text.top(_has_header)[0], text.name)
         super().__init__(text, TextOptions(comment="%"), block_size, header)
         self._cut = Lines(block_size)
 
-    def chunks(
-        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
-    ) -> Generator[Chunk, None, None]:
+    def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
         """Read the records in order; see :meth:`Table.chunks`."""
         for chunk in super().chunks(kinds, start, n_rows=n_rows):
             if n_rows is not None:  # their text does not tell what they hold
@@ -105,14 +100,17 @@ def _requoted(found: re.Match[bytes]) -> bytes:
     return found[1] + b'"' + text.replace(b'"', b'""') + b'"'
 
 
-def read_arff_header(read: Read, source: str, ready: Ready) -> tuple[Header, dict[str, str]]:
+def _has_header(head: bytes) -> bool:
+    """Whether the line of @data has ended."""
+    found = _DATA.search(head)
+    return len(head) > _LONGEST_HEADER or (found is not None and found[1] != b"")
+
+
+def read_arff_header(head: bytes, source: str) -> tuple[Header, dict[str, str]]:
     """Read what stands before the rows, and what each column is declared as."""
-    head, ended = b"", False
-    while (found := _DATA.search(head)) is None or not (found[1] or ended):
-        if ended or len(head) > _LONGEST_HEADER:
-            raise InputError(f"{source} has no line @data: not an ARFF file")
-        pieces, ended = fill(read, ready, PIECE)
-        head = b"".join([head, *pieces])
+    found = _DATA.search(head)
+    if found is None:
+        raise InputError(f"{source} has no line @data: not an ARFF file")
     try:
         lines = head[: found.start() + 1].decode("utf-8-sig").split("\n")
     except UnicodeDecodeError:

@@ -14,9 +14,10 @@ import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, NotRequired, Protocol, TypedDict, cast
+from typing import IO, Any, BinaryIO, NotRequired, Protocol, TypedDict, cast
 from zlib import crc32
 
 from fires.core.errors import InputError
@@ -26,7 +27,7 @@ from fires.streams.base import Position
 N_MAGIC = 16  # first bytes that tell what a file is
 # The zstandard library unpacks all it gets: at worst 32,000 times as much as this.
 _ZSTD_PACKED = 1 << 9
-_AT_ONCE = 1 << 18  # bytes asked of a pipe at once; most give 64 KB
+STEP = 1 << 18  # bytes asked of a pipe at once, of which most give 64 KB, or unpacked at once
 
 _MAGIC = {
     b"\x1f\x8b": "gzip",
@@ -92,30 +93,18 @@ class Bytes(Protocol):
 # --- packed ---------------------------------------------------------------------------------------
 
 
-class _Zstd:
-    """Frames of zstd before Python 3.14: the library's reader takes half a frame for whole."""
-
-    def __init__(self, file: Bytes) -> None:
-        self._library = require("zstandard", "a file packed with zstd", "zstd")
-        self._file, self._frame = file, None
-        self._packed = self._text = b""
-
-    def read1(self, n: int) -> bytes:
-        """Read on."""
-        while not self._text:
-            packed = self._packed or self._file.read(_ZSTD_PACKED)
-            if not packed and self._frame is not None:
-                raise EOFError
-            if not packed:
-                return b""
-            frame = self._frame or self._library.ZstdDecompressor().decompressobj()
-            self._text, self._packed = frame.decompress(packed), frame.unused_data
-            self._frame = None if frame.eof else frame
-        text, self._text = self._text[:n], self._text[n:]
-        return text
+def _zstd(file: Bytes) -> Iterator[bytes]:
+    """Frames of zstd before Python 3.14: the reader of the library takes half a frame for whole."""
+    library, frame, packed = require("zstandard", "a file packed with zstd", "zstd"), None, b""
+    while packed := packed or file.read(_ZSTD_PACKED):
+        frame = frame or library.ZstdDecompressor().decompressobj()
+        yield frame.decompress(packed)
+        packed, frame = frame.unused_data, None if frame.eof else frame
+    if frame is not None:
+        raise EOFError
 
 
-def _unzipped(file: Bytes) -> Any:
+def _unzipped(file: Bytes) -> IO[bytes]:
     """The only file in a zip file."""
     archive = zipfile.ZipFile(cast("BinaryIO", file))
     entries = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
@@ -138,44 +127,33 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "gzip": lambda file: gzip.GzipFile(fileobj=file),
     "bz2": bz2.BZ2File,
     "xz": lzma.LZMAFile,
-    "zstd": _Zstd
-    if sys.version_info < (3, 14)
-    else lambda file: import_module("compression.zstd").ZstdFile(file),
+    "zstd": lambda file: import_module("compression.zstd").ZstdFile(file),
     "zip": _unzipped,
 }
 PACKINGS = tuple(_READERS)  # the kinds of packed files that can be read
 
 
-class Unpacked:
+def unpacked(file: Bytes, packing: str) -> Iterator[bytes]:
     r"""The text of packed files, one behind the other, as far as they can be read.
 
     Examples
     --------
-    >>> Unpacked(io.BytesIO(bz2.compress(b"1,2\n")), "bz2").read(100)
-    b'1,2\n'
+    >>> list(unpacked(io.BytesIO(bz2.compress(b"1,2\n")), "bz2"))
+    [b'1,2\n']
     """
-
-    def __init__(self, file: Bytes, packing: str) -> None:
-        self._file, self._packing = file, packing
-        self._read: Callable[[int], bytes] | None = None
-        self._damage = ""
-
-    def read(self, n: int) -> bytes:
-        """Read on."""
-        if not self._damage:
-            try:
-                # The one that does not wait for n bytes: a pipe may have no more for now.
-                self._read = self._read or _READERS[self._packing](self._file).read1
-                return self._read(n)
-            except (InputError, ImportError):
-                raise
-            except EOFError:
-                self._damage = "its end is missing"
-            except Exception as error:  # each library has errors of its own
-                if isinstance(error, OSError) and error.errno is not None:  # not of the packing
-                    raise
-                self._damage = str(error) or repr(error)
-        raise Damaged(self._damage)
+    try:
+        if packing == "zstd" and sys.version_info < (3, 14):
+            yield from _zstd(file)
+        else:  # by the call that does not wait for all that is asked for
+            yield from iter(partial(_READERS[packing](file).read1, STEP), b"")
+    except (InputError, ImportError):
+        raise
+    except EOFError:
+        raise Damaged("its end is missing") from None
+    except Exception as error:  # each library has errors of its own
+        if isinstance(error, OSError) and error.errno is not None:  # not of the packing
+            raise
+        raise Damaged(str(error)) from error
 
 
 # --- which file it is -----------------------------------------------------------------------------
@@ -221,7 +199,7 @@ def _sum_up(file: Identity, n: int) -> None:
     at, crc = (file["read"], file["crc"]) if file.get("read", n + 1) <= n else (0, 0)
     with suppress(OSError), open(file["name"], "rb") as opened:
         opened.seek(at)
-        while data := opened.read(min(n - at, _AT_ONCE)):
+        while data := opened.read(min(n - at, STEP)):
             at, crc = at + len(data), crc32(data, crc)
     file |= {"read": at, "crc": crc}
 
@@ -367,7 +345,7 @@ class Pipe(ByteSource):
 
     def _fetch(self) -> None:
         """Wait for more, or for the end."""
-        data = self._read(_AT_ONCE)
+        data = self._read(STEP)
         if not isinstance(data, bytes):
             raise InputError("a table must be opened in binary mode")
         self._data, self._at, self._ended = data, 0, not data
@@ -389,7 +367,7 @@ def _poll(file: BinaryIO) -> select.poll | None:
 
 def skip(read: Callable[[int], bytes], n: int) -> None:
     """Go on reading n bytes further on, if there are so many."""
-    while n > 0 and (data := read(min(n, _AT_ONCE))):
+    while n > 0 and (data := read(min(n, STEP))):
         n -= len(data)
 
 

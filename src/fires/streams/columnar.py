@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -13,11 +13,10 @@ from threading import Lock
 import numpy as np
 import polars as pl
 
-from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
 from fires.streams.byte_sources import identity_of
-from fires.streams.table import Chunk, Table
+from fires.streams.table import Chunk, Chunks, Kinds, Table
 
 # How much is read at once, 64 MB of numbers: a row group is unpacked anew for each slice of it.
 _READ_CELLS = 8_000_000
@@ -44,9 +43,7 @@ class ScannedTable(Table):
             self._n_rows = int(self._frame.select(pl.len()).collect().item())
         self.column_names = tuple(self._types.names())
 
-    def chunks(
-        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
-    ) -> Generator[Chunk, None, None]:
+    def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
         """Read the rows in order; see :meth:`Table.chunks`."""
         names = [name for name in self.column_names if name in kinds]
         labels = [name for name in names if self._types[name] in (pl.Categorical, pl.Enum)]

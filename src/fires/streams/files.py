@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
@@ -16,20 +15,20 @@ import numpy as np
 import polars as pl
 
 from fires.columns import Columns, find_doubts
-from fires.columns.schema import NO_HINTS, Column, Hints, Kind
+from fires.columns.schema import NO_HINTS, Column, Hints
 from fires.columns.target import Target
 from fires.core.errors import InputError
 from fires.core.types import Json
 from fires.streams.arff import ArffTable, looks_like_arff
 from fires.streams.base import Bookmark, Position
-from fires.streams.byte_sources import ADVICE, File, Pipe, kind_of, plain_errors
+from fires.streams.byte_sources import ADVICE, ByteSource, File, Pipe, kind_of, plain_errors
 from fires.streams.columnar import ScannedTable
 from fires.streams.following import Follow
 from fires.streams.json_table import JsonTable
-from fires.streams.sampling import exclude_columns, read_sample
+from fires.streams.sampling import exclude_columns, named, read_sample
 from fires.streams.svmlight import ENDINGS as SVMLIGHT_ENDINGS
 from fires.streams.svmlight import Counted, SvmlightFile, SvmlightStream, looks_like_svmlight
-from fires.streams.table import Chunk, Table
+from fires.streams.table import Chunks, Kinds, Table
 from fires.streams.table_stream import TableStream, doubts_of, start_of, stream_of
 from fires.streams.text_blocks import BLOCK
 from fires.streams.text_source import BlockTable, TextSource
@@ -46,12 +45,10 @@ class ManyTables(Table):
     def __init__(self, tables: Sequence[Table]) -> None:
         self._tables = tuple(tables)
         first, *later = self._tables
-        n_more = f" and {len(later)} more file{'s' if len(later) > 1 else ''}" if later else ""
-        self.name = first.name + n_more
+        self.name = f"{first.name} and {len(later)} more file{'s' if len(later) > 1 else ''}"
         units = {table.unit for table in tables}
         self.unit = units.pop() if len(units) == 1 else "record"
-        self.column_names = first.column_names
-        self.head = first.head
+        self.column_names, self.head = first.column_names, first.head
         self.files = [one for table in tables for one in table.files or [None]]
         self.renamed = tuple(dict.fromkeys(pair for table in tables for pair in table.renamed))
         sizes = [table.n_bytes for table in tables]
@@ -60,12 +57,11 @@ class ManyTables(Table):
         for table in later:
             if set(first.column_names).isdisjoint(table.column_names):
                 raise InputError(f"{table.name} has no column of those in {first.name}")
-        self._differences = _differences(first, later)
         self._is_open = False
 
     def let_columns_change(self) -> None:
         """See :class:`fires.streams.table.Table`; ``column_names`` are those of all tables."""
-        self._is_open, self._differences = True, []
+        self._is_open = True
         for table in self._tables:
             table.let_columns_change()
         names = (name for table in self._tables for name in table.column_names)
@@ -78,64 +74,50 @@ class ManyTables(Table):
 
     @property
     def notes(self) -> Sequence[str]:
-        """How the columns of later tables differ from those of the first."""
-        return self._differences
+        """How columns of later tables differ from the first; once for all that differ alike."""
+        if self._is_open:
+            return ()
+        files: dict[tuple[str, ...], list[str]] = {}
+        first = self.column_names
+        for table in self._tables[1:]:
+            names, of_first = table.column_names, set(first)
+            lacking = [name for name in first if name not in set(names)]
+            besides = [name for name in names if name not in of_first]
+            for key in (("lacking", *lacking), ("besides", *besides)):
+                files.setdefault(key, []).append(table.name)
+        lines = []
+        for (kind, *some), (name, *more) in files.items():
+            if some:
+                s, what = "s" if len(some) > 1 else "", named(some, 5)
+                who = f"{name} and {len(more)} more file{'s' * (len(more) > 1)}" if more else name
+                lines.append(
+                    f"{who} lack{'' if more else 's'} the column{s} {what}: missing there"
+                    if kind == "lacking"
+                    else f"column{s} {what} only in {who}: not used"
+                )
+        return lines
 
-    def chunks(
-        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
-    ) -> Generator[Chunk, None, None]:
+    def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
         """Read the tables in order; see :meth:`Table.chunks`."""
         names = [name for name in self.column_names if name in kinds]
-        for index, table in enumerate(self._tables):
-            if index < start.file:
-                continue
+        for index, table in enumerate(self._tables[start.file :], start.file):
             present = set(table.column_names)
             absent = [name for name in names if name not in present and not self._is_open]
             lacking = [pl.lit(None, pl.String).alias(name) for name in absent]
             wanted = {name: kinds[name] for name in names if name in present}
             begin = start if index == start.file else Position()
-            told: dict[str, Json] = {"file": table.name}
-            for chunk in table.chunks(wanted, begin, n_rows=n_rows):
+            file: Mapping[str, Json] = {"file": table.name}
+            for chunk in table.chunks(wanted, begin, n_rows):
                 places = np.column_stack([chunk.places, np.full(len(chunk.places), index)])
                 places[:, 0] += self._before[index]
-                frame = chunk.frame.with_columns(lacking)
-                faults = [fault._replace(where=told) for fault in chunk.faults]
-                where = partial(_told, told)
-                yield replace(chunk, frame=frame, places=places, faults=faults, where=where)
+                yield replace(
+                    chunk,
+                    frame=chunk.frame.with_columns(lacking),
+                    places=places,
+                    faults=[fault._replace(where=file) for fault in chunk.faults],
+                    file=file,
+                )
                 wanted.update({name: kinds[name] for name in wanted})  # it may have changed
-
-
-def _told(where: Mapping[str, Json], row: int) -> Mapping[str, Json]:
-    return where
-
-
-def _differences(first: Table, later: Iterable[Table]) -> list[str]:
-    """Say once for all files that differ in the same way how they do."""
-    known = set(first.column_names)
-    files: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for table in later:
-        present = set(table.column_names)
-        lacking = tuple(name for name in first.column_names if name not in present)
-        besides = tuple(name for name in table.column_names if name not in known)
-        for kind, names in (("lacking", lacking), ("besides", besides)):
-            if names:
-                files.setdefault((kind, names), []).append(table.name)
-    lines = []
-    for (kind, names), where in files.items():
-        n_more = len(where) - 1
-        who = where[0] + (f" and {n_more} more file{'s' if n_more > 1 else ''}" if n_more else "")
-        one, verb = len(names) == 1, ("lack" if n_more else "lacks")
-        what = f"{'column' if one else 'columns'} {_shown(names)}"
-        if kind == "lacking":
-            lines.append(f"{who} {verb} the {what}: missing there")
-        else:
-            lines.append(f"{what} only in {who}: not used")
-    return lines
-
-
-def _shown(names: Sequence[str]) -> str:
-    some = ", ".join(f'"{name}"' for name in names[:5])
-    return f"{some} and {len(names) - 5} more" if len(names) > 5 else some
 
 
 Source = str | os.PathLike[str] | BinaryIO
@@ -173,6 +155,13 @@ def open_table(
     return ManyTables(tables)
 
 
+def with_names(table: Table | SvmlightFile) -> Table:
+    """Refuse svmlight."""
+    if isinstance(table, SvmlightFile):
+        raise InputError(f"{table.text.name} is svmlight, which has no names for its columns")
+    return table
+
+
 def open_followed(
     source: Source | Sequence[Source],
     options: TextOptions = FOUND_OUT,
@@ -203,10 +192,7 @@ def open_followed(
 
 
 def _open(
-    source: Source,
-    options: TextOptions,
-    block_size: int,
-    counted: Counted | None = None,
+    source: Source, options: TextOptions, block_size: int, counted: Counted | None
 ) -> Table | SvmlightFile:
     """Find out what one file holds."""
     standard_input = getattr(sys.stdin, "buffer", None)
@@ -214,40 +200,32 @@ def _open(
         if standard_input is None:  # a program can be started without
             raise InputError("standard input is closed")
         source = standard_input
-    if not isinstance(source, (str, os.PathLike)):
-        name = "standard input" if source is standard_input else "the stream"
-        with plain_errors(name):
-            return _text_table(_piped(name, Pipe(source), options), options, block_size)
-    path, name = Path(source), str(source)
+    path = Path(source) if isinstance(source, (str, os.PathLike)) else None
+    name = "standard input" if source is standard_input else "the stream"
+    name = name if path is None else str(source)
     with plain_errors(name):
-        if path.is_fifo() or path.is_char_device():
-            pipe = Pipe(path.open("rb"), close=True)
-            return _text_table(_piped(name, pipe, options), options, block_size)
-        file = File(path)
+        file: ByteSource
+        if path is None:
+            file = Pipe(cast("BinaryIO", source))
+        elif path.is_fifo() or path.is_char_device():
+            file = Pipe(path.open("rb"), close=True)
+        else:
+            file = File(path)
         kind = kind_of(file.magic)
-        if kind in ("Parquet", "Arrow"):
+        if kind in _NO_PIPE and file.identity is None:
+            raise InputError(
+                f"{name}: {kind} cannot be read from a stream; save it to a file, and give its name"
+            )
+        if kind in ("Parquet", "Arrow") and path is not None:
             return ScannedTable(path, kind)
-        wanted = _ENDINGS.get(path.suffix.lower())
+        wanted = _ENDINGS.get(path.suffix.lower()) if path and file.identity else None
         if wanted and file.magic and kind not in ADVICE:
             raise InputError(f"{name} is not {'an' if wanted == 'Arrow' else 'a'} {wanted} file")
-        text = TextSource(name, file, options.encoding)
-        return _text_table(text, options, block_size, counted)
-
-
-def _piped(name: str, pipe: Pipe, options: TextOptions) -> TextSource:
-    kind = kind_of(pipe.magic)
-    if kind in _NO_PIPE:
-        raise InputError(
-            f"{name}: {kind} cannot be read from a stream; save it to a file, and give its name"
-        )
-    return TextSource(name, pipe, options.encoding)
+        return _text_table(TextSource(name, file, options.encoding), options, block_size, counted)
 
 
 def _text_table(
-    text: TextSource,
-    options: TextOptions,
-    block_size: int,
-    counted: Counted | None = None,
+    text: TextSource, options: TextOptions, block_size: int, counted: Counted | None = None
 ) -> Table | SvmlightFile:
     """Find out what a text holds by its ending and its first line."""
     endings = set(Path(text.name.lower()).suffixes)
@@ -387,12 +365,10 @@ def from_file(
         table = open_followed(path, options, block_size, None if after is None else start_of(after))
     else:
         table = open_table(path, options, block_size, counted)
-    if isinstance(table, SvmlightFile):
-        if columns == "open":
-            raise InputError(f"{table.text.name} is svmlight, which has no names for open columns")
+    if isinstance(table, SvmlightFile) and columns != "open":
         return cast("TableStream", SvmlightStream(table, after))  # it can do the same
     return stream_of(
-        table,
+        with_names(table),
         target,
         exclude=exclude,
         holds=holds,
@@ -427,9 +403,7 @@ def look_at(
     >>> [(column["name"], column["kind"]) for column in look.columns.describe()]
     [('price', 'number'), ('town', 'category')]
     """
-    table = open_table(path, options or TextOptions())
-    if isinstance(table, SvmlightFile):
-        raise InputError(f"{table.text.name} is svmlight: {table.n_features:,} columns of numbers")
+    table = with_names(open_table(path, options or TextOptions()))
     used = exclude_columns(table, exclude)
     sample = read_sample(table, used, used, target)
     # Whoever learns from the table has a target, and encodes categories by it.

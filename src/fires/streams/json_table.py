@@ -7,14 +7,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import closing
 
-import numpy as np
 import polars as pl
 
-from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.core.types import Json
 from fires.streams.base import Position
-from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunk
+from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunk, Kinds
 from fires.streams.text_blocks import BLOCK, NOT_UTF8, Block, Lines, is_utf8
 from fires.streams.text_source import BlockTable, Places, TextSource
 
@@ -27,6 +25,7 @@ _LONE = re.compile(
 _NESTED = r"(?s)^(\{.*\}|\[.*\])$"
 _LOOK_EVERY = 100  # in one line of so many the reader looks for keys that are new
 _SAMPLE_BYTES = 2 * BLOCK
+_INFINITE = {"Infinity": "inf", "-Infinity": "-inf"}
 _Row = dict[str, Json] | str | None
 
 
@@ -76,24 +75,24 @@ class JsonRows(BlockTable):
         """See :meth:`fires.streams.table.Table.let_columns_change`: later keys are columns too."""
         self.is_open = True
 
-    def _wanted(self, block: Block, kinds: Mapping[str, Kind]) -> Mapping[str, Kind]:
+    def _wanted(self, block: Block, kinds: Kinds) -> Kinds:
         new = self._take_new_fields(block) if self.is_open else ()
         names = [name for name in self._met if name in kinds or name in new]
         return {name: kinds.get(name, "category") for name in names}
 
-    def _fast(self, block: Block, kinds: Mapping[str, Kind], places: Places) -> Chunk | None:
+    def _fast(self, block: Block, kinds: Kinds, places: Places) -> Chunk | None:
         """Parse lines that are all as they should be; None if one is not."""
-        if any(map(self._is_nested, kinds.items())) or not is_utf8(block.data):
+        if not is_utf8(block.data) or _LONE.search(block.data):
             return None
-        frame = None if _LONE.search(block.data) else self._ndjson(block, kinds)
+        frame = self._ndjson(block, kinds)
         if frame is None:
             return None
         if not self.is_open:
             self._look_for_new_fields(block)
-        lines, ragged = block.lines[:-1], self.is_open
+        frame, lines, ragged = self._in_lists(frame, kinds), block.lines[:-1], self.is_open
         return Chunk(frame, lines, places, short=block.short, raw=block.text, ragged=ragged)
 
-    def _ndjson(self, block: Block, kinds: Mapping[str, Kind]) -> pl.DataFrame | None:
+    def _ndjson(self, block: Block, kinds: Kinds) -> pl.DataFrame | None:
         for typed in (True, False) if self._typed else (False,):
             types = {"number": pl.Float64, "integer": pl.Int64} if typed else {}
             schema = {name: types.get(kind, pl.String) for name, kind in kinds.items()}
@@ -107,11 +106,12 @@ class JsonRows(BlockTable):
             return frame if len(frame) == len(block.ends) and not is_nested else None
         return None
 
-    def _is_nested(self, column: tuple[str, Kind]) -> bool:
-        """Whether a column comes as lists of text: some of the first objects held such values."""
-        return column[1] == "category" and column[0] in self._nested
+    def _in_lists(self, frame: pl.DataFrame, kinds: Kinds) -> pl.DataFrame:
+        """Columns in which some of the first objects held objects or lists, as lists of text."""
+        nested = [pl.col(name) for name in self._nested if kinds.get(name) == "category"]
+        return frame.with_columns(pl.when(c.is_not_null()).then(pl.concat_list(c)) for c in nested)
 
-    def _records(self, block: Block, kinds: Mapping[str, Kind]) -> Iterator[_Row]:
+    def _records(self, block: Block, kinds: Kinds) -> Iterator[_Row]:
         labels = [name for name, kind in kinds.items() if kind == "label"]
         for i, row in enumerate(json_rows(block.data)):
             if isinstance(row, dict):
@@ -122,13 +122,13 @@ class JsonRows(BlockTable):
                 self._note_new_fields(row, int(block.lines[i]))
             yield row
 
-    def _frame(self, rows: list[dict[str, Json]], kinds: Mapping[str, Kind]) -> pl.DataFrame:
-        return pl.DataFrame(
-            {
-                name: _series([_text(row.get(name)) for row in rows], self._is_nested((name, kind)))
-                for name, kind in kinds.items()
-            }
+    def _frame(self, rows: list[dict[str, Json]], kinds: Kinds) -> pl.DataFrame:
+        lines = "\n".join(_line({name: row.get(name) for name in kinds}) for row in rows)
+        schema = dict.fromkeys(kinds, pl.String)
+        frame = (
+            pl.read_ndjson(lines.encode(), schema=schema) if rows else pl.DataFrame(schema=schema)
         )
+        return self._in_lists(frame, kinds)
 
     def _take_new_fields(self, block: Block) -> Set[str]:
         """Look at all lines; give those of their keys that the first objects did not have.
@@ -159,13 +159,6 @@ class JsonRows(BlockTable):
                     self.new_fields.setdefault(name, line)
 
 
-def _series(values: list[str | None], is_nested: bool) -> pl.Series:
-    if not is_nested:
-        return pl.Series(values, dtype=pl.String)
-    lists = [None if value is None else [value] for value in values]
-    return pl.Series(lists, dtype=pl.List(pl.String))
-
-
 def json_rows(data: bytes) -> Iterator[_Row]:
     """Read lines one by one."""
     return map(json_row, data.removesuffix(b"\n").split(b"\n"))
@@ -188,24 +181,12 @@ def json_row(line: bytes) -> _Row:
     return row if isinstance(row, dict) else NOT_AN_OBJECT
 
 
-def _text(value: Json) -> str | None:
-    """A value as polars would write it; null and NaN are missing."""
-    if value is None or value != value:
-        return None
-    if isinstance(value, str):
-        return value
-    return _json(value) if isinstance(value, (bool, float, dict, list)) else str(value)
-
-
-def _json(value: Json) -> str:
-    """A value within an object or a list, as polars would write it."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_json(key)}: {_json(of)}" for key, of in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_json, value)) + "]"
-    if isinstance(value, float):
-        return np.format_float_positional(value, trim="-") if np.isfinite(value) else str(value)
-    return json.dumps(value, ensure_ascii=False)
+def _line(row: dict[str, Json]) -> str:
+    """An object for polars, which knows neither NaN, which is missing, nor infinite numbers."""
+    text = json.dumps(row)
+    if "NaN" in text or "Infinity" in text:
+        text = json.dumps(json.loads(text, parse_constant=_INFINITE.get))
+    return text
 
 
 class JsonTable(JsonRows):

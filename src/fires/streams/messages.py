@@ -93,7 +93,7 @@ class MessageTable(JsonRows):
             self._find_columns(portion.as_block() for portion in portions)
 
     def chunks(
-        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
+        self, kinds: Mapping[str, Kind], start: Position, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:
         """Read the messages as they come; see :meth:`fires.streams.table.Table.chunks`."""
         with closing(self.read(start, n_rows is not None)) as portions:

@@ -15,13 +15,10 @@ from fires.columns.schema import Doubt, Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
 from fires.streams.cutting import read_ahead
-from fires.streams.files import Source, open_table
-from fires.streams.sampling import refuse_unknown
-from fires.streams.svmlight import SvmlightFile
-from fires.streams.table import Chunk, Rejected, Table
+from fires.streams.files import Source, open_table, with_names
+from fires.streams.sampling import named, refuse_unknown
+from fires.streams.table import Chunk, Kinds, Rejected, Table
 from fires.streams.text_table import FOUND_OUT, TextOptions
-
-_SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +32,7 @@ class Rows:
 
 def open_rows(
     path: Source | Sequence[Source],
-    kinds: Mapping[str, Kind],
+    kinds: Kinds,
     keep: Sequence[str] = (),
     if_present: Sequence[str] = (),
     options: TextOptions = FOUND_OUT,
@@ -54,9 +51,7 @@ def open_rows(
     >>> rows.rejected.examples
     ((3, '1 field, the header has 2'),)
     """
-    table = open_table(path, options)
-    if isinstance(table, SvmlightFile):
-        raise InputError(f"{table.text.name} is svmlight, which has no names for its columns")
+    table = with_names(open_table(path, options))
     if may_lack:
         for part in table.tables:
             refuse_unknown(part, keep)
@@ -65,10 +60,7 @@ def open_rows(
     present = set(table.column_names)
     lacking = [name for name in kinds if name not in present]
     if lacking and not may_lack:
-        some = ", ".join(f'"{name}"' for name in lacking[:_SHOWN])
-        more = f" and {len(lacking) - _SHOWN:,} more" if len(lacking) > _SHOWN else ""
-        what = "the column" if len(lacking) == 1 else f"{len(lacking):,} columns"
-        raise InputError(f"{table.name} lacks {what} {some}{more}, which the run needs")
+        raise InputError(f"{table.name} lacks {_columns(lacking)}, which the run needs")
     others = [*keep, *(name for name in if_present if name in present)]
     wanted: dict[str, Kind] = {**kinds, **dict.fromkeys(others, "category")}
     if may_lack:
@@ -87,7 +79,7 @@ class RowReader:
     def __init__(
         self,
         table: Table,
-        kinds: Mapping[str, Kind],
+        kinds: Kinds,
         needed: Sequence[str] = (),
         others: Sequence[str] = (),
     ) -> None:
@@ -101,17 +93,13 @@ class RowReader:
 
     def absent(self) -> str:
         """What a user should know of columns that rows did not have."""
-        told = []
-        for name in self._needed:
-            n_absent = self._n_rows - self._n_present.get(name, 0)
-            if n_absent:
-                some = "" if n_absent == self._n_rows else f" (in {n_absent:,} rows)"
-                told.append(f'"{name}"{some}')
-        if not told:
-            return ""
-        more = f" and {len(told) - _SHOWN:,} more" if len(told) > _SHOWN else ""
-        what = "the column" if len(told) == 1 else f"{len(told):,} columns"
-        return f"absent, and taken for missing: {what} {', '.join(told[:_SHOWN])}{more}"
+        n_absent = {name: self._n_rows - self._n_present.get(name, 0) for name in self._needed}
+        told = {
+            name: f" (in {n:,} rows)" if n < self._n_rows else ""
+            for name, n in n_absent.items()
+            if n
+        }
+        return f"absent, and taken for missing: {_columns(told)}" if told else ""
 
     def surprises(self) -> list[str]:
         """What a user should know about the table, in one line each."""
@@ -152,6 +140,12 @@ class RowReader:
         if self._table.unit != "row":
             frame = frame.with_columns(pl.col(pl.String).replace("", None))
         return frame
+
+
+def _columns(names: Mapping[str, str] | Sequence[str]) -> str:
+    """Columns, and what is said of each, for a person to read."""
+    what = "the column" if len(names) == 1 else f"{len(names):,} columns"
+    return f"{what} {named(names, 8)}"
 
 
 def _numbers(chunk: Chunk, n_before: int) -> npt.NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import polars as pl
 
@@ -46,6 +46,19 @@ def refuse_unknown(table: Table, names: Collection[str]) -> None:
         if name not in known:
             hint = _hint(name, table.column_names)
             raise InputError(f'no column "{name}" in {table.name}', hint=hint)
+
+
+def named(names: Sequence[str] | Mapping[str, str], shown: int) -> str:
+    """The first names in quotes, each with what is said of it, and how many more there are.
+
+    Examples
+    --------
+    >>> named(["a", "b", "c"], 2), named({"a": " (first)"}, 2)
+    ('"a", "b" and 1 more', '"a" (first)')
+    """
+    said = names if isinstance(names, Mapping) else dict.fromkeys(names, "")
+    some = ", ".join(f'"{name}"{said[name]}' for name in [*said][:shown])
+    return f"{some} and {len(said) - shown:,} more" if len(said) > shown else some
 
 
 def _hint(name: str, names: Sequence[str]) -> str:

@@ -164,7 +164,7 @@ class SqlTable(Table):
             )
 
     def chunks(
-        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
+        self, kinds: Mapping[str, Kind], start: Position, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:
         """Read the rows in order; see :meth:`Table.chunks`."""
         names = [name for name in self.column_names if name in kinds]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fires.columns.columns import NumberColumns
     from fires.streams.byte_sources import Identity
 
+Kinds = Mapping[str, Kind]  # the columns to read, and how
 SAMPLE_ROWS = 10_000  # how many rows at most decide what the columns hold
 LEAST_ROWS = 100  # how many rows decide it where a pipe has no more to give for the moment
 
@@ -47,6 +48,7 @@ class Chunk:
     numbers: NumberColumns | None = None
     raw: Callable[[int], str] | None = None
     where: Callable[[int], Mapping[str, Json]] | None = None
+    file: Mapping[str, Json] | None = None
     start: Position | None = None
     ragged: bool = False
 
@@ -56,7 +58,12 @@ class Chunk:
             raw = self.raw(row)
         else:
             raw = json.dumps(self.frame.row(row, named=True), default=str, ensure_ascii=False)
-        return Fault(int(self.lines[row]), reason, raw, self.where and self.where(row))
+        return Fault(
+            int(self.lines[row]), reason, raw, self.where(row) if self.where else self.file
+        )
+
+
+Chunks = Generator[Chunk, None, None]
 
 
 class Table(ABC):
@@ -88,9 +95,7 @@ class Table(ABC):
         return (self,)
 
     @abstractmethod
-    def chunks(
-        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
-    ) -> Generator[Chunk, None, None]:
+    def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
         """Read the table from a position on; ``n_rows`` says that so many are for the sample."""
 
     def position(self, rows: int, place: npt.NDArray[np.generic]) -> Position:

@@ -22,7 +22,7 @@ from fires.streams.base import Batch, Bookmark, Position, Schema
 from fires.streams.byte_sources import changed, read_so_far, refuse_others
 from fires.streams.cutting import BlockStream, Left, PlacedRows, Start, no_rows, read_ahead
 from fires.streams.sampling import choose_columns, read_sample
-from fires.streams.table import Chunk, Fault, Rejected, Table
+from fires.streams.table import Chunk, Chunks, Fault, Rejected, Table
 
 _LINE_END = 2
 
@@ -261,7 +261,7 @@ class TableStream(BlockStream):
         return read_ahead(self._encode(read_ahead(chunks), kinds, start))
 
     def _encode(
-        self, chunks: Generator[Chunk, None, None], kinds: dict[str, Kind], start: Start
+        self, chunks: Chunks, kinds: dict[str, Kind], start: Start
     ) -> Generator[PlacedRows, None, None]:
         """Turn chunks into arrays, and keep account of the rows that cannot be used."""
         position, columns, target = start

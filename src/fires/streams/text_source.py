@@ -5,37 +5,37 @@ from __future__ import annotations
 import codecs
 from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
 from fires.streams.byte_sources import (
     ADVICE,
     N_MAGIC,
     PACKINGS,
+    STEP,
     Bytes,
     ByteSource,
     Damaged,
-    Unpacked,
     kind_of,
     plain_errors,
     skip,
+    unpacked,
 )
 from fires.streams.cutting import read_ahead
 from fires.streams.following import Follow
-from fires.streams.table import Chunk, Fault, Table
-from fires.streams.text_blocks import PIECE, Block, Ints, Lines, Read
+from fires.streams.table import Chunk, Chunks, Fault, Kinds, Table
+from fires.streams.text_blocks import PIECE, Block, Ints, Lines, Read, fill
 
 _HEAD = 4096
-_STEP = 1 << 18  # bytes of packed or encoded text that are made at once
 _MARK = "fires-mark"
 _MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -73,48 +73,46 @@ def utf16(sample: bytes) -> str | None:
     return "utf-16-be" if even > odd else "utf-16-le"
 
 
-class Decoded:
+def decoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     """A text in UTF-8, whatever it was written in.
 
     Examples
     --------
-    >>> import io
-    >>> Decoded(io.BytesIO("süß".encode("latin-1")).read, "latin-1").read(100).decode()
+    >>> b"".join(decoded(["süß".encode("latin-1")], "latin-1")).decode()
     'süß'
     """
-
-    def __init__(self, read: Callable[[int], bytes], encoding: str) -> None:
-        self._read = read
-        self._decoder = codecs.getincrementaldecoder(encoding)(errors=_MARK)
-        self._text = b""
-
-    def read(self, n: int) -> bytes:
-        """Read on."""
-        ended = False
-        while not self._text and not ended:
-            data = self._read(min(n, _STEP))
-            ended = not data
-            self._text = self._decoder.decode(data, final=ended).encode("utf-8", _MARK)
-        text, self._text = self._text[:n], self._text[n:]
-        return text
+    decoder = codecs.getincrementaldecoder(encoding)(errors=_MARK)
+    for piece in pieces:
+        yield decoder.decode(piece).encode("utf-8", _MARK)
+    yield decoder.decode(b"", final=True).encode("utf-8", _MARK)
 
 
-class _InSteps:
-    """A text that is made from a source in steps of one size, wherever and however it is read.
+class Pieces:
+    """A text that is made from a source in steps, wherever and however it is read.
 
     So how much of the source a place in the text needs does not depend on where reading began.
     """
 
-    def __init__(self, read: Callable[[int], bytes], tell: Callable[[], int]) -> None:
-        self._read, self._tell = read, tell
+    def __init__(self, pieces: Iterator[bytes], tell: Callable[[], int]) -> None:
+        self._pieces, self._tell = pieces, tell
         self._rest = b""
+        self._broken: Exception | None = None
         self._ends, self._used = [0], [0]
 
     def read(self, n: int) -> bytes:
-        """Read on; at most n bytes, and none at the end."""
-        if not self._rest:
-            self._rest = self._read(_STEP)
-            self._ends.append(self._ends[-1] + len(self._rest))
+        """Read on; at most n bytes, and none at the end. What is broken stays so."""
+        if self._broken is not None:
+            raise self._broken
+        while not self._rest:
+            try:
+                piece = next(self._pieces, None)
+            except Exception as error:
+                self._broken = error
+                raise
+            if piece is None:
+                return b""
+            self._rest = piece
+            self._ends.append(self._ends[-1] + len(piece))
             self._used.append(self._tell())
         data, self._rest = self._rest[:n], self._rest[n:]
         return data
@@ -133,22 +131,26 @@ class TextSource:
         self.name, self.source = name, source
         kind = kind_of(source.magic)
         self._packing = kind if kind in PACKINGS else None
-        self.head = b""
+        head = b""
         with source.open(again=True) as file:
-            read = self._unpacked(file)
-            while len(self.head) < N_MAGIC and (data := read(_HEAD)):
-                self.head += data
-        inner = "tar" if self.head[257:262] == b"ustar" else kind_of(self.head)
+            for piece in self._unpacked(file):
+                head += piece
+                if len(head) >= N_MAGIC:
+                    break
+        self.head, self._top, self._is_all = head[:_HEAD], b"", False
+        inner = "tar" if head[257:262] == b"ustar" else kind_of(head)
         if inner in ADVICE:
             raise InputError(f"{name} {ADVICE[inner]}")
         if inner != "text":
             raise InputError(f"{name} holds a file of type {inner}; unpack it first")
-        marked = (found for mark, found in _MARKS.items() if self.head.startswith(mark))
+        marked = (found for mark, found in _MARKS.items() if head.startswith(mark))
         self.encoding = encoding or next(marked, "utf-8")
         self._plain = codecs.lookup(self.encoding).name == "utf-8"
 
-    def _unpacked(self, file: Bytes) -> Callable[[int], bytes]:
-        return file.read if self._packing is None else Unpacked(file, self._packing).read
+    def _unpacked(self, file: Bytes) -> Iterator[bytes]:
+        if self._packing is None:
+            return iter(partial(file.read, STEP), b"")
+        return unpacked(file, self._packing)
 
     @property
     def is_direct(self) -> bool:
@@ -165,8 +167,8 @@ class TextSource:
                 file.seek(offset)
                 yield file.read, lambda ends: ends
                 return
-            read = self._unpacked(file)
-            text = _InSteps(read if self._plain else Decoded(read, self.encoding).read, file.tell)
+            pieces = self._unpacked(file)
+            text = Pieces(pieces if self._plain else decoded(pieces, self.encoding), file.tell)
             skip(text.read, offset)
             yield text.read, text.used
 
@@ -179,26 +181,39 @@ class TextSource:
             with self.open(again=again, offset=start.offset) as (read, used):
                 for block in cut.blocks(read, self.source.ready, start.offset, line):
                     line = int(block.lines[-1]) - 1
-                    yield (
-                        block,
-                        np.column_stack([used(block.ends), block.ends, block.lines[1:] - 1]),
-                    )
+                    ends = block.ends
+                    yield block, np.column_stack([used(ends), ends, block.lines[1:] - 1])
         except Damaged as error:
             raise InputError(f"{self.name} is damaged after line {line}: {error}") from error
         except OSError as error:
             why = error.strerror or error
             raise InputError(f"cannot read {self.name} after line {line}: {why}") from error
 
+    def top(self, enough: Callable[[bytes], bool]) -> tuple[bytes, bool]:
+        """The first bytes of the text, until they are enough; and whether they are all of it."""
+        if not self._is_all and not enough(self._top):
+            self._top = b""
+            with self.open(again=True) as (read, _):
+                while not self._is_all and not enough(self._top):
+                    pieces, self._is_all = fill(read, self.source.ready, PIECE)
+                    self._top = b"".join([self._top, *pieces])
+        return self._top, self._is_all
+
     def first_line(self, comment: str) -> bytes:
-        """Read the first line that is neither blank nor a comment."""
-        with closing(self.blocks(Lines(PIECE, _HEAD), Position(), again=True)) as blocks:
-            for block, _ in blocks:
-                for line in block.data.removeprefix(codecs.BOM_UTF8).split(b"\n"):
-                    if line.strip() and not line.startswith(comment.encode()):
-                        return line
-                if len(block.ends) and block.ends[-1] > PIECE:
-                    break
-        return b""
+        """The first line that is neither blank nor a comment."""
+
+        def first(head: bytes) -> bytes:
+            lines = head.removeprefix(codecs.BOM_UTF8).split(b"\n")
+            found = (line for line in lines if line.strip() and not line.startswith(mark))
+            return next(found, b"")
+
+        mark = comment.encode()
+        return first(self.top(lambda head: len(head) > PIECE or bool(first(_whole(head))))[0])
+
+
+def _whole(head: bytes) -> bytes:
+    """Whole lines alone."""
+    return head[: head.rfind(b"\n") + 1]
 
 
 class BlockTable(Table):
@@ -218,18 +233,18 @@ class BlockTable(Table):
         self.files = None if self._follow else [source.identity]
 
     @abstractmethod
-    def _fast(self, block: Block, kinds: Mapping[str, Kind], places: Places) -> Chunk | None:
+    def _fast(self, block: Block, kinds: Kinds, places: Places) -> Chunk | None:
         """Parse a block whole; None if that cannot be done."""
 
     @abstractmethod
-    def _records(self, block: Block, kinds: Mapping[str, Kind]) -> Iterable[Any]:
+    def _records(self, block: Block, kinds: Kinds) -> Iterable[Any]:
         """Read a block record by record: a row, what is wrong with it, or None for a blank."""
 
     @abstractmethod
-    def _frame(self, rows: list[Any], kinds: Mapping[str, Kind]) -> pl.DataFrame:
+    def _frame(self, rows: list[Any], kinds: Kinds) -> pl.DataFrame:
         """Rows that were read one by one; all columns are text."""
 
-    def _wanted(self, block: Block, kinds: Mapping[str, Kind]) -> Mapping[str, Kind]:
+    def _wanted(self, block: Block, kinds: Kinds) -> Kinds:
         """The columns to read: others too if columns may change."""
         return kinds
 
@@ -241,9 +256,7 @@ class BlockTable(Table):
         """The block as it is parsed; for formats that are another one in other words."""
         return block
 
-    def chunks(
-        self, kinds: Mapping[str, Kind], start: Position, *, n_rows: int | None = None
-    ) -> Generator[Chunk, None, None]:
+    def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
         """Read the records in order; see :meth:`Table.chunks`."""
         start = self.body if start.offset == 0 and start.mark is None else start
         if self._follow is not None:
@@ -252,9 +265,7 @@ class BlockTable(Table):
                 yield from self._followed(kinds, start, self._follow)
         yield from self._read(kinds, start, again=n_rows is not None)
 
-    def _read(
-        self, kinds: Mapping[str, Kind], start: Position, *, again: bool
-    ) -> Generator[Chunk, None, None]:
+    def _read(self, kinds: Kinds, start: Position, *, again: bool) -> Chunks:
         blocks = self._text.blocks(self._cut, start, again=again)
         if self.n_bytes is not None:  # a pipe may keep the reader waiting, a file does not
             blocks = read_ahead(blocks)
@@ -262,9 +273,7 @@ class BlockTable(Table):
             for block, places in blocks:
                 yield from self._parsed(self._as_parsed(block), kinds, places)
 
-    def _followed(
-        self, kinds: Mapping[str, Kind], start: Position, file: Follow
-    ) -> Generator[Chunk, None, None]:
+    def _followed(self, kinds: Kinds, start: Position, file: Follow) -> Chunks:
         """Read a file that grows, and those that come behind it; there is no end."""
         if start.mark is None:
             start = replace(start, bytes=start.offset, mark=file.mark())
@@ -280,7 +289,7 @@ class BlockTable(Table):
             with plain_errors(self.name):
                 start = file.go_on(n_before)
 
-    def _parsed(self, block: Block, kinds: Mapping[str, Kind], places: Places) -> Iterator[Chunk]:
+    def _parsed(self, block: Block, kinds: Kinds, places: Places) -> Iterator[Chunk]:
         """Parse a block whole; if that fails, in pieces; and a small piece record by record."""
         wanted = self._wanted(block, kinds)
         chunk = self._fast(block, wanted, places) if len(block.ends) else None
@@ -294,7 +303,7 @@ class BlockTable(Table):
             yield from self._parsed(piece, kinds, places[at : at + len(piece.ends)])
             at += len(piece.ends)
 
-    def _slow(self, block: Block, kinds: Mapping[str, Kind], places: Places) -> Chunk:
+    def _slow(self, block: Block, kinds: Kinds, places: Places) -> Chunk:
         """Read a block record by record."""
         rows, good, faults = [], [], []
         for i, row in enumerate(self._records(block, kinds)):

@@ -16,22 +16,17 @@ import polars as pl
 
 from fires.columns.cells import MISSING
 from fires.columns.columns import NumberColumns
-from fires.columns.schema import Kind
 from fires.core.errors import InputError
 from fires.core.validation import LARGEST
 from fires.kernels.finite import scan
 from fires.streams import text_blocks
 from fires.streams.base import Position
-from fires.streams.table import Chunk
+from fires.streams.table import Chunk, Kinds
 from fires.streams.text_blocks import (
     NOT_UTF8,
     Block,
     Ints,
-    Read,
-    Ready,
     Records,
-    always,
-    fill,
     is_utf8,
     long_fields,
 )
@@ -95,7 +90,7 @@ class Header:
 
 
 def read_header(
-    read: Read, source: str, options: TextOptions = FOUND_OUT, ready: Ready = always
+    head: bytes, source: str, options: TextOptions = FOUND_OUT, *, is_all: bool = True
 ) -> Header:
     r"""Read the names of the columns, and find out what separates them.
 
@@ -105,17 +100,12 @@ def read_header(
 
     Examples
     --------
-    >>> read_header(io.BytesIO(b"id; size;\n1;2;3\n").read, "x.csv")
+    >>> read_header(b"id; size;\n1;2;3\n", "x.csv")
     Header(names=('id', 'size', 'column_3'), delimiter=';', n_bytes=10, n_lines=1, renamed=())
     """
-    pieces, ended = fill(read, ready, text_blocks.PIECE, n_lines=_HEAD_LINES + 1)
-    head = b"".join(pieces)
-    while not ended and b"\n" not in head and len(head) <= text_blocks.MAX_LINE:
-        pieces, ended = fill(read, ready, text_blocks.PIECE)
-        head = b"".join([head, *pieces])
     mark = head[: 3 * head.startswith(b"\xef\xbb\xbf")]
     lines = list(io.StringIO(head[len(mark) :].decode("utf-8", "surrogateescape"), newline="\n"))
-    if not ended and not lines[-1].endswith("\n"):
+    if not is_all and not lines[-1].endswith("\n"):
         lines.pop()
     n_before = 0
     if found := re.fullmatch(r"sep=(.)[;,\t|]*\r?\n?", lines[0] if lines else "", re.IGNORECASE):
@@ -143,6 +133,13 @@ def read_header(
         given, renamed = tuple(f"column_{i}" for i in range(1, len(names) + 1)), ()
         n_lines, text = n_before, "".join(lines[:n_before]).encode()
     return Header(given, delimiter, len(mark) + len(text), n_lines, renamed)
+
+
+def _has_header(head: bytes) -> bool:
+    """Whether there are lines enough to find a header and the delimiter."""
+    n_lines = head.count(b"\n")
+    least = text_blocks.PIECE if n_lines else text_blocks.MAX_LINE
+    return n_lines > _HEAD_LINES or len(head) >= least
 
 
 def _first_record(
@@ -238,8 +235,8 @@ class TextTable(BlockTable):
         self, text: TextSource, options: TextOptions, block_size: int, header: Header | None = None
     ) -> None:
         if header is None:
-            with text.open(again=True) as (read, _):
-                header = read_header(read, text.name, options, text.source.ready)
+            head, is_all = text.top(_has_header)
+            header = read_header(head, text.name, options, is_all=is_all)
         self.column_names, self.renamed = header.names, header.renamed
         self.body = Position(offset=header.n_bytes, line=header.n_lines)
         self.delimiter: str = header.delimiter
@@ -250,7 +247,7 @@ class TextTable(BlockTable):
     def _looks_regular(self, data: bytes, n_records: int) -> bool:
         return self._form.looks_regular(data, n_records)
 
-    def _fast(self, block: Block, kinds: Mapping[str, Kind], places: Places) -> Chunk | None:
+    def _fast(self, block: Block, kinds: Kinds, places: Places) -> Chunk | None:
         """Parse a regular block: as numbers, or as text if one is none; None if neither works."""
         if not block.regular or not is_utf8(block.data):
             return None
@@ -265,7 +262,7 @@ class TextTable(BlockTable):
             return None
         return Chunk(frame, block.lines[:-1], places, short=block.short, raw=block.text)
 
-    def _csv(self, block: Block, kinds: Mapping[str, Kind]) -> pl.DataFrame | None:
+    def _csv(self, block: Block, kinds: Kinds) -> pl.DataFrame | None:
         """Parse a block; None if a value is not of its column's kind."""
         schema = {name: _TYPES.get(kinds.get(name, ""), pl.String) for name in self.column_names}
         wanted = [i for i, name in enumerate(self.column_names) if name in kinds]
@@ -286,7 +283,7 @@ class TextTable(BlockTable):
             return frame if len(frame) == len(block.ends) else None
         return None
 
-    def _turned(self, block: Block, kinds: Mapping[str, Kind], places: Ints) -> Chunk | None:
+    def _turned(self, block: Block, kinds: Kinds, places: Ints) -> Chunk | None:
         """Parse a block of very many columns: as one column, of which numbers make an array.
 
         A frame has much to do for each column however few the rows are. None if a line has not as
@@ -324,10 +321,10 @@ class TextTable(BlockTable):
         lines = block.lines[:-1]
         return Chunk(frame, lines, places, short=block.short, numbers=numbers, raw=block.text)
 
-    def _records(self, block: Block, kinds: Mapping[str, Kind]) -> Iterable[list[str] | str | None]:
+    def _records(self, block: Block, kinds: Kinds) -> Iterable[list[str] | str | None]:
         return (row or None for _, row in self._form.walk(block.data))
 
-    def _frame(self, rows: list[list[str]], kinds: Mapping[str, Kind]) -> pl.DataFrame:
+    def _frame(self, rows: list[list[str]], kinds: Kinds) -> pl.DataFrame:
         columns = dict(zip(self.column_names, zip(*rows, strict=True), strict=bool(rows)))
         names = [name for name in self.column_names if name in kinds]
         return pl.DataFrame([pl.Series(n, columns.get(n, ()), dtype=pl.String) for n in names])
