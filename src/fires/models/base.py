@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -11,17 +11,14 @@ import numpy.typing as npt
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
 from fires.core.state import Arrays
-from fires.core.types import Floats, Ints, Labels, Matrix, Places
+from fires.core.types import Floats, Ints, Labels, Mask, Matrix, Places, RowIndex
 
 if TYPE_CHECKING:
-    from fires.models.bayes_learner import BayesLearner
     from fires.models.mixed import Mixed
     from fires.models.scale import Scaler
     from fires.models.sparse_scale import SparseScale
 
 Rng = np.random.Generator
-JointPosterior: TypeAlias = "BayesLearner"
-"""A learner that knows how sure it is of each coefficient, and of the leading ones together."""
 Values = npt.NDArray[np.generic]
 """The target of each row: class codes, or numbers."""
 Weights = Floats | None
@@ -165,3 +162,72 @@ class LeadingRows(NamedTuple):
     columns: Ints
     Z: Floats
     weight: Floats
+
+
+class JointPosterior(Learner, Protocol):
+    """A learner that knows how sure it is of each coefficient, and of the leading ones together."""
+
+    n_features: int
+    scale: str | None
+    mixed: Mixed  # the scale of sparse rows
+    prior: float  # the variance of a coefficient before any row
+    n_present: int  # columns that are there
+    evidence_rows: Floats  # rows since the start or an alarm, for each row of parameters
+    touched: Places | None  # the columns that the last batch has moved; None for all
+    strengths: list[float]  # of the alarms that the last batch has raised
+    keeps_rows: bool  # whether take_rows has something to hand over
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of parameters: one, or one per class."""
+
+    @property
+    def gamma(self) -> float:
+        """The share of its evidence that a belief keeps from row to row."""
+
+    @property
+    def losses(self) -> Floats:
+        """The log loss of each row of the last batch, before it was learnt from."""
+
+    @property
+    def sparse(self) -> object:
+        """Not None if it learns from sparse rows."""
+
+    @property
+    def noise(self) -> Floats:
+        """The variance of the noise, for each row of parameters."""
+
+    def coefficients(self) -> tuple[Floats, Floats]:
+        """Means and variances of all coefficients, that of the intercept last."""
+
+    def scores(self, columns: RowIndex = ..., near: Floats | None = None) -> Floats:
+        """How much features matter; greater for better."""
+
+    def variances(self, columns: RowIndex = ...) -> Floats:
+        """The variance of the coefficient that each feature is ranked by."""
+
+    def scores_together(self, columns: Ints) -> Floats:
+        """As :meth:`scores`; for those that lead, their correlation is taken into account."""
+
+    def scored(self) -> tuple[Floats, Floats]:
+        """Coefficients as :meth:`scores` looks at them, and how far chance may take them."""
+
+    def leading_posterior(
+        self, *, seen: bool = False, without: Places | None = None
+    ) -> tuple[Ints, Floats, Floats]:
+        """The leading columns, and the mean and covariance of their coefficients."""
+
+    def prior_deviations(self) -> Floats:
+        """The standard deviations of :meth:`by_class` before any row."""
+
+    def take_rows(self) -> LeadingRows:
+        """Hand over the leading columns of the last batch, and let go of them."""
+
+    def forget_most(self) -> None:
+        """Let all evidence so far count as that of a few rows, as after an alarm."""
+
+    def attend(self, resting: Mask, never: Mask, arrived: Places) -> None:
+        """Know which columns are there, before a step. Without this, all are."""
+
+    def count_columns(self, n_present: int) -> None:
+        """Know how many columns are there, if fewer than there is room for."""
