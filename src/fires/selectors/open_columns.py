@@ -399,7 +399,7 @@ class OpenColumns:
         raw = dict(validation.raw_columns(X))
         self._refuse_other_kinds(raw, owner)
         if self.encoder is not None:
-            raw |= {name: None for name in names if self.encoder.knows(name)}
+            raw |= {name: None for name in names if name in self.encoder.known}
         if not raw:
             return _given(validation.as_matrix(X, owner), names.tolist()), self.encoder
         return self._encoded(X, [name for name in names if name in raw], owner, y, learn)
@@ -408,7 +408,7 @@ class OpenColumns:
         """Raise if a column holds text or the like which held numbers before."""
         for name, kind in raw.items():
             known = 0 <= self._names.place(name) < self.n_features
-            if known and not (self.encoder is not None and self.encoder.knows(name)):
+            if known and not (self.encoder is not None and name in self.encoder.known):
                 raise InputError(
                     f"Column {name!r} does not hold numbers but {kind}; before, it did"
                 )
