@@ -265,13 +265,7 @@ def _without_broken_text(
 
 
 def quoted(name: str) -> str:
-    """A name as it stands in a query.
-
-    Examples
-    --------
-    >>> quoted('my "own" column')
-    '"my ""own"" column"'
-    """
+    """A name as it stands in a query."""
     return '"' + name.replace('"', '""') + '"'
 
 
