@@ -24,7 +24,7 @@ from fires.streams.byte_sources import Damaged, File, unpacked
 from fires.streams.columnar import _without_panics
 from fires.streams.files import from_file, open_table
 from fires.streams.sampling import read_sample
-from fires.streams.svmlight import SvmlightFile
+from fires.streams.svmlight import SvmlightStream
 from fires.streams.table import Fault
 from fires.streams.text_source import Pieces, TextSource
 from fires.streams.text_table import TextOptions, unique_names
@@ -833,11 +833,11 @@ def test_the_greatest_index_is_found_whatever_the_size_of_the_blocks(rows, block
     ]
     with tempfile.TemporaryDirectory() as folder:
         path = saved(Path(folder), "\n".join(lines).encode())
-        file = SvmlightFile(TextSource("x", File(path)), block_size)
+        found = SvmlightStream(TextSource("x", File(path)), block_size).counted
     indices = [4, *(i for _, found, _ in rows for i in found)]
-    assert file.zero_based == (0 in indices)
-    assert file.n_features == max(indices) + file.zero_based
-    assert file.whole_labels
+    assert found["zero_based"] == (0 in indices)
+    assert found["n_features"] == max(indices) + found["zero_based"]
+    assert found["whole_labels"]
 
 
 def test_what_cannot_be_read_of_svmlight_is_said_in_one_line(tmp_path):

@@ -69,7 +69,7 @@ def test_messages_are_rows_in_order(kafka):
 
 
 def test_a_bookmark_after_any_batch_gives_the_rest_to_the_bit(kafka, monkeypatch):
-    monkeypatch.setattr("fires.streams.kafka.FIRST", 130)
+    monkeypatch.setattr("fires.streams.messages.FIRST", 130)
     monkeypatch.setattr("fires.streams.messages.MOST", 130)
     kafka.create("events")
     kafka.write("events", with_faults(events(900)))
@@ -97,7 +97,7 @@ def test_a_bookmark_after_any_batch_gives_the_rest_to_the_bit(kafka, monkeypatch
 
 
 def test_every_row_of_several_partitions_comes_once_over_many_restarts(kafka, monkeypatch):
-    monkeypatch.setattr("fires.streams.kafka.FIRST", 90)
+    monkeypatch.setattr("fires.streams.messages.FIRST", 90)
     monkeypatch.setattr("fires.streams.messages.MOST", 90)
     rng = np.random.default_rng(0)
     kafka.create("events", 3)
@@ -126,12 +126,12 @@ def test_the_sample_does_not_depend_on_what_arrives_first(kafka, monkeypatch, un
         "x": "category",
         "late": "number",
     }
-    take, n_calls = kafka_module._Reader._take, iter(range(10**6))
+    take, n_calls = kafka_module.KafkaReader._take, iter(range(10**6))
 
     def slowly(reader, n, ends):  # a few at a time, and now and then nothing
         return take(reader, min(n, 40), ends) if next(n_calls) % 2 else []
 
-    monkeypatch.setattr(kafka_module._Reader, "_take", slowly)
+    monkeypatch.setattr(kafka_module.KafkaReader, "_take", slowly)
     again = from_kafka(kafka.uri("events"), "label", until_end=until_end)
     assert again.bookmark() == whole.bookmark()
 
@@ -179,7 +179,7 @@ def test_a_stream_without_an_end_hands_on_what_comes(kafka):
 
 def test_the_lag_is_that_of_the_moment_it_is_asked_for(kafka, monkeypatch):
     """Another thread asks, and whoever reads is busy with a batch."""
-    monkeypatch.setattr(kafka_module, "ASK", 0.5)
+    monkeypatch.setattr("fires.streams.messages.ASK", 0.5)
     kafka.create("events", 3)
     kafka.write("events", events(300), lambda i: i % 3)
     stream = from_kafka(kafka.uri("events"), "label")
@@ -318,7 +318,7 @@ def test_a_damaged_bookmark_is_refused(kafka):
 
 
 def test_what_is_not_there_is_said_in_one_line(kafka, monkeypatch):
-    monkeypatch.setattr(kafka_module, "START", 0.5)
+    monkeypatch.setattr("fires.streams.messages.START", 0.5)
     with pytest.raises(InputError, match='there is no topic "nothing"'):
         from_kafka(kafka.uri("nothing"), "label")
     with pytest.raises(InputError, match="no broker answers"):
@@ -389,8 +389,8 @@ def test_records_are_written_under_their_id(kafka):
 
 
 def test_records_that_no_broker_takes_are_an_error(kafka, monkeypatch):
-    monkeypatch.setattr(kafka_module, "FLUSH", 0.5)
-    monkeypatch.setattr(kafka_module, "START", 0.5)
+    monkeypatch.setattr("fires.streams.messages.FLUSH", 0.5)
+    monkeypatch.setattr("fires.streams.messages.START", 0.5)
     kafka.create("answers")
     sink = KafkaSink(kafka.uri("answers"))
     kafka.down()

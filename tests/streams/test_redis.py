@@ -11,7 +11,6 @@ from tests.streams.brokers import Live, RedisServer, ids, wait_until
 
 from fires.checks import check_stream
 from fires.core.errors import InputError, StateError
-from fires.streams import redis as redis_module
 from fires.streams.redis import RedisSink, from_redis
 
 
@@ -66,7 +65,7 @@ def test_entries_are_rows_in_order(redis_server, form):
     [pytest.param(iter, id="fields", marks=pytest.mark.slow), pytest.param(as_json, id="JSON")],
 )
 def test_a_bookmark_after_any_batch_gives_the_rest_to_the_bit(redis_server, monkeypatch, form):
-    monkeypatch.setattr("fires.streams.redis.FIRST", 130)
+    monkeypatch.setattr("fires.streams.messages.FIRST", 130)
     monkeypatch.setattr("fires.streams.messages.MOST", 130)
     redis_server.write("events", with_faults(form(flat(900))))
     stream = from_redis(redis_server.uri("events"), "label", until_end=True)
@@ -94,7 +93,7 @@ def test_a_bookmark_after_any_batch_gives_the_rest_to_the_bit(redis_server, monk
 
 @pytest.mark.parametrize("form", [iter, as_json], ids=["fields", "JSON"])
 def test_fields_that_come_and_go(redis_server, monkeypatch, form):
-    monkeypatch.setattr("fires.streams.redis.FIRST", 130)
+    monkeypatch.setattr("fires.streams.messages.FIRST", 130)
     monkeypatch.setattr("fires.streams.messages.MOST", 130)
     monkeypatch.setattr("fires.streams.json_table.SAMPLE_ROWS", 100)
     later = [{"late": str(i / 8), "x": str(i), "label": str(i % 2)} for i in range(300)]
@@ -210,7 +209,7 @@ def refusal(server, bookmark):
 
 @pytest.fixture
 def small_portions(monkeypatch):
-    monkeypatch.setattr("fires.streams.redis.FIRST", 50)
+    monkeypatch.setattr("fires.streams.messages.FIRST", 50)
     monkeypatch.setattr("fires.streams.messages.MOST", 50)
 
 
@@ -275,7 +274,7 @@ def test_a_damaged_bookmark_is_refused(redis_server):
 
 
 def test_what_is_not_there_is_said_in_one_line(redis_server, monkeypatch):
-    monkeypatch.setattr(redis_module, "START", 0.5)
+    monkeypatch.setattr("fires.streams.messages.START", 0.5)
     with pytest.raises(InputError, match='there is no key "nothing"'):
         from_redis(redis_server.uri("nothing"), "label")
     redis_server.client.set("text", 1)
@@ -352,7 +351,7 @@ def test_records_are_written_with_their_id(redis_server):
 
 
 def test_records_that_no_server_takes_are_an_error(redis_server, monkeypatch):
-    monkeypatch.setattr(redis_module, "FLUSH", 0.3)
+    monkeypatch.setattr("fires.streams.messages.FLUSH", 0.3)
     redis_server.client.set("text", 1)
     sink = RedisSink(redis_server.uri("text"))
     sink.write({"id": 1})

@@ -63,6 +63,9 @@ class Columns:
         self._written: Header = {}  # what a state has to hold; copies share it
         self.used = tuple(column for column in columns if column.kind != "left out")
         self._places = {column.name: place for place, column in enumerate(self.used)}
+        self.known: Set[str] = self._places.keys()  # the names of all columns
+        if len(self.used) < len(columns):
+            self.known = {column.name for column in columns}
         slots = np.array([column.slots for column in self.used], dtype=np.intp)
         self._in_order, self._all_places = list(self._places), np.arange(len(slots))
         self.groups = np.repeat(self._all_places, slots)
@@ -88,17 +91,29 @@ class Columns:
         y: Labels | None = None,
     ) -> Self:
         """Find out what the columns of a sample hold; those that it lacks hold numbers."""
-        columns = find_columns(sample, hints)
-        learnt = cls(columns, hints)
-        learnt.facts = facts_of(sample, columns)
-        if names is not None:
-            found = {column.name: column for column in columns}
-            columns = tuple(found.get(name) or Column(name, "number") for name in names)
-        if y is not None and len(y) and learnt.hints.categories == "target":
-            learnt.statistics = TargetStatistics(labels_of(y))
-        learnt._know(tuple(learnt._with_slots(column) for column in columns))
-        learnt.tallies = Tallies.none(len(learnt.used))
-        return learnt
+        learnt = cls((), hints)
+        return learnt._taking(sample, learnt.hints, sample.columns if names is None else names, y)
+
+    def _taking(
+        self, sample: pl.DataFrame, hints: Hints, names: Iterable[str], y: Labels | None
+    ) -> Self:
+        """With more columns, as a sample shows them."""
+        found = {column.name: column for column in find_columns(sample, hints)}
+        other, before = copy.copy(self), self.tallies
+        other.facts = {**self.facts, **facts_of(sample, tuple(found.values()))}
+        has_codes = any(column.kind == "category" for column in self.used)
+        may_encode = self.statistics is None and hints.categories == "target" and not has_codes
+        if may_encode and y is not None and len(y):
+            other.statistics = TargetStatistics(labels_of(y))
+        columns = (found.get(name) or Column(name, "number") for name in names)
+        other._know((*self.all, *map(other._with_slots, columns)))
+        n_more = len(other.used) - len(self.used)
+        other.tallies = replace(
+            before,
+            missing=np.append(before.missing, np.full(n_more, before.n_rows)),
+            unreadable=np.append(before.unreadable, np.zeros(n_more, dtype=np.int64)),
+        )
+        return other
 
     def _with_slots(self, column: Column) -> Column:
         """A column of categories has a slot for each class; n categories need n - 1 at most."""
@@ -142,26 +157,15 @@ class Columns:
         >>> columns.among(["size", "age"]).names, X.tolist(), after.tallies.missing.tolist()
         (('age', 'size'), [[27.0, 1.5]], [0, 1, 0])
         """
-        known = self._names_of_all()
-        new = [name for name in frame.columns if name not in known]
+        new = [name for name in frame.columns if name not in self.known]
         if not new:
             return self
-        sample = frame.select(new)
-        found = find_columns(sample, replace(self.hints, dates=self.hints.dates or "month-first"))
-        other = copy.copy(self)
-        other.facts = {**self.facts, **facts_of(sample, found)}
-        has_codes = any(column.kind == "category" for column in self.used)
-        by_target = self.hints.categories == "target" and y is not None and len(y) > 0
-        if self.statistics is None and y is not None and by_target and not has_codes:
-            other.statistics = TargetStatistics(labels_of(y))
-        other._know((*self.all, *(other._with_slots(column) for column in found)))
-        n_more, before = len(other.used) - len(self.used), self.tallies
-        other.tallies = replace(
-            before,
-            missing=np.append(before.missing, np.full(n_more, before.n_rows)),
-            unreadable=np.append(before.unreadable, np.zeros(n_more, dtype=np.int64)),
-        )
-        return other
+        return self._taking(frame.select(new), self._late_hints, new, y)
+
+    @property
+    def _late_hints(self) -> Hints:
+        """In the midst of a stream it is too late to ask about dates."""
+        return replace(self.hints, dates=self.hints.dates or "month-first")
 
     def among(self, names: Iterable[str]) -> Columns:
         """Those of some names, as if there were no others."""
@@ -186,7 +190,7 @@ class Columns:
     def forgetting(self, names: Iterable[str]) -> Columns:
         """Without some columns, as if they had never been there."""
         gone = set(names)
-        if gone.isdisjoint(self._names_of_all()):
+        if gone.isdisjoint(self.known):
             return self
         other = copy.copy(self.among(self._places.keys() - gone))
         other._know(tuple(column for column in self.all if column.name not in gone))
@@ -196,16 +200,6 @@ class Columns:
         if self.statistics is not None:
             other.statistics = self.statistics.forgetting(gone)
         return other
-
-    def knows(self, name: str) -> bool:
-        """Whether a column of this name has been seen."""
-        return name in self._names_of_all()
-
-    def _names_of_all(self) -> Set[str]:
-        """The names of all columns; those of the features are at hand."""
-        if len(self.used) == len(self.all):
-            return self._places.keys()
-        return {column.name for column in self.all}
 
     @property
     def of_features(self) -> tuple[str, ...]:
@@ -219,9 +213,9 @@ class Columns:
 
     def completed(self, frame: pl.DataFrame, *, absent: bool) -> pl.DataFrame:
         """The frame with all the features, whatever the order of its columns."""
-        here, known = set(frame.columns), {column.name for column in self.all}
+        here = set(frame.columns)
         lacking = [name for name in self._places if name not in here]
-        new = [name for name in frame.columns if name not in known]
+        new = [name for name in frame.columns if name not in self.known]
         if new or (lacking and not absent):
             refuse_names(lacking, new)
         return frame.with_columns(pl.lit(None).alias(name) for name in lacking)
@@ -329,13 +323,12 @@ class Columns:
     def _first_values(self, frame: pl.DataFrame) -> tuple[dict[str, Column], pl.DataFrame]:
         """The kinds of empty columns that have their first value in these rows."""
         found, cells = {}, []
-        hints = replace(self.hints, dates=self.hints.dates or "month-first")  # too late to ask
         for column in self.used:
             if column.kind != "empty":
                 continue
             first, values = since_first(frame[column.name], self.hints)
             if len(first):
-                kind = find_column(first, hints)
+                kind = find_column(first, self._late_hints)
                 kind = Column(column.name, "category") if kind.kind == "left out" else kind
                 found[column.name] = replace(kind, slots=column.slots)
                 cells.append(values)

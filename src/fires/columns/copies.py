@@ -11,7 +11,7 @@ import polars as pl
 
 from fires.columns.cells import parsed, read_cells
 from fires.columns.schema import Column, Doubt, Hints
-from fires.core.types import Floats, Ints, Labels, Mask
+from fires.core.types import Floats, Ints, Mask
 
 LEAST = 100  # values of a column, below which nothing but a constant is told
 _WHOLE = 2.0**53
@@ -46,12 +46,16 @@ class Seen:
         self.frame = pl.DataFrame(numbers).fill_nan(None)
         self.dates = {column.name for column in columns if column.kind == "date"}
 
-    @cached_property
-    def numbers(self) -> Floats:
-        """The numbers, one column after the other in memory; NaN where one is missing."""
+    def _array(self, what: pl.Expr) -> Floats:
+        """Something of all numbers, one column after the other in memory."""
         if not self.names:
             return np.empty((self.n_rows, 0))
-        return np.asfortranarray(self.frame.to_numpy(), dtype=np.float64)
+        return np.asfortranarray(self.frame.select(what).to_numpy(), dtype=np.float64)
+
+    @cached_property
+    def numbers(self) -> Floats:
+        """The numbers; NaN where one is missing."""
+        return self._array(pl.all())
 
     @cached_property
     def known(self) -> Mask:
@@ -66,23 +70,12 @@ class Seen:
     @cached_property
     def n_distinct(self) -> Ints:
         """How many different numbers each column has."""
-        if not self.names:
-            return np.empty(0, dtype=np.int64)
-        counts = self.frame.select(pl.all().drop_nulls().n_unique())
-        return np.array(counts.row(0), dtype=np.int64)
+        return self._array(pl.all().drop_nulls().n_unique()).ravel().astype(np.int64)
 
     @cached_property
     def ranks(self) -> Floats:
         """The ranks of the numbers, standardised: mean 0, sum of squares 1, 0 where missing."""
-        if not self.names:
-            return np.empty((self.n_rows, 0))
-        ranks = self.frame.select(pl.all().rank("average").cast(pl.Float64)).to_numpy()
-        return standardised(np.asfortranarray(ranks))
-
-    @cached_property
-    def values(self) -> Floats:
-        """The numbers, standardised in the same way."""
-        return standardised(self.numbers)
+        return standardised(self._array(pl.all().rank("average")))
 
     @cached_property
     def is_whole(self) -> Mask:
@@ -108,26 +101,24 @@ def standardised(X: Floats) -> Floats:
 # --- copies and leaks ----------------------------------------------------------------------------
 
 
-def _codes(values: pl.Series) -> Ints:
-    """Values as 0, 1, 2, ... in order of appearance; a missing one is a value too."""
-    _, first, place = np.unique(
-        values.rank("dense").fill_null(0).to_numpy(), return_index=True, return_inverse=True
-    )
-    code = np.empty(len(first), dtype=np.int64)
-    code[np.argsort(first)] = np.arange(len(first))
-    return code[place]
-
-
-def _n_off(values: Labels) -> int:
-    """How many rows have another value than the commonest."""
-    _, counts = np.unique(values, return_counts=True)
-    return int(len(values) - counts.max(initial=0))
-
-
-def _tell(codes: Ints, least: int) -> bool:
-    """Whether codes repeat, and vary, often enough for equal ones to be no chance."""
-    counts = np.bincount(codes)
-    return bool(min(len(codes) - counts.max(initial=0), len(codes) - len(counts)) >= least)
+def leaks(seen: Seen, target: npt.ArrayLike) -> Iterator[Doubt]:
+    """Columns that are the target, but for its scale, or under other names."""
+    y = _as_series(target)
+    ranks = y.rank("average").cast(pl.Float64).to_numpy()
+    closeness = np.abs(seen.ranks.T @ _column(ranks))
+    n_classes = y.drop_nulls().n_unique()
+    if _tell(_codes(y.drop_nulls()), _OFF // 10):
+        fits = (seen.n_distinct == n_classes) & ((n_classes > 2) | (closeness > 0.5))
+        names = [seen.names[j] for j in np.flatnonzero(fits).tolist()]
+        names += [name for name, text in seen.texts.items() if _size(text) == n_classes]
+        for name in names:
+            if _same_partition(seen.texts[name] if name in seen.texts else seen.frame[name], y):
+                yield Doubt(name, "leak", "is the target under other names")
+    if y.dtype != pl.String and n_classes > 2:
+        numbers = y.to_numpy().astype(np.float64)
+        for j in np.flatnonzero(closeness > 0.9).tolist():
+            if _same_numbers(seen, j, numbers, ranks, _OFF // 10):
+                yield Doubt(seen.names[j], "leak", "is the target, but for its scale")
 
 
 def _as_series(y: npt.ArrayLike) -> pl.Series:
@@ -136,60 +127,45 @@ def _as_series(y: npt.ArrayLike) -> pl.Series:
     if values.dtype == object:
         return pl.Series([None if v is None or v != v else str(v) for v in values.tolist()])
     series = pl.Series(values)
-    if series.dtype.is_float():
-        return series.fill_nan(None)
-    return series if series.dtype == pl.String else series.cast(pl.Float64)
-
-
-def leaks(seen: Seen, target: npt.ArrayLike) -> Iterator[Doubt]:
-    """Columns that are the target, but for its scale, or under other names."""
-    y = _as_series(target)
-    present = y.is_not_null().to_numpy()
-    codes = _codes(y)
-    n_classes = y.drop_nulls().n_unique()
-    if _tell(codes[present], _OFF // 10):
-        near = np.abs(seen.ranks.T @ _column(codes.astype(np.float64))) > 0.5
-        for name in _of_size(seen, n_classes, near if n_classes == 2 else None):
-            values = seen.texts[name] if name in seen.texts else seen.frame[name]
-            both = present & values.is_not_null().to_numpy()
-            if _same_partition(values.filter(both), codes[both]):
-                yield Doubt(name, "leak", "is the target under other names")
-    if y.dtype != pl.String and n_classes > 2:
-        numbers = y.to_numpy().astype(np.float64)
-        ranks = y.rank("average").cast(pl.Float64).to_numpy()
-        for j in np.flatnonzero(np.abs(seen.ranks.T @ _column(ranks)) > 0.9).tolist():
-            both = present & seen.known[:, j]
-            if _tell_the_same(seen, j, numbers, ranks, both):
-                yield Doubt(seen.names[j], "leak", "is the target, but for its scale")
-
-
-def _of_size(seen: Seen, n_values: int, near: Mask | None = None) -> list[str]:
-    """The columns that have so many different values; of numbers, those that come near."""
-    fits = seen.n_distinct == n_values
-    numbers = np.flatnonzero(fits if near is None else fits & near)
-    return [seen.names[j] for j in numbers.tolist()] + [
-        name for name, text in seen.texts.items() if text.drop_nulls().n_unique() == n_values
-    ]
-
-
-def _same_partition(values: pl.Series, codes: Ints) -> bool:
-    """Whether rows have the same value where they have the same code, and nowhere else."""
-    some = slice(0, LEAST)  # which settles it nearly always
-    for rows in (some, slice(None)):
-        mine, others = _codes(values[rows]), codes[rows]
-        pairs = mine * (others.max(initial=0) + 1) + others
-        if not len(np.unique(pairs)) == len(np.unique(mine)) == len(np.unique(others)):
-            return False
-    return len(values) >= LEAST and _tell(mine, _OFF // 10)
+    return series if series.dtype == pl.String else series.cast(pl.Float64).fill_nan(None)
 
 
 def _column(values: Floats) -> Floats:
     return standardised(values[:, None])[:, 0]
 
 
-def _tell_the_same(seen: Seen, j: int, numbers: Floats, ranks: Floats, rows: Mask) -> bool:
-    """Whether numbers are those of a column but for scale and shift, in the rows given."""
-    if rows.sum() < LEAST or _n_off(numbers[rows]) < _OFF // 10:
+def _size(text: pl.Series) -> int:
+    return text.drop_nulls().n_unique()
+
+
+def _codes(values: pl.Series) -> Ints:
+    """Values as 0, 1, 2, ... in order of appearance; a missing one is a value too."""
+    met = values.unique(maintain_order=True)
+    return values.replace_strict(met, range(len(met)), return_dtype=pl.Int64).to_numpy()
+
+
+def _tell(codes: Ints, least: int) -> bool:
+    """Whether codes repeat, and vary, often enough for equal ones to be no chance."""
+    counts = np.bincount(codes)
+    return bool(min(len(codes) - counts.max(initial=0), len(codes) - len(counts)) >= least)
+
+
+def _same_partition(one: pl.Series, other: pl.Series) -> bool:
+    """Whether rows that both have are equal in one where they are in the other, and only there."""
+    both = one.is_not_null() & other.is_not_null()
+    one, other = one.filter(both), other.filter(both)
+    for rows in (slice(0, LEAST), slice(None)):  # the first settle it nearly always
+        codes = _codes(one[rows])
+        if not np.array_equal(codes, _codes(other[rows])):
+            return False
+    return len(one) >= LEAST and _tell(codes, _OFF // 10)
+
+
+def _same_numbers(seen: Seen, j: int, numbers: Floats, ranks: Floats, least: int) -> bool:
+    """Whether numbers are those of a column but for scale and shift, in the rows that both have."""
+    rows = seen.known[:, j] & ~np.isnan(numbers)
+    commonest = np.unique(numbers[rows], return_counts=True)[1].max(initial=0)
+    if rows.sum() < LEAST or rows.sum() - commonest < least:
         return False
     pairs = ((seen.numbers[:, j], numbers), (seen.ranks[:, j], ranks))
     return all(abs(_column(a[rows]) @ _column(b[rows])) >= 1.0 - 0.5 * _SAME for a, b in pairs)
@@ -197,9 +173,9 @@ def _tell_the_same(seen: Seen, j: int, numbers: Floats, ranks: Floats, rows: Mas
 
 def copies(seen: Seen, doubted: set[str]) -> Iterator[Doubt]:
     """Columns that hold what another one holds."""
-    for doubt in _copies_of_text(seen, doubted):
-        doubted = doubted | {doubt.column}
-        yield doubt
+    for name, other in _copies_of_text(seen, doubted):
+        doubted = doubted | {name}
+        yield Doubt(name, "copy", f'has the categories of "{other}" under other names', other)
     enough = np.flatnonzero(seen.n_known >= LEAST).tolist()
     places = [j for j in enough if seen.names[j] not in doubted]
     for later, earlier in _equal_numbers(seen, places):
@@ -209,28 +185,19 @@ def copies(seen: Seen, doubted: set[str]) -> Iterator[Doubt]:
         yield Doubt(name, "copy", why, other)
 
 
-def _copies_of_text(seen: Seen, doubted: set[str]) -> Iterator[Doubt]:
+def _copies_of_text(seen: Seen, doubted: set[str]) -> Iterator[tuple[str, str]]:
     """Columns with the same categories under other names; numbers may stand for categories."""
     first: dict[bytes, str] = {}
-    sizes = set()
-    for name, text in seen.texts.items():
-        if name in doubted:
-            continue
+    texts = {name: text for name, text in seen.texts.items() if name not in doubted}
+    for name, text in texts.items():
         codes = _codes(text)
-        if not _tell(codes, _OFF):
-            continue
-        other = first.setdefault(codes.tobytes(), name)
-        sizes.add(text.drop_nulls().n_unique())
-        if other != name:
-            why = f'has the categories of "{other}" under other names'
-            yield Doubt(name, "copy", why, other)
-    for size in sizes:
-        for j in np.flatnonzero(seen.n_distinct == size).tolist():
-            name = seen.names[j]
-            found = first.get(_codes(seen.frame[name]).tobytes())
-            if found is not None and name not in doubted:
-                why = f'has the categories of "{found}" under other names'
-                yield Doubt(name, "copy", why, found)
+        if _tell(codes, _OFF) and first.setdefault(codes.tobytes(), name) != name:
+            yield name, first[codes.tobytes()]
+    sizes = np.isin(seen.n_distinct, [_size(texts[name]) for name in first.values()])
+    for name in (seen.names[j] for j in np.flatnonzero(sizes).tolist()):
+        other = first.get(_codes(seen.frame[name]).tobytes())
+        if other is not None and name not in doubted:
+            yield name, other
 
 
 def _equal_numbers(seen: Seen, places: list[int]) -> list[tuple[int, int]]:
@@ -243,30 +210,22 @@ def _equal_numbers(seen: Seen, places: list[int]) -> list[tuple[int, int]]:
 
     if len(places) < 2:
         return []
-    ranks = seen.ranks[:, places]
     draws = np.random.default_rng(0).normal(size=(seen.n_rows, _PROJECTIONS))
-    shadow = ranks.T @ draws  # a standard normal number for each draw
-    groups: dict[bytes, list[int]] = {}
-    for i, line in enumerate(np.round(shadow * np.sign(shadow[:, :1]), 6)):
-        groups.setdefault(line.tobytes(), []).append(i)
-    candidates = [(i, group[0]) for group in groups.values() for i in group[1:]]
-    firsts = [group[0] for group in groups.values()]
-    # A copy may be turned round.
+    shadow = seen.ranks[:, places].T @ draws  # a standard normal number for each draw
+    alike = np.round(shadow * np.sign(shadow[:, :1]), 6)  # a copy may be turned round
+    _, firsts, group = np.unique(alike, axis=0, return_index=True, return_inverse=True)
+    candidates = set(enumerate(firsts[group.ravel()].tolist()))
     both = cKDTree(np.concatenate([shadow[firsts], -shadow[firsts]]))
     for pair in both.query_pairs(_NEAR):
-        a, b = sorted(firsts[place % len(firsts)] for place in pair)
-        candidates.append((b, a))
+        earlier, later = sorted(int(firsts[place % len(firsts)]) for place in pair)
+        candidates.add((later, earlier))
     found: dict[int, int] = {}
-    for i, first in sorted(set(candidates)):
+    for i, first in sorted(candidates):
         j, earlier = places[i], places[first]
         if i == first or j in found or earlier in found:
             continue
-        if not np.array_equal(seen.known[:, j], seen.known[:, earlier]):
-            continue
-        alike = min(
-            abs(float(ranks[:, i] @ ranks[:, first])),
-            abs(float(seen.values[:, j] @ seen.values[:, earlier])),
-        )
-        if alike >= 1.0 - 0.5 * _SAME and _n_off(seen.numbers[seen.known[:, j], j]) >= _OFF:
+        ranks, numbers = seen.ranks[:, earlier], seen.numbers[:, earlier]
+        same_rows = np.array_equal(seen.known[:, j], seen.known[:, earlier])
+        if same_rows and _same_numbers(seen, j, numbers, ranks, _OFF):
             found[j] = earlier
     return sorted(found.items())

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import chain
 from numbers import Number, Real
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -20,6 +23,7 @@ from fires.columns.cells import (
     kind_of_type,
     parsed,
     read_cells,
+    read_dates,
     read_numbers,
     tidy,
 )
@@ -43,6 +47,7 @@ _NUMBER = re.compile(
     rf"{BLANK}*(?P<behind>[%‰°]?(?:{_SIGNS}|[A-Za-zÀ-ÿµ/²³]{{0,8}}))\)?$"
 )
 _MOST_DIGITS = 24  # a longer row of digits is a name, not an amount
+_MOST_DAYS = 1000  # so many different ones leave nothing open
 _COMMA = NumberForm("", ",", ".")
 # What may stand before decimals, and between thousands, and where; the likeliest first.
 _MARKS = {
@@ -53,9 +58,9 @@ _MARKS = {
     (".", "'"): "['’]",
     (",", "'"): "['’]",
 }
-_DATE = re.compile(
-    r"^(?P<first>\d{1,4})(?P<mark>[-/.])(?P<second>\d{1,2})(?P=mark)(?P<third>\d{1,4})(?:[T ,].*)?$"
-)
+_DAY = r"^(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4})(?:[T ,]|$)"
+_Found = tuple[Column, str]  # what a column holds, and a text that may be read otherwise as well
+_Form = TypeVar("_Form", NumberForm, DateForm)
 
 
 def find_columns(sample: pl.DataFrame, hints: Hints | None = None) -> tuple[Column, ...]:
@@ -76,14 +81,13 @@ def find_columns(sample: pl.DataFrame, hints: Hints | None = None) -> tuple[Colu
     special = {*hints.categorical, *hints.numeric}
     texts = [n for n, dtype in sample.schema.items() if dtype == pl.String and n not in special]
     plain = parsed(sample.select(texts)) if hints.has_points else {}
-    finder = _Finder(hints)
     found = [
-        Column(series.name, "number")
+        (Column(series.name, "number"), "")
         if series.name in plain and series.null_count() < len(series)
-        else finder.find(series)
+        else _find(series, hints)
         for series in sample.iter_columns()
     ]
-    return tuple(finder.settle(found, sample))
+    return tuple(_settled(found, sample))
 
 
 def find_column(series: pl.Series, hints: Hints | None = None) -> Column:
@@ -97,143 +101,92 @@ def find_column(series: pl.Series, hints: Hints | None = None) -> Column:
     return find_columns(series.to_frame(), hints)[0]
 
 
-def _fits(values: pl.Series, column: Column) -> bool:
-    """Whether so few values do not fit that the column is of the kind all the same."""
-    n_bad, n_values = read_cells(values, column).n_unreadable, len(values)
-    return n_bad == 0 or (n_bad <= max(1, n_values // 5) and 2 * n_bad < n_values)
+def _find(series: pl.Series, hints: Hints) -> _Found:
+    """What a column holds, by itself."""
+    name, kind = series.name, kind_of_type(series.dtype)
+    if kind is None:
+        why = f"holds values of type {series.dtype.base_type()}"
+        return Column(name, "left out", why=why), ""
+    if name in hints.categorical and kind in ("number", "category"):
+        return Column(name, "category"), ""
+    if kind != "category":
+        return Column(name, kind), ""
+    text = tidy(series.cast(pl.String), hints.na_values)
+    if text.null_count() == len(text):
+        return Column(name, "empty"), ""
+    values = drop_words(text).drop_nulls()
+    if name in hints.numeric:
+        texts = values.unique(maintain_order=True)
+        return next(_numbers(texts, hints), (Column(name, "number"), ""))
+    if series.dtype != pl.String:  # labels of a type of their own, such as Enum
+        return Column(name, "category"), ""
+    return (
+        _of_text(text.drop_nulls(), values, hints) if len(values) else (Column(name, "empty"), "")
+    )
 
 
-class _Finder:
-    """Finds kinds column by column, and settles together what one column leaves open."""
+def _of_text(text: pl.Series, values: pl.Series, hints: Hints) -> _Found:
+    """What most of the values are; without the words for missing ones, which may be categories."""
+    found: list[tuple[int, _Found]] = []
+    for candidate in _candidates(values, hints):
+        found.append((read_cells(values, candidate[0]).n_unreadable, candidate))
+        if found[-1][0] == 0:
+            break
+    n_bad, best = min(found, key=itemgetter(0))
+    if n_bad == 0 or (n_bad <= max(1, len(values) // 5) and 2 * n_bad < len(values)):
+        return best
+    length = float(text.str.len_chars().to_numpy().mean())
+    distinct = len(text) >= 1000 and text.n_unique() >= 0.9 * len(text)
+    if length > _LONG_TEXT or (length > _TEXT and distinct):
+        why = f"holds free text ({length:.0f} characters on average)"
+        return Column(text.name, "left out", why=why), ""
+    units = [column.form.unit for _, (column, _) in found if isinstance(column.form, NumberForm)]
+    half = {column.kind for n_bad, (column, _) in found if 2 * n_bad <= len(values)}
+    what = "numbers in several units" if units else ""
+    if "date" in half or ("number" in half and not any(units)):
+        what = "numbers and other text" if "number" in half else "dates and other text"
+    why = f"holds {what}: its values are categories" if what else ""
+    return Column(text.name, "category", why=why), ""
 
-    def __init__(self, hints: Hints) -> None:
-        self._hints = hints
-        self._open_dates: dict[str, str] = {}  # by column, an example that can be read both ways
-        self._open_numbers: set[str] = set()  # columns where 12,000 may be twelve
 
-    def find(self, series: pl.Series) -> Column:
-        """What a column holds, by itself."""
-        name, hints = series.name, self._hints
-        kind = kind_of_type(series.dtype)
-        if kind is None:
-            return Column(name, "left out", why=f"holds values of type {series.dtype.base_type()}")
-        if name in hints.categorical and kind in ("number", "category"):
-            return Column(name, "category")
-        if kind != "category":
-            return Column(name, kind)
-        text = tidy(series.cast(pl.String), hints.na_values)
-        if text.null_count() == len(text):
-            return Column(name, "empty")
-        values = drop_words(text).drop_nulls()
-        if name in hints.numeric:
-            return self._number(values, wanted=True) or Column(name, "number")
-        if series.dtype != pl.String:  # labels of a type of their own, such as Enum
-            return Column(name, "category")
-        if len(values) == 0:
-            return Column(name, "empty")
-        return self._kind_of_text(values) or self._category(text.drop_nulls(), values)
+def _candidates(values: pl.Series, hints: Hints) -> Iterator[_Found]:
+    """What text may hold besides categories, the likeliest first."""
+    if hints.has_points:
+        yield Column(values.name, "number"), ""
+    yield Column(values.name, "flag"), ""
+    yield Column(values.name, "duration"), ""
+    texts = values.unique(maintain_order=True)
+    yield from _dates(texts, hints)
+    yield from _numbers(texts, hints)
 
-    def _kind_of_text(self, values: pl.Series) -> Column | None:
-        """Numbers, flags, dates or durations, if most of the values are."""
-        plain = Column(values.name, "number")
-        if self._hints.has_points and _fits(values, plain):
-            n_bad = read_cells(values, plain).n_unreadable
-            other = self._number(values) if n_bad else None  # 1,200 among 7, 8.5 and 900
-            better = other and read_cells(values, other).n_unreadable < n_bad
-            return other if better else plain
-        for column in (Column(values.name, "flag"), Column(values.name, "duration")):
-            if _fits(values, column):
-                return column
-        return self._date(values) or self._number(values)
 
-    def _date(self, values: pl.Series) -> Column | None:
-        found = find_date_order(values.unique(maintain_order=True).to_list(), self._hints)
-        if found is None:
-            return None
-        order, example = found
-        column = Column(values.name, "date", DateForm(order))
-        if not _fits(values, column):
-            return None
-        if example:
-            self._open_dates[values.name] = example
-        return column
-
-    def _number(self, values: pl.Series, *, wanted: bool = False) -> Column | None:
-        found = find_number_form(values.unique(maintain_order=True).to_list(), self._hints)
-        if found is None:
-            return None
-        form, sure = found
-        column = Column(values.name, "number", form)
-        if not wanted and not _fits(values, column):
-            return None
-        if not sure:
-            self._open_numbers.add(values.name)
-        return column
-
-    def _category(self, text: pl.Series, values: pl.Series) -> Column:
-        """Categories, unless it is free text."""
-        length = float(text.str.len_chars().to_numpy().mean())
-        distinct = len(text) >= 1000 and text.n_unique() >= 0.9 * len(text)
-        if length > _LONG_TEXT or (length > _TEXT and distinct):
-            why = f"holds free text ({length:.0f} characters on average)"
-            return Column(text.name, "left out", why=why)
-        return Column(text.name, "category", why=self._half_right(values))
-
-    def _half_right(self, values: pl.Series) -> str:
-        """What to say where half of the values, but not four in five, are something else."""
-        texts = values.unique(maintain_order=True).to_list()
-        found = find_date_order(texts, replace(self._hints, dates=self._hints.dates or "day-first"))
-        dates = Column("", "date", DateForm(found[0] if found else "year-first"))
-        for what, column in (("numbers", Column("", "number")), ("dates", dates)):
-            if 2 * read_cells(values, column).n_unreadable <= len(values) > 0:
-                return f"holds {what} and other text: its values are categories"
-        if find_number_form(values.to_list(), self._hints) is not None:
-            return "holds numbers in several units: its values are categories"
-        return ""
-
-    def settle(self, columns: Sequence[Column], sample: pl.DataFrame) -> list[Column]:
-        """Decide by the other columns what a column by itself leaves open."""
-        columns = self._settle_dates(columns)
-        comma = any(
-            isinstance(column.form, NumberForm)
-            and column.form.decimal == ","
-            and column.name not in self._open_numbers
-            and _n_with(sample[column.name], ",") >= _EVIDENCE
-            for column in columns
-        )
-        if not comma:
-            return columns
-        return [self._with_comma(column, sample[column.name]) for column in columns]
-
-    def _with_comma(self, column: Column, values: pl.Series) -> Column:
-        """A column beside others that have decimal commas."""
-        if column.name in self._open_numbers and isinstance(column.form, NumberForm):
-            return replace(column, form=replace(_COMMA, unit=column.form.unit))
-        if not column.is_plain or values.dtype != pl.String or _n_with(values, ".") < _EVIDENCE:
-            return column
-        grouped = replace(column, form=_COMMA)
-        n_bad = read_cells(values, column).n_unreadable
-        return grouped if read_cells(values, grouped).n_unreadable <= n_bad else column
-
-    def _settle_dates(self, columns: Sequence[Column]) -> list[Column]:
-        if not self._open_dates:
-            return list(columns)
-        orders = {
-            column.form.order
-            for column in columns
-            if isinstance(column.form, DateForm) and column.name not in self._open_dates
-        } - {"year-first"}
-        if len(orders) != 1:
-            name, example = next(iter(self._open_dates.items()))
-            raise Question(
-                f'column "{name}": in "{example}" the day or the month may come first',
-                hint="say {dates=day-first} or {dates=month-first}",
-            )
-        form = DateForm(orders.pop())
-        return [
-            replace(column, form=form) if column.name in self._open_dates else column
-            for column in columns
-        ]
+def _settled(found: Sequence[_Found], sample: pl.DataFrame) -> Iterator[Column]:
+    """Decide by the other columns what a column by itself leaves open."""
+    sure = [column for column, example in found if not example]
+    orders = {column.form.order for column in sure if isinstance(column.form, DateForm)}
+    comma = any(
+        isinstance(column.form, NumberForm)
+        and column.form.decimal == ","
+        and _n_with(sample[column.name], ",") >= _EVIDENCE
+        for column in sure
+    )
+    for column, example in found:
+        values, form = sample[column.name], column.form
+        if example and isinstance(form, DateForm):
+            if len(orders - {"year-first"}) != 1:
+                raise Question(
+                    f'column "{column.name}": in "{example}" the day or the month may come first',
+                    hint="say {dates=day-first} or {dates=month-first}",
+                )
+            form = DateForm(*(orders - {"year-first"}))
+        elif comma and example and isinstance(form, NumberForm):
+            form = replace(_COMMA, unit=form.unit)
+        elif comma and column.is_plain and values.dtype == pl.String:
+            n_bad = read_cells(values, column).n_unreadable
+            n_bad_grouped = read_cells(values, replace(column, form=_COMMA)).n_unreadable
+            if _n_with(values, ".") >= _EVIDENCE and n_bad_grouped <= n_bad:
+                form = _COMMA
+        yield column if form is column.form else replace(column, form=form)
 
 
 def _n_with(values: pl.Series, mark: str) -> int:
@@ -244,89 +197,74 @@ def _n_with(values: pl.Series, mark: str) -> int:
 # --- forms ---------------------------------------------------------------------------------------
 
 
-def find_number_form(values: list[str], hints: Hints) -> tuple[NumberForm, bool] | None:
-    """Find the form in which most of some texts are numbers.
+def _best(
+    texts: pl.Series, forms: Iterable[_Form], read: Callable[[pl.Series, _Form], pl.Series]
+) -> tuple[_Form, int, str]:
+    """The form that most texts can be read in, the first of equals, and how many cannot.
+
+    And a text that another form reads as well, and otherwise.
+    """
+    found = [(form, read(texts, form)) for form in forms]
+    form, values = min(found, key=lambda one: one[1].null_count())
+    n_bad = values.null_count()
+    others = (other for _, other in found if other.null_count() == n_bad)
+    differing = (texts.filter(values.ne_missing(other)).to_list() for other in others)
+    return form, n_bad, next(chain.from_iterable(differing), "")
+
+
+def _numbers(texts: pl.Series, hints: Hints) -> Iterator[_Found]:
+    """Numbers in the form in which most texts are.
 
     Examples
     --------
-    >>> find_number_form(["$3", "$1,200", "$4.50"], Hints())
-    (NumberForm(unit='$', decimal='.', thousands=','), True)
-    >>> find_number_form(["1,5", "12,25"], Hints())
-    (NumberForm(unit='', decimal=',', thousands='.'), True)
+    >>> [(column, example)] = _numbers(pl.Series(["$3", "$1,200", "$4.50"]), Hints())
+    >>> column.form, example
+    (NumberForm(unit='$', decimal='.', thousands=','), '')
     """
-    found = [match for match in map(_NUMBER.match, values) if match]
-    found = [match for match in found if len(match["digits"]) <= _MOST_DIGITS]
-    if not found or len(values) - len(found) > max(1, len(values) // 5):
-        return None
-    units: dict[str, int] = {}
-    for match in found:
-        unit = match["before"] or match["behind"] or ""
-        units[unit] = units.get(unit, 0) + 1
-    # Zero may stand without its unit.
-    unit = max(units, key=lambda name: (units[name], bool(name)))
-    if not unit and len(units) > 1 and units[""] < len(found):
-        bare = [match for match in found if not (match["before"] or match["behind"])]
-        if all(match["digits"].strip("0.,") == "" for match in bare):
-            unit = max((name for name in units if name), key=lambda name: units[name])
-    digits = [m["digits"] for m in found if (m["before"] or m["behind"] or "") == unit]
-    return _find_marks(digits, unit, hints)
-
-
-def _find_marks(digits: list[str], unit: str, hints: Hints) -> tuple[NumberForm, bool] | None:
-    """What stands before decimals and between thousands, and whether that is sure.
-
-    It is what most of the texts can be read with; sure if with others they would be the same.
-    """
+    matches = [match for match in map(_NUMBER.match, texts.to_list()) if match]
+    matches = [match for match in matches if len(match["digits"]) <= _MOST_DIGITS]
+    if not matches or len(texts) - len(matches) > max(1, len(texts) // 5):
+        return
+    parts = [(match["before"] or match["behind"] or "", match["digits"]) for match in matches]
+    amounts = [part for part in parts if part[1].strip("0.,")] or parts  # zero needs no unit
+    counts = Counter(unit for unit, _ in amounts)
+    unit = max(counts, key=lambda unit: (counts[unit], bool(unit)))
     if hints.decimal is not None or hints.thousands is not None:
         decimal = hints.decimal or ("." if hints.thousands != "." else ",")
         thousands = hints.thousands
         if thousands is None:
             thousands = {",": ".", ".": ","}.get(decimal, "")
-        return NumberForm(unit, decimal, thousands), True
+        yield Column(texts.name, "number", NumberForm(unit, decimal, thousands)), ""
+        return
     # One text of each shape: all digits but the first are alike.
-    shapes = pl.Series(sorted({text[0] + re.sub(r"\d", "1", text[1:]) for text in digits}))
+    of_unit = {digits[0] + re.sub(r"\d", "1", digits[1:]) for of, digits in parts if of == unit}
+    shapes = pl.Series(sorted(of_unit))
     met = "".join(shapes)
-    read = [
-        (marks, read_numbers(shapes, NumberForm("", *marks)))
-        for marks, pattern in _MARKS.items()
-        if re.search(pattern, met)
-    ]
-    marks, values = min(read, key=lambda one: one[1].null_count())
-    n_bad = values.null_count()
-    if 2 * n_bad >= len(shapes):
-        return None
-    sure = all(other.null_count() > n_bad or other.equals(values) for _, other in read)
-    return NumberForm(unit, *marks), sure
+    forms = [NumberForm("", *marks) for marks, where in _MARKS.items() if re.search(where, met)]
+    form, n_bad, example = _best(shapes, forms, read_numbers)
+    if 2 * n_bad < len(shapes):
+        yield Column(texts.name, "number", replace(form, unit=unit)), example
 
 
-def find_date_order(values: list[str], hints: Hints) -> tuple[DateOrder, str] | None:
-    """Find what comes first in dates of three numbers; and a date that leaves it open, if all do.
+def _dates(texts: pl.Series, hints: Hints) -> Iterator[_Found]:
+    """Dates, in the order that most of them can be read in.
 
     Examples
     --------
-    >>> find_date_order(["02/01/2024", "28/01/2024"], Hints())
-    ('day-first', '')
-    >>> find_date_order(["02/01/2024", "01/03/2024"], Hints())
-    ('month-first', '02/01/2024')
+    >>> [(column, example)] = _dates(pl.Series(["02/01/2024", "01/03/2024"]), Hints())
+    >>> column.form, example
+    (DateForm(order='month-first'), '02/01/2024')
     """
-    found = [match for match in map(_DATE.match, values) if match]
-    if not found:
-        named = sum(bool(re.match(NAMED_DATE, value)) for value in values)
-        return ("year-first", "") if 2 * named > len(values) else None
-    year_first = [match for match in found if len(match["first"]) == 4]
-    if 2 * len(year_first) >= len(found):
-        return "year-first", ""
-    numbers = [(int(m["first"]), int(m["second"])) for m in found if len(m["first"]) <= 2]
-    n_day_first = sum(first > 12 for first, _ in numbers)
-    n_month_first = sum(second > 12 for _, second in numbers)
-    if n_day_first or n_month_first:
-        return ("day-first" if n_day_first > n_month_first else "month-first"), ""
-    if hints.dates is not None:
-        return hints.dates, ""
-    if all(match["mark"] == "." for match in found):  # nobody writes the month before a point
-        return "day-first", ""
-    differing = [m for m in found if m["first"].zfill(2) != m["second"].zfill(2)]
-    return "month-first", (differing[0][0] if differing else "")
+    days = texts.str.extract(_DAY, 1).drop_nulls().unique(maintain_order=True).head(_MOST_DAYS)
+    if not len(days):
+        if texts.str.contains(NAMED_DATE).any():
+            yield Column(texts.name, "date", DateForm()), ""
+        return
+    pointed = bool(days.str.contains(".", literal=True).all())  # where no month comes first
+    usual: DateOrder | None = hints.dates or ("day-first" if pointed else None)
+    orders: list[DateOrder] = ["year-first", usual or "month-first", "day-first", "month-first"]
+    form, _, example = _best(days, map(DateForm, dict.fromkeys(orders)), read_dates)
+    yield Column(texts.name, "date", form), "" if usual else example
 
 
 # --- frames --------------------------------------------------------------------------------------

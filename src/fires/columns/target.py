@@ -28,6 +28,7 @@ _FEW_AMOUNTS = 20  # more different whole numbers than these are amounts
 _REACH = 3.0  # standard deviations of a numeric target that count
 _LEAST = 1e-6
 _NOTHING = 1e-9
+_NUMERIC = ("number", "date", "duration")
 _FITTING = {
     "number": "a number",
     "integer": "a whole number",
@@ -74,12 +75,13 @@ class Target:
             raise InputError(
                 f'the target column "{name}" holds values of type {what}, which cannot be predicted'
             )
+        column = Column(name, kind)
+        if kind == "category" and (values.dtype == pl.String or holds == "numbers"):
+            column = find_column(values.cast(pl.String), hints)
         if holds == "numbers":
-            return cls(_number_column(values, hints), hints)
-        if kind != "category" or values.dtype != pl.String:
-            column = Column(name, kind)
-        else:
-            column = _text_column(values, hints)
+            return cls(column if column.kind in _NUMERIC else Column(name, "number"), hints)
+        if values.dtype == pl.String:
+            column = _labels_or(column, values, hints)
         if column.kind == "number" and (column.form is None or holds == "classes"):
             column = _if_whole(column, values, classes=holds == "classes")
         target = cls(column, hints)
@@ -90,12 +92,7 @@ class Target:
     @property
     def is_numeric(self) -> bool:
         """Whether it holds numbers, not labels."""
-        return self.column.kind in ("number", "date", "duration")
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether a parser may read it as a number."""
-        return self.column.is_plain
+        return self.column.kind in _NUMERIC
 
     def opened(self, values: pl.Series) -> tuple[Target, pl.Series]:
         """The target as its first value shows it, if none was known before."""
@@ -148,24 +145,10 @@ def _as_array(values: pl.Series) -> Labels:
     return y.astype(np.str_) if y.dtype == object else y
 
 
-def _number_column(values: pl.Series, hints: Hints) -> Column:
-    """A target that the user says holds numbers."""
-    kind = kind_of_type(values.dtype)
-    if kind in ("date", "duration"):
-        return Column(values.name, kind)
-    if kind != "category":
-        return Column(values.name, "number")
-    column = find_column(values.cast(pl.String), hints)
-    numeric = column.kind in ("number", "date", "duration")
-    return column if numeric else Column(values.name, "number")
-
-
-def _text_column(values: pl.Series, hints: Hints) -> Column:
+def _labels_or(column: Column, values: pl.Series, hints: Hints) -> Column:
     """A target of text. With few different values, they are numbers only if all of them are."""
-    column = find_column(values, hints)
     text = tidy(values, hints.na_values)
-    n_values = len(text) - text.null_count()
-    if n_values == 0:
+    if text.null_count() == len(text):
         return Column(values.name, "empty")
     if column.kind in ("category", "left out", "empty"):
         return Column(values.name, "category")
@@ -179,22 +162,21 @@ def _text_column(values: pl.Series, hints: Hints) -> Column:
 
 def _if_whole(column: Column, values: pl.Series, *, classes: bool) -> Column:
     """Labels, if all numbers are whole; also if there are few of them, and nearly all are."""
-    plain = Column(column.name, "integer")
-    cells = read_cells(values, plain)
-    n_numbers = len(values) - read_cells(values, column).values.null_count()
-    n_whole = len(values) - cells.values.null_count()
-    if values.dtype == pl.String and n_whole < n_numbers:
-        unsigned = Column(column.name, "integer", why="unsigned")
-        n_unsigned = len(values) - read_cells(values, unsigned).values.null_count()
-        if n_unsigned >= n_numbers > 0:
-            return unsigned
-    fractional = values.dtype.is_float() or values.dtype.is_decimal() or n_whole < n_numbers
-    few = n_whole >= _NEARLY_ALL * n_numbers and cells.values.n_unique() <= _MOST_LABELS
-    if n_numbers == 0 or (fractional and not few):
-        values = read_cells(values, column).values.drop_nulls()
-        labels = classes and 0 < values.n_unique() <= _MOST_LABELS
-        return Column(column.name, "category") if labels else column
-    return plain
+
+    def known(column: Column) -> pl.Series:
+        return read_cells(values, column).values.drop_nulls()
+
+    plain, unsigned = (Column(column.name, "integer", why=why) for why in ("", "unsigned"))
+    numbers, whole = known(column), known(plain)
+    fractional = len(whole) < len(numbers)
+    if values.dtype == pl.String and fractional and len(known(unsigned)) >= len(numbers) > 0:
+        return unsigned
+    fractional |= values.dtype.is_float() or values.dtype.is_decimal()
+    few = len(whole) >= _NEARLY_ALL * len(numbers) and whole.n_unique() <= _MOST_LABELS
+    if len(numbers) and (few or not fractional):
+        return plain
+    labels = classes and 0 < numbers.n_unique() <= _MOST_LABELS
+    return Column(column.name, "category") if labels else column
 
 
 # --- what categories say -------------------------------------------------------------------------

@@ -143,83 +143,69 @@ def facts_of(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, Facts
 
 def describe(columns: KnownColumns) -> list[ColumnFacts]:
     """What each column holds, and what was done with it."""
+    tallies = columns.tallies
     places = {column.name: place for place, column in enumerate(columns.used)}
     rows: list[ColumnFacts] = []
-    tallies = columns.tallies
     for column in columns.all:
-        place, facts = places.get(column.name), columns.facts.get(column.name)
-        counted = place is not None and tallies.n_rows > 0
+        distinct, example = columns.facts.get(column.name, (None, None))
+        place = places.get(column.name) if tallies.n_rows else None
         rows.append(
             {
                 "name": column.name,
                 "kind": column.kind,
-                "missing": float(tallies.missing[place]) / tallies.n_rows if counted else None,
-                "unreadable": int(tallies.unreadable[place]) if counted else None,
-                "distinct": None if facts is None else facts.distinct,
-                "example": None if facts is None or facts.example is None else short(facts.example),
-                "done": _done(column, facts, columns.statistics is not None),
+                "missing": None
+                if place is None
+                else float(tallies.missing[place]) / tallies.n_rows,
+                "unreadable": None if place is None else int(tallies.unreadable[place]),
+                "distinct": distinct,
+                "example": None if example is None else short(example),
+                "done": _done(column, example, columns.statistics is not None),
             }
         )
     return rows
 
 
-def _done(column: Column, facts: Facts | None, by_target: bool) -> str:
+def _done(column: Column, example: str | None, by_target: bool) -> str:
     """What was done with a column."""
     if column.kind == "left out":
         return f"left out: {column.why}"
     if column.kind == "category":
         by = "target-encoded from earlier rows" if by_target else "numbered as they appear"
         return f"{len(column.categories):,} categories, {by}"
-    return _read_as(column, facts) or _DONE[column.kind]
+    return _read_as(column, example) or _DONE[column.kind]
 
 
-def _read_as(column: Column, facts: Facts | None) -> str:
+def _read_as(column: Column, example: str | None) -> str:
     """What an example is read as, where that is not obvious."""
-    if column.form is None or facts is None or facts.example is None:
+    if column.form in (None, DateForm("year-first")) or example is None:
         return ""
-    text = facts.example.strip()
+    text = example.strip()
     value = read_cells(pl.Series([text]), column).values[0]
     if value is None:
         return ""
-    if not isinstance(column.form, DateForm):
-        return f'"{short(text)}" is read as {value:.15g}'
-    if column.form.order == "year-first":
-        return ""
-    return f'"{short(text)}" is read as {datetime.fromtimestamp(value, UTC).date()}'
+    if isinstance(column.form, DateForm):
+        return f'"{short(text)}" is read as {datetime.fromtimestamp(value, UTC).date()}'
+    return f'"{short(text)}" is read as {value:.15g}'
 
 
 def surprises(columns: KnownColumns, doubted: Collection[str] = ()) -> list[str]:
     """What a user should know about the columns, in one line each."""
-    lines = [f"{_named(names)}: {described}" for described, names in _by_form(columns).items()]
-    reasons: dict[str, list[str]] = {}
-    for column in columns.all:
-        if column.kind == "left out" and column.name in doubted:
-            continue
-        if column.kind == "left out":
-            reasons.setdefault(f"{column.why}: left out", []).append(column.name)
-        elif column.why:
-            reasons.setdefault(column.why, []).append(column.name)
-        elif column.kind == "category" and len(column.categories) >= columns.hints.max_categories:
-            most = f"{columns.hints.max_categories:,}"
-            described = f"more than {most} categories; those after the first {most} count as one"
-            reasons.setdefault(described, []).append(column.name)
-    lines += [f"{_named(names)}: {described}" for described, names in reasons.items()]
-    return lines + _unreadable(columns)
-
-
-def _by_form(columns: KnownColumns) -> dict[str, list[str]]:
-    """The columns that share a form, by what the first example of it is read as."""
-    names: dict[NumberForm | DateForm, list[str]] = {}
-    described: dict[NumberForm | DateForm, str] = {}
+    lines: dict[str, list[str]] = {}  # the columns of which the same is to be said
+    told: dict[NumberForm | DateForm | None, str] = {}  # of each form, by its first example
     for column in columns.used:
-        if column.form is None:
-            continue
-        seen = _read_as(column, columns.facts.get(column.name))
-        # Not of dates whose order the user has said.
-        if seen and column.form != DateForm(columns.hints.dates or "year-first"):
-            names.setdefault(column.form, []).append(column.name)
-            described.setdefault(column.form, seen)
-    return {described[form]: of_form for form, of_form in names.items()}
+        read_as = _read_as(column, columns.facts.get(column.name, (0, None))[1])
+        if read_as and column.form != DateForm(columns.hints.dates or "year-first"):
+            lines.setdefault(told.setdefault(column.form, read_as), []).append(column.name)
+    most = columns.hints.max_categories
+    for column in columns.all:
+        why = column.why
+        if column.kind == "left out":
+            why = "" if column.name in doubted else f"{why}: left out"
+        elif not why and column.kind == "category" and len(column.categories) >= most:
+            why = f"more than {most:,} categories; those after the first {most:,} count as one"
+        if why:
+            lines.setdefault(why, []).append(column.name)
+    return [f"{_named(names)}: {line}" for line, names in lines.items()] + _unreadable(columns)
 
 
 def _unreadable(columns: KnownColumns) -> list[str]:

@@ -35,9 +35,9 @@ from fires.core.types import (
     Places,
     RowsLike,
 )
+from fires.kernels import scan
 from fires.kernels.lookup import ManyNames
 from fires.kernels.select import placed
-from fires.selectors.columns import count_missing
 
 if TYPE_CHECKING:
     from fires.columns import Columns
@@ -399,7 +399,7 @@ class OpenColumns:
         raw = dict(validation.raw_columns(X))
         self._refuse_other_kinds(raw, owner)
         if self.encoder is not None:
-            raw |= {name: None for name in names if self.encoder.knows(name)}
+            raw |= {name: None for name in names if name in self.encoder.known}
         if not raw:
             return _given(validation.as_matrix(X, owner), names.tolist()), self.encoder
         return self._encoded(X, [name for name in names if name in raw], owner, y, learn)
@@ -408,7 +408,7 @@ class OpenColumns:
         """Raise if a column holds text or the like which held numbers before."""
         for name, kind in raw.items():
             known = 0 <= self._names.place(name) < self.n_features
-            if known and not (self.encoder is not None and self.encoder.knows(name)):
+            if known and not (self.encoder is not None and name in self.encoder.known):
                 raise InputError(
                     f"Column {name!r} does not hold numbers but {kind}; before, it did"
                 )
@@ -444,6 +444,17 @@ class OpenColumns:
             names += others
         told = matrix if raw is not None else matrix[~np.isnan(matrix)]
         return Given(matrix, names, told), known
+
+
+def count_missing(
+    matrix: Matrix, stored: Floats, names: Iterable[str] | None, missing: str, owner: str
+) -> int:
+    """How many entries are missing; an error if there are some that cannot be used."""
+    counts = scan(stored)
+    if any(counts):
+        called = None if names is None else np.array(list(names), dtype=object)
+        validation.refuse(matrix, counts, called, missing=missing, owner=owner)
+    return counts[0]
 
 
 def _columns_of(columns: Columns) -> list[str]:

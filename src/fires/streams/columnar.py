@@ -92,17 +92,13 @@ def _without_panics() -> Iterator[None]:
             yield
             return
         os.dup2(held.fileno(), 2)
-        panic = False
         try:
             yield
         except pl.exceptions.PanicException:
-            panic = True
             time.sleep(_LAST_WORDS)
             raise
         finally:
             os.dup2(former, 2)
             os.close(former)
             held.seek(0)
-            text = held.read()
-            if text := text.partition(_PANIC)[0] if panic else text:
-                os.write(2, text)
+            os.write(2, held.read().partition(_PANIC)[0])

@@ -8,15 +8,16 @@ from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from fires.core.errors import InputError
+from fires.core.errors import InputError, StateError
 from fires.core.types import Labels
-from fires.streams.base import Batch, Position, check_batch_size
-from fires.streams.table import Fault, Rejected
+from fires.streams.base import Batch, Bookmark, Position, check_batch_size
+from fires.streams.table import Fault, Rejected, unreadable
 
 if TYPE_CHECKING:
     from fires.columns.columns import Columns
@@ -176,27 +177,50 @@ def stacked(parts: Sequence[Any]) -> Any:
 
 
 class Left(NamedTuple):
-    """Behind a batch: where it ends, how much of its block is used, what categories say by then."""
+    """Behind a batch: where it ends, how much of its block is used, what categories say by then.
+
+    And the rows that could not be used, and how many of them are told of behind the batch.
+    """
 
     position: Position
     start: Start | None = None
     n_used: int = 0
     statistics: TargetStatistics | None = None
+    rejected: Rejected = Rejected()
+    n_told: int = 0
+
+    def as_json(self) -> Bookmark:
+        """What the bookmark of any stream has."""
+        rejected = self.rejected.as_json()
+        return {"position": asdict(self.position), "n_told": self.n_told, "rejected": rejected}
+
+    @classmethod
+    def from_json(cls, saved: Bookmark, name: str, unit: str = "line") -> Left:
+        """What :meth:`as_json` wrote down."""
+        try:
+            rejected = Rejected.from_json(saved["rejected"], unit)
+            left = cls(Position(**saved["position"]), rejected=rejected)
+            return left._replace(n_told=int(saved["n_told"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise StateError(f"the bookmark of {name} is damaged ({error!r})") from None
 
 
 class BlockStream:
     """A stream that is read in blocks of rows; it counts and tells of those it cannot use."""
 
-    def __init__(self, n_bytes: int | None, unreadable: Callable[[int, str], InputError]) -> None:
-        self.n_bytes = n_bytes
+    def __init__(self, name: str, n_bytes: int | None) -> None:
+        self.name, self.n_bytes = name, n_bytes
         self.on_fault: Callable[[Sequence[Fault]], object] = len  # nobody wants to know
         self.max_wait: float | None = None
-        self._unreadable = unreadable
 
-    def _begin(self, first: Left, rejected: Rejected, n_told: int = 0) -> None:
-        """Say what was behind the first batch to come; some faults behind it may be told of."""
-        self._first = first, rejected, n_told
-        self._left, self.rejected, self._n_told = self._first
+    def _begin(self, first: Left) -> None:
+        """Say what is behind the rows before the first batch."""
+        self._first = self._left = first
+
+    @property
+    def rejected(self) -> Rejected:
+        """The rows that could not be used so far."""
+        return self._left.rejected
 
     @abstractmethod
     def _blocks(self) -> Generator[PlacedRows, None, None]:
@@ -209,19 +233,19 @@ class BlockStream:
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """Hand out the rows in order."""
         batch_size = check_batch_size(batch_size)
-        self._left, self.rejected, self._n_told = self._first
-        left, n_rows = self._left, self._left.position.rows
+        left = self._left = self._first
+        n_rows = left.position.rows
         with closing(self._blocks()) as blocks:
-            for found in cut(blocks, batch_size, left.n_used, self._n_told, self.max_wait):
+            for found in cut(blocks, batch_size, left.n_used, left.n_told, self.max_wait):
                 if found.faults:
                     faults = [fault for _, fault in found.faults]
-                    self.rejected = self.rejected.more(faults)
-                    self._n_told += len(faults)
+                    rejected, n_told = left.rejected.more(faults), left.n_told + len(faults)
+                    left = self._left = left._replace(rejected=rejected, n_told=n_told)
                     self.on_fault(faults)
                 if len(found.y):
                     n_rows += len(found.y)
-                    left, batch = self._batch(found, n_rows, left)
-                    self._left, self._n_told = left, 0
+                    left, batch = self._batch(found, n_rows, left._replace(n_told=0))
+                    self._left = left
                     yield batch
         if n_rows == 0 and self.rejected.examples:
-            raise self._unreadable(*self.rejected.examples[0])
+            raise unreadable(self.name, self.rejected.unit, *self.rejected.examples[0])

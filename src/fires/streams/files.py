@@ -27,7 +27,7 @@ from fires.streams.following import Follow
 from fires.streams.json_table import JsonTable
 from fires.streams.sampling import exclude_columns, named, read_sample
 from fires.streams.svmlight import ENDINGS as SVMLIGHT_ENDINGS
-from fires.streams.svmlight import Counted, SvmlightFile, SvmlightStream, looks_like_svmlight
+from fires.streams.svmlight import SvmlightStream, looks_like_svmlight
 from fires.streams.table import Chunks, Kinds, Table
 from fires.streams.table_stream import TableStream, doubts_of, start_of, stream_of
 from fires.streams.text_blocks import BLOCK
@@ -132,8 +132,8 @@ def open_table(
     sources: Source | Sequence[Source],
     options: TextOptions = FOUND_OUT,
     block_size: int = BLOCK,
-    counted: Counted | None = None,
-) -> Table | SvmlightFile:
+    after: Bookmark | None = None,
+) -> Table | SvmlightStream:
     r"""Find out what files hold by their first bytes.
 
     Examples
@@ -143,22 +143,22 @@ def open_table(
     ('a', 'b')
     """
     if isinstance(sources, str) or not isinstance(sources, Sequence):
-        return _open(sources, options, block_size, counted)
+        return _open(sources, options, block_size, after)
     if not sources:
         raise InputError("there is no file to read")
-    opened = [_open(source, options, block_size, counted) for source in sources]
+    opened = [_open(source, options, block_size, after) for source in sources]
     if len(opened) == 1:
         return opened[0]
-    tables = [table for table in opened if not isinstance(table, SvmlightFile)]
+    tables = [table for table in opened if not isinstance(table, SvmlightStream)]
     if len(tables) < len(opened):
         raise InputError("only one svmlight file can be read at a time; join them into one")
     return ManyTables(tables)
 
 
-def with_names(table: Table | SvmlightFile) -> Table:
+def with_names(table: Table | SvmlightStream) -> Table:
     """Refuse svmlight."""
-    if isinstance(table, SvmlightFile):
-        raise InputError(f"{table.text.name} is svmlight, which has no names for its columns")
+    if isinstance(table, SvmlightStream):
+        raise InputError(f"{table.name} is svmlight, which has no names for its columns")
     return table
 
 
@@ -192,8 +192,8 @@ def open_followed(
 
 
 def _open(
-    source: Source, options: TextOptions, block_size: int, counted: Counted | None
-) -> Table | SvmlightFile:
+    source: Source, options: TextOptions, block_size: int, after: Bookmark | None
+) -> Table | SvmlightStream:
     """Find out what one file holds."""
     standard_input = getattr(sys.stdin, "buffer", None)
     if source == "-":
@@ -221,12 +221,12 @@ def _open(
         wanted = _ENDINGS.get(path.suffix.lower()) if path and file.identity else None
         if wanted and file.magic and kind not in ADVICE:
             raise InputError(f"{name} is not {'an' if wanted == 'Arrow' else 'a'} {wanted} file")
-        return _text_table(TextSource(name, file, options.encoding), options, block_size, counted)
+        return _text_table(TextSource(name, file, options.encoding), options, block_size, after)
 
 
 def _text_table(
-    text: TextSource, options: TextOptions, block_size: int, counted: Counted | None = None
-) -> Table | SvmlightFile:
+    text: TextSource, options: TextOptions, block_size: int, after: Bookmark | None = None
+) -> Table | SvmlightStream:
     """Find out what a text holds by its ending and its first line."""
     endings = set(Path(text.name.lower()).suffixes)
     first = text.first_line(options.comment or "#")
@@ -241,7 +241,7 @@ def _text_table(
     if endings & {".ndjson", ".jsonl"} or _OBJECT.match(first):
         return JsonTable(text, block_size)
     if endings & SVMLIGHT_ENDINGS or looks_like_svmlight(first):
-        return SvmlightFile(text, block_size, counted)
+        return SvmlightStream(text, block_size, after)
     return TextTable(text, options, block_size)
 
 
@@ -359,14 +359,13 @@ def from_file(
     [('age', 1), ('town', 0)]
     """
     options = TextOptions(delimiter, encoding, header, comment)
-    counted = None if after is None else after.get("svmlight")
-    table: Table | SvmlightFile
+    table: Table | SvmlightStream
     if follow:
         table = open_followed(path, options, block_size, None if after is None else start_of(after))
     else:
-        table = open_table(path, options, block_size, counted)
-    if isinstance(table, SvmlightFile) and columns != "open":
-        return cast("TableStream", SvmlightStream(table, after))  # it can do the same
+        table = open_table(path, options, block_size, after)
+    if isinstance(table, SvmlightStream) and columns != "open":
+        return cast("TableStream", table)  # it can do the same
     return stream_of(
         with_names(table),
         target,

@@ -9,38 +9,26 @@ import threading
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.columns.target import Target
 from fires.core.errors import InputError, StateError
 from fires.core.optional import require
 from fires.core.types import Json
+from fires.streams import messages as common
 from fires.streams.base import Position
-from fires.streams.messages import (
-    ASK,
-    FIRST,
-    FLUSH,
-    MOST,
-    NOTHING,
-    START,
-    WAIT,
-    Messages,
-    MessageTable,
-    portion,
-    read_address,
-    stream_from,
-)
+from fires.streams.messages import NOTHING, Messages, portion, read_address, stream_from
 from fires.streams.registry import KAFKA_CONFIG
 from fires.streams.table_stream import TableStream
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+    from confluent_kafka import KafkaError, Message, TopicPartition
 
 _Settings = dict[str, Any]
 _Row = tuple[int, int, bytes]  # partition, offset, value
@@ -114,7 +102,7 @@ def from_kafka(
     InputError
         With one line that says what is wrong.
     """
-    return stream_from(KafkaTopic(uri, until_end=until_end), target, **options)
+    return stream_from(partial(KafkaReader, uri), target, until_end=until_end, **options)
 
 
 class _Client:
@@ -147,8 +135,8 @@ class _Client:
             raise InputError(f"no broker answers ({reason})", self.name) from None
 
 
-class KafkaTopic(_Client, MessageTable):
-    """The messages of a topic.
+class KafkaReader(_Client):
+    """Reads all partitions of a topic.
 
     The ``mark`` of a position is the next offset of each partition. What is read at once comes
     partition by partition; the position from which it is read again says also up to which offset,
@@ -157,80 +145,66 @@ class KafkaTopic(_Client, MessageTable):
 
     unit = "message"
 
-    def __init__(self, uri: str, *, until_end: bool = False) -> None:
+    def __init__(self, uri: str) -> None:
         super().__init__(uri)
-        self._uri, self._until_end = uri, until_end
         self._n_tombstones = 0
-        self._next: Sequence[int] = ()  # the next offsets of the last messages that were read
-        self._asker: Consumer | None = None
+        self._next: list[int] = []  # the offset of each partition that comes next
+        self._line = 0  # messages before the next
+        self._committed = time.monotonic()
+        self._n_present = 0  # partitions that the brokers know of
+        self._broken: InputError | None = None
+        self._consumer: Any = None
+        self._asker: Any = None
         self._asking = threading.Lock()
 
     @property
     def notes(self) -> list[str]:
-        """How many tombstones were met when the topic was last read."""
+        """How many tombstones were met."""
         n = self._n_tombstones
         some = f"{n:,} messages without a value" if n > 1 else "a message without a value"
         return [f"{some} left out, as deletion marks"] if n else []
 
-    def position(self, rows: int, place: npt.NDArray[np.generic]) -> Position:
+    def mark(self, place: Sequence[int]) -> dict[str, Json]:
         """The next offset of each partition."""
-        line, *offsets = place.tolist()
-        return Position(rows, line=line, mark={str(p): at for p, at in enumerate(offsets)})
+        return {str(p): at for p, at in enumerate(place)}
 
     def lag(self) -> int | None:
         """How many messages are there that were not read yet."""
-        at, end = self._next, self._kafka.OFFSET_END
-        parts = [self._kafka.TopicPartition(self._topic, p, end) for p in range(len(at))]
+        at = tuple(self._next)
+        ends = [self._partition(p, self._kafka.OFFSET_END) for p in range(len(at))]
         with self._asking, suppress(InputError, self._kafka.KafkaException):
             if self._asker is None:  # a client of its own: the reader's may be closed meanwhile
                 silent = {"log_level": 0, "statistics.interval.ms": 0}  # nobody hears it
                 self._asker = self._connect("Consumer", _DEFAULTS, _FIXED | silent)
-            ends: list[int] = [part.offset for part in self._asker.offsets_for_times(parts, ASK)]
-            if min(ends) >= 0:
-                return sum(max(end - next_, 0) for end, next_ in zip(ends, at, strict=True))
+            found: list[int] = [
+                part.offset for part in self._asker.offsets_for_times(ends, common.ASK)
+            ]
+            if min(found, default=-1) >= 0:
+                return sum(max(end - next_, 0) for end, next_ in zip(found, at, strict=True))
         return None
-
-    def read(self, start: Position, sample: bool = False) -> Generator[Messages, None, None]:
-        """Read all partitions."""
-        with closing(_Reader(self._uri)) as reader:
-            for messages in reader.messages(start, self._until_end, sample):
-                self._next, self._n_tombstones = tuple(reader.next), reader.n_tombstones
-                yield messages
-
-
-class _Reader(_Client):
-    """Reads all partitions of a topic, once."""
-
-    def __init__(self, uri: str) -> None:
-        super().__init__(uri)
-        self.n_tombstones = 0
-        self.next: list[int] = []  # the offset of each partition that comes next
-        self._line = 0  # messages before the next
-        self._commits, self._committed = "group.id" in _properties(), time.monotonic()
-        self._n_present = 0  # partitions that the brokers know of
-        self._broken: InputError | None = None
-        fixed = _FIXED | {"stats_cb": self._count_partitions}
-        self._consumer = self._connect("Consumer", _DEFAULTS, fixed)
-
-    def close(self) -> None:
-        """Leave the brokers."""
-        self._consumer.close()
 
     def messages(
         self, start: Position, until_end: bool, sample: bool
     ) -> Generator[Messages, None, None]:
         """Read from a position on."""
+        fixed = _FIXED | {"stats_cb": self._count_partitions}
+        with closing(self._connect("Consumer", _DEFAULTS, fixed)) as self._consumer:
+            yield from self._messages(start, until_end, sample)
+
+    def _messages(
+        self, start: Position, until_end: bool, sample: bool
+    ) -> Generator[Messages, None, None]:
         bounds = self._bounds()
         marks = self._checked(start.mark, bounds)
-        self.next, self._line = [at for at, *_ in marks], start.line
+        self._next, self._line = [at for at, *_ in marks], start.line
         self._assign()
         if len(marks[0]) == 3:  # these were handed out before, in part
             yield from self._again([end for _, end, _ in marks], [crc for *_, crc in marks])
-        n, most = FIRST, max(1, _MOST_PLACES // len(bounds))
+        n, most = common.FIRST, max(1, _MOST_PLACES // len(bounds))
         before: list[int] = []
         highs = [high for _, high in bounds]
-        while sample and self.next not in (before, highs):  # a transaction may be open
-            before = self.next.copy()  # as many offsets of each partition, whatever arrives
+        while sample and self._next not in (before, highs):  # a transaction may be open
+            before = self._next.copy()  # as many offsets of each partition, whatever arrives
             share = n // len(bounds) + 1
             ends = [min(high, at + share) for at, high in zip(before, highs, strict=True)]
             is_last = ends == highs
@@ -239,7 +213,7 @@ class _Reader(_Client):
                     n = portion(n_values, sum(map(len, messages.values)))
                 yield messages._replace(short=is_last and n_values > 0)
         while not until_end or self._is_before(highs):
-            begin = self.next.copy()
+            begin = self._next.copy()
             rows = self._take(min(n, most), highs if until_end else None)
             if rows:
                 short = len(rows) < min(n, most)
@@ -254,12 +228,12 @@ class _Reader(_Client):
             self._commit()
 
     def _is_before(self, ends: list[int]) -> bool:
-        return any(at < end for at, end in zip(self.next, ends, strict=True))
+        return any(at < end for at, end in zip(self._next, ends, strict=True))
 
     def _bounds(self) -> list[tuple[int, int]]:
         """The first offset of each partition, and the one behind its last."""
         with self._reached():
-            topic = self._consumer.list_topics(self._topic, START).topics[self._topic]
+            topic = self._consumer.list_topics(self._topic, common.START).topics[self._topic]
             if topic.error is None:
                 return [self._bounds_of(p) for p in sorted(topic.partitions)]
         unknown = topic.error.code() == self._kafka.KafkaError.UNKNOWN_TOPIC_OR_PART
@@ -267,7 +241,7 @@ class _Reader(_Client):
         raise InputError(reason, self.name)
 
     def _bounds_of(self, p: int) -> tuple[int, int]:
-        low, high = self._consumer.get_watermark_offsets(self._partition(p), START)
+        low, high = self._consumer.get_watermark_offsets(self._partition(p), common.START)
         return low, high
 
     def _checked(self, mark: Any, bounds: list[tuple[int, int]]) -> list[list[int]]:
@@ -312,10 +286,10 @@ class _Reader(_Client):
         self, ends: list[int], crcs: Sequence[int] | None = None
     ) -> Generator[Messages, None, None]:
         """Read up to some offsets, partition by partition; if known, by these checksums."""
-        begin, ends = self.next.copy(), ends.copy()
+        begin, ends = self._next.copy(), ends.copy()
         rows: list[_Row] = []
         while self._is_before(ends):
-            taken = self._take(MOST, ends)
+            taken = self._take(common.MOST, ends)
             rows += taken
             if self._broken is not None:
                 raise self._broken
@@ -328,12 +302,12 @@ class _Reader(_Client):
                 raise self._lost(p, f"{what} were: messages are gone", made_anew=True)
         if rows:
             yield self._together(rows, begin, True)
-        self.next = ends
+        self._next = ends
         self._assign()
 
     def _take(self, n: int, ends: list[int] | None) -> list[_Row]:
         """Messages that are there, without those at or behind ``ends``, partition by partition."""
-        first = self._consumer.poll(WAIT)
+        first = self._consumer.poll(common.WAIT)
         if first is None:
             return []
         rows = []
@@ -344,11 +318,11 @@ class _Reader(_Client):
                 continue
             p, offset, value = message.partition(), message.offset(), message.value()
             if ends is not None and offset >= ends[p]:
-                self.next[p] = ends[p]
+                self._next[p] = ends[p]
                 continue
-            self.next[p] = offset + 1
+            self._next[p] = offset + 1
             if value is None:
-                self.n_tombstones += 1
+                self._n_tombstones += 1
             else:
                 rows.append((p, offset, value))
         rows.sort(key=itemgetter(0))
@@ -359,13 +333,13 @@ class _Reader(_Client):
         error, p, offset = message.error(), message.partition(), message.offset()
         if error.code() == self._kafka.KafkaError._PARTITION_EOF:
             # What lies between, such as the marks of transactions, is never handed out.
-            self.next[p] = max(self.next[p], offset)
+            self._next[p] = max(self._next[p], offset)
             if ends is not None:
                 ends[p] = min(ends[p], offset)
         elif error.code() == self._kafka.KafkaError._AUTO_OFFSET_RESET:
-            self._broken = self._lost(p, f"offset {self.next[p]:,} cannot be read: {error.str()}")
+            self._broken = self._lost(p, f"offset {self._next[p]:,} cannot be read: {error.str()}")
             try:
-                self._check_offset(p, self.next[p], *self._bounds_of(p))
+                self._check_offset(p, self._next[p], *self._bounds_of(p))
             except InputError as gap:
                 self._broken = gap
             except self._kafka.KafkaException:
@@ -397,7 +371,7 @@ class _Reader(_Client):
         return Messages([row[2] for row in rows], places, where, mark, short)
 
     def _assign(self) -> None:
-        self._consumer.assign([self._partition(p, at) for p, at in enumerate(self.next)])
+        self._consumer.assign([self._partition(p, at) for p, at in enumerate(self._next)])
 
     def _partition(self, p: int, *offset: int) -> TopicPartition:
         partition: TopicPartition = self._kafka.TopicPartition(self._topic, p, *offset)
@@ -405,10 +379,11 @@ class _Reader(_Client):
 
     def _commit(self) -> None:
         """Let others know how far we are, now and then."""
-        if self._commits and time.monotonic() - self._committed >= _COMMIT_EVERY:
-            offsets = [self._partition(p, at) for p, at in enumerate(self.next)]
-            self._consumer.commit(offsets=offsets, asynchronous=True)
+        if time.monotonic() - self._committed >= _COMMIT_EVERY:
             self._committed = time.monotonic()
+            if "group.id" in _properties():
+                offsets = [self._partition(p, at) for p, at in enumerate(self._next)]
+                self._consumer.commit(offsets=offsets, asynchronous=True)
 
     def _count_partitions(self, statistics: str) -> None:
         """Called from time to time with what librdkafka knows, also of what is not read."""
@@ -422,28 +397,28 @@ class KafkaSink(_Client):
     def __init__(self, uri: str) -> None:
         super().__init__(uri)
         self._refused = ""
-        defaults = {"message.timeout.ms": int(FLUSH * 1000)}
+        defaults = {"message.timeout.ms": int(common.FLUSH * 1000)}
         self._producer = self._connect("Producer", defaults, {"enable.idempotence": True})
         with self._reached():
-            self._producer.list_topics(self._topic, START)
+            self._producer.list_topics(self._topic, common.START)
 
     def write(self, record: Mapping[str, Json]) -> None:
         """Hand over a record; it may be on its way until :meth:`flush` returns."""
         value, key = json.dumps(record, ensure_ascii=False).encode(), str(record["id"])
-        deadline = time.monotonic() + FLUSH
+        deadline = time.monotonic() + common.FLUSH
         while True:
             try:
                 self._producer.produce(self._topic, value, key, on_delivery=self._delivered)
                 self._producer.poll(0)
                 return
             except BufferError:  # too many are on their way
-                self._producer.poll(WAIT)
+                self._producer.poll(common.WAIT)
                 if time.monotonic() > deadline:
                     raise InputError("the broker takes no more records", self.name) from None
 
     def flush(self) -> None:
         """Wait until the broker has all records."""
-        n_left = self._producer.flush(FLUSH)
+        n_left = self._producer.flush(common.FLUSH)
         if self._refused or n_left:
             reason, self._refused = self._refused or self._trouble or "no answer", ""
             raise InputError(f"records could not be written: {reason}", self.name)

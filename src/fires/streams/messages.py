@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import numpy as np
@@ -66,22 +65,55 @@ class Messages(NamedTuple):
 NOTHING = Messages()  # the broker has no more for now
 
 
+class Reader(Protocol):
+    """Reads the messages at an address, once."""
+
+    unit: str
+    name: str
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a user should know of what was read, in one line each."""
+
+    def messages(
+        self, start: Position, until_end: bool, sample: bool
+    ) -> Generator[Messages, None, None]:
+        """Read from a position on, waiting for more at most a fifth of a second at a time."""
+
+    def mark(self, place: Sequence[int]) -> Json:
+        """Where a message ends, by all of its place but its number."""
+
+    def lag(self) -> int | None:
+        """How many messages are there that were not read yet, asked for now and by any thread."""
+
+
 class MessageTable(JsonRows):
-    """Messages with a JSON object each. What a source of messages has to say are three methods."""
+    """Messages with a JSON object each."""
 
     looks_after_marks = True  # by a checksum of the block
 
-    @abstractmethod
-    def read(self, start: Position, sample: bool = False) -> Generator[Messages, None, None]:
-        """Read from a position on, waiting for more at most a fifth of a second at a time."""
+    def __init__(self, connect: Callable[[], Reader], until_end: bool) -> None:
+        self._connect, self._until_end = connect, until_end
+        self._reader = connect()
+        self.name, self.unit = self._reader.name, self._reader.unit
 
-    @abstractmethod
+    @property
+    def notes(self) -> Sequence[str]:
+        """See :class:`Reader`, as of what was read last."""
+        return self._reader.notes
+
     def position(self, rows: int, place: npt.NDArray[np.generic]) -> Position:
         """Where a message ends; see :meth:`fires.streams.table.Table.position`."""
+        line, *rest = place.tolist()
+        return Position(rows, line=line, mark=self._reader.mark(rest))
 
-    @abstractmethod
     def lag(self) -> int | None:
-        """How many messages are there that were not read yet, asked for now and by any thread."""
+        """See :class:`Reader`, as of what was read last."""
+        return self._reader.lag()
+
+    def _portions(self, start: Position, sample: bool) -> Generator[Messages, None, None]:
+        self._reader = self._connect()
+        return self._reader.messages(start, self._until_end, sample)
 
     def find_columns(self, names: Iterable[str] | None) -> None:
         """The columns are those of the first messages, unless they are known."""
@@ -89,14 +121,14 @@ class MessageTable(JsonRows):
             line = json.dumps(dict.fromkeys(names)).encode()
             self._find_columns([Messages([line], np.ones((1, 1), np.int64)).as_block()])
             return
-        with closing(self.read(Position(), True)) as portions:
+        with closing(self._portions(Position(), True)) as portions:
             self._find_columns(portion.as_block() for portion in portions)
 
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, n_rows: int | None = None
     ) -> Generator[Chunk, None, None]:
         """Read the messages as they come; see :meth:`fires.streams.table.Table.chunks`."""
-        with closing(self.read(start, n_rows is not None)) as portions:
+        with closing(self._portions(start, n_rows is not None)) as portions:
             for messages in portions:
                 if messages.values:
                     yield from self._placed(messages, kinds)
@@ -133,14 +165,16 @@ def _at(found: Callable[[int], _T], places: Sequence[int], row: int) -> _T:
 
 
 def stream_from(
-    table: MessageTable,
+    connect: Callable[[], Reader],
     target: str | Target | None,
     *,
+    until_end: bool = False,
     exclude: Sequence[str] = (),
     after: Bookmark | None = None,
     **options: Any,
 ) -> TableStream:
-    """The stream of a table of messages; the other arguments are those of ``stream_of``."""
+    """The stream of what a reader reads; the other arguments are those of ``stream_of``."""
+    table = MessageTable(connect, until_end)
     names: list[str] | None = None
     if after is not None:
         try:

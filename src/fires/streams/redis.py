@@ -9,32 +9,20 @@ import re
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.columns.target import Target
 from fires.core.errors import InputError, StateError
 from fires.core.optional import require
 from fires.core.types import Json
+from fires.streams import messages as common
 from fires.streams.base import Position
-from fires.streams.messages import (
-    ASK,
-    FIRST,
-    FLUSH,
-    MOST,
-    NOTHING,
-    START,
-    WAIT,
-    Messages,
-    MessageTable,
-    portion,
-    read_address,
-    stream_from,
-)
+from fires.streams.messages import NOTHING, Messages, portion, read_address, stream_from
 from fires.streams.registry import REDIS_PASSWORD, REDIS_USERNAME
 from fires.streams.table_stream import TableStream
 
@@ -85,7 +73,7 @@ def from_redis(
     InputError
         With one line that says what is wrong.
     """
-    return stream_from(RedisStream(uri, until_end=until_end), target, **options)
+    return stream_from(partial(RedisReader, uri), target, until_end=until_end, **options)
 
 
 class _Client:
@@ -137,40 +125,6 @@ class _Client:
             raise InputError(str(error), self.name, hint) from None
 
 
-class RedisStream(_Client, MessageTable):
-    """The entries of a stream.
-
-    The ``mark`` of a position is the id of the last entry, and how many entries had been added to
-    the stream with it. By the second it is found out whether later ones were deleted. Entries that
-    are to be read again are known again by a checksum.
-    """
-
-    unit = "entry"
-
-    def __init__(self, uri: str, *, until_end: bool = False) -> None:
-        super().__init__(uri)
-        self._uri, self._until_end = uri, until_end
-        self._added = 0  # entries that had been added with the last one read
-
-    def position(self, rows: int, place: npt.NDArray[np.generic]) -> Position:
-        """The last id, and the number of entries added up to it."""
-        line, at, number, added = place.tolist()
-        return Position(rows, line=line, mark={"id": f"{at}-{number}", "added": added})
-
-    def lag(self) -> int | None:
-        """How many entries are there that were not read yet."""
-        with suppress(self._redis.RedisError), closing(self._connect(ASK)) as client:
-            return int(client.xinfo_stream(self._key)["entries-added"]) - self._added
-        return None
-
-    def read(self, start: Position, sample: bool = False) -> Generator[Messages, None, None]:
-        """Read the entries in order."""
-        with closing(_Reader(self._uri, start)) as reader:
-            for messages in reader.messages(self._until_end):
-                self._added = reader.added
-                yield messages
-
-
 class _State(NamedTuple):
     """What a server says of a stream."""
 
@@ -181,60 +135,82 @@ class _State(NamedTuple):
     added: int  # how many were ever added
 
 
-class _Reader(_Client):
-    """Reads a stream, once."""
+class RedisReader(_Client):
+    """Reads the entries of a stream in order.
 
-    def __init__(self, uri: str, start: Position) -> None:
+    The ``mark`` of a position is the id of the last entry, and how many entries had been added to
+    the stream with it. By the second it is found out whether later ones were deleted. Entries that
+    are to be read again are known again by a checksum.
+    """
+
+    unit = "entry"
+    notes = ()
+
+    def __init__(self, uri: str) -> None:
         super().__init__(uri)
-        self._line = start.line
+        self._line = 0
         self._at: _Id = (0, 0)  # the last id that was read
-        self.added = 0  # entries that had been added with it
+        self._added = 0  # entries that had been added with it
         self._n_removed: int | None = None  # entries removed from the stream when it was looked at
-        self._fresh = start.mark is None
+        self._fresh = False
         self._before: tuple[_Id, int] | None = None  # up to where entries were read before
+        self._client: Any = None
+
+    def mark(self, place: Sequence[int]) -> dict[str, Json]:
+        """The last id, and the number of entries added up to it."""
+        at, number, added = place
+        return {"id": f"{at}-{number}", "added": added}
+
+    def lag(self) -> int | None:
+        """How many entries are there that were not read yet."""
+        with suppress(self._redis.RedisError), closing(self._connect(common.ASK)) as client:
+            return int(client.xinfo_stream(self._key)["entries-added"]) - self._added
+        return None
+
+    def _begin(self, start: Position) -> None:
+        self._line, self._fresh = start.line, start.mark is None
         if start.mark is not None:
             try:
-                self._at, self.added = _id(start.mark["id"].encode()), int(start.mark["added"])
+                self._at, self._added = _id(start.mark["id"].encode()), int(start.mark["added"])
                 if "to" in start.mark:
                     self._before = _id(start.mark["to"].encode()), int(start.mark["crc"])
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise StateError(f"the bookmark of {self.name} is damaged ({error!r})") from None
-        self._client = self._connect(START)
 
-    def close(self) -> None:
-        """Leave the server."""
-        self._client.close()
-
-    def messages(self, until_end: bool) -> Generator[Messages, None, None]:
-        """Read from the position on; a server that was there once is waited for."""
-        n, deadline = FIRST, time.monotonic() + START
+    def messages(
+        self, start: Position, until_end: bool, sample: bool
+    ) -> Generator[Messages, None, None]:
+        """Read from a position on; a server that was there once is waited for."""
+        self._begin(start)
+        n, deadline = common.FIRST, time.monotonic() + common.START
         end: _Id | None = None
-        while True:
-            try:
-                with self._plain_errors():
-                    state, entries = self._look(n)
-                    if not entries and not until_end:  # wait until there may be one
-                        last = {self._key: _shown(self._at)}
-                        self._client.xread(last, count=1, block=int(1000 * WAIT))
-            except self._is_away as error:
-                if time.monotonic() > deadline:
-                    raise self._no_server(error) from None
-                time.sleep(WAIT)
-                yield NOTHING
-                continue
-            deadline = math.inf
-            if until_end:
-                end = end or state.last
-                entries = [entry for entry in entries if _id(entry[0]) <= end]
-                if not entries:
-                    return
-            if entries:
-                values = [_value(fields) for _, fields in entries]
-                messages = self._together(entries, values, len(entries) < n)
-                n = portion(len(values), sum(map(len, values)))
-                yield messages
-            else:
-                yield NOTHING
+        with closing(self._connect(common.START)) as self._client:
+            while True:
+                try:
+                    with self._plain_errors():
+                        state, entries = self._look(n)
+                        if not entries and not until_end:  # wait until there may be one
+                            last = {self._key: _shown(self._at)}
+                            self._client.xread(last, count=1, block=int(1000 * common.WAIT))
+                except self._is_away as error:
+                    if time.monotonic() > deadline:
+                        raise self._no_server(error) from None
+                    time.sleep(common.WAIT)
+                    yield NOTHING
+                    continue
+                deadline = math.inf
+                if until_end:
+                    end = end or state.last
+                    entries = [entry for entry in entries if _id(entry[0]) <= end]
+                    if not entries:
+                        return
+                if entries:
+                    values = [_value(fields) for _, fields in entries]
+                    messages = self._together(entries, values, len(entries) < n)
+                    n = portion(len(values), sum(map(len, values)))
+                    yield messages
+                else:
+                    yield NOTHING
 
     def _look(self, n: int) -> tuple[_State, list[_Entry]]:
         """The state of the stream and its next entries, at one moment."""
@@ -256,7 +232,7 @@ class _Reader(_Client):
             reply["entries-added"],
         )
         if self._fresh:
-            self._fresh, self.added = False, state.added - state.length
+            self._fresh, self._added = False, state.added - state.length
         self._check(state)
         self._check_before()
         return state, found[0][1] if found else []
@@ -269,7 +245,7 @@ class _Reader(_Client):
         if self._n_removed == state.added - state.length:
             return
         n_present = self._n_behind(state)
-        n_lost = state.added - self.added - n_present
+        n_lost = state.added - self._added - n_present
         if n_lost > 0:
             what = "1 entry" if n_lost == 1 else f"{n_lost:,} entries"
             what += f" after id {_shown(self._at)}"
@@ -278,7 +254,7 @@ class _Reader(_Client):
             is_gone = "is gone, and was" if n_lost == 1 else "are gone, and were"
             raise self._lost(f"{what} {is_gone} not read")
         if n_lost < 0:
-            what = f"it has had {state.added:,} entries in all, and {self.added:,} were read"
+            what = f"it has had {state.added:,} entries in all, and {self._added:,} were read"
             raise self._lost(f"{what}: the server has lost entries, or the key was made anew")
         self._n_removed = state.added - state.length
 
@@ -297,20 +273,20 @@ class _Reader(_Client):
         if state.first is None or state.first > self._at:
             return state.length
         if state.deleted <= self._at:  # trimming takes the first; so nothing behind is gone
-            return state.added - self.added
+            return state.added - self._added
         n_found, at = 0, self._at
-        while page := self._client.xrange(self._key, "(" + _shown(at), count=MOST):
+        while page := self._client.xrange(self._key, "(" + _shown(at), count=common.MOST):
             n_found, at = n_found + sum(_id(i) <= state.last for i, _ in page), _id(page[-1][0])
         return n_found
 
     def _together(self, entries: list[_Entry], values: list[bytes], short: bool) -> Messages:
         """Entries, with the places where they end."""
-        n, line, begin, added = len(entries), self._line, self._at, self.added
+        n, line, begin, added = len(entries), self._line, self._at, self._added
         places = np.empty((n, 4), dtype=np.uint64)
         places[:, 0] = np.arange(line + 1, line + n + 1)
         places[:, 1:3] = [_id(at) for at, _ in entries]
         places[:, 3] = np.arange(added + 1, added + n + 1)
-        self._at, self._line, self.added = _id(entries[-1][0]), line + n, added + n
+        self._at, self._line, self._added = _id(entries[-1][0]), line + n, added + n
 
         def where(at: int) -> dict[str, Json]:
             return {"id": entries[at][0].decode()}
@@ -340,21 +316,21 @@ class RedisSink(_Client):
 
     def __init__(self, uri: str) -> None:
         super().__init__(uri)
-        self._client = self._connect(START)
+        self._client = self._connect(common.START)
         self._records: list[dict[str, str]] = []
-        self._try(self._client.ping, START)
+        self._try(self._client.ping, common.START)
 
     def write(self, record: Mapping[str, Json]) -> None:
         """Hand over a record; it may be on its way until :meth:`flush` returns."""
         data = json.dumps(record, ensure_ascii=False)
         self._records.append({"id": str(record["id"]), "data": data})
-        if len(self._records) >= MOST:
+        if len(self._records) >= common.MOST:
             self.flush()
 
     def flush(self) -> None:
         """Wait until the server has all records."""
         if self._records:
-            self._try(self._send, FLUSH)
+            self._try(self._send, common.FLUSH)
             self._records = []
 
     def close(self) -> None:
@@ -378,7 +354,7 @@ class RedisSink(_Client):
             except self._is_away as error:
                 if time.monotonic() > deadline:
                     raise self._no_server(error) from None
-                time.sleep(WAIT)
+                time.sleep(common.WAIT)
 
 
 def _value(fields: Mapping[bytes, bytes]) -> bytes:

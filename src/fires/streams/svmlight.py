@@ -6,19 +6,18 @@ import io
 import re
 from collections.abc import Generator
 from contextlib import closing, suppress
-from dataclasses import asdict
 from typing import NotRequired, TypedDict
 
 import numpy as np
 from scipy import sparse
 
 from fires.columns.schema import Doubt
-from fires.core.errors import InputError, StateError
+from fires.core.errors import InputError
 from fires.core.types import CsrRows, Floats
 from fires.streams.base import Batch, Bookmark, Position, Schema
 from fires.streams.byte_sources import plain_errors, read_so_far, refuse_others
 from fires.streams.cutting import BlockStream, Left, PlacedRows, no_rows, read_ahead, stacked
-from fires.streams.table import Fault, Rejected
+from fires.streams.table import Fault
 from fires.streams.text_blocks import Block, Ints, Lines
 from fires.streams.text_source import TextSource
 
@@ -64,12 +63,18 @@ class Counted(TypedDict):
     used: NotRequired[list[int] | None]
 
 
-class SvmlightFile:
-    """A file whose lines are sparse rows; opening it reads it once to count the columns."""
+class SvmlightStream(BlockStream):
+    """The rows of a svmlight file, in order, as CSR matrices.
 
+    When it is opened, the file is read once to count the columns.
+    """
+
+    columns = target = None
     column_names: tuple[str, ...] = ()  # it has none
+    doubts: tuple[Doubt, ...] = ()
+    is_open = False
 
-    def __init__(self, text: TextSource, block_size: int, counted: Counted | None = None) -> None:
+    def __init__(self, text: TextSource, block_size: int, after: Bookmark | None = None) -> None:
         if text.source.n_bytes is None:
             raise InputError(
                 f"{text.name}: svmlight cannot be read from a stream; save it to a file, and give "
@@ -78,51 +83,46 @@ class SvmlightFile:
         first = _LINE.fullmatch(text.first_line("#"))
         if first and b"," in first["labels"]:
             raise InputError(f"{text.name} has several labels in a row, which cannot be learnt")
-        self.text, self.cut = text, Lines(block_size)
-        self.zero_based, self.whole_labels = False, True
-        self.used: list[int] | None = None
-        if counted is not None:
-            self.zero_based, self.whole_labels = counted["zero_based"], counted["whole_labels"]
-            self.n_features, self.used = counted["n_features"], counted.get("used")
-            return
+        super().__init__(text.name, text.source.n_bytes)
+        self._text, self._cut, self._block_size = text, Lines(block_size), block_size
+        known = None if after is None else after.get("svmlight")
+        self.counted: Counted = known if known is not None else self._count()
+        least, used = int(not self.counted["zero_based"]), self.counted.get("used")
+        indices = range(self.counted["n_features"]) if used is None else used
+        self.schema = Schema(tuple(str(least + index) for index in indices))
+        self._begin(Left(Position()))
+        if after is not None:
+            self._begin(Left.from_json(after, text.name))
+            refuse_others([text.source.identity], after.get("files"), self._left.position)
+
+    def _count(self) -> Counted:
+        """Find out what there is in the file."""
+        found: Counted = {"zero_based": False, "whole_labels": True, "n_features": 0, "used": None}
         greatest, n_bytes = -1, 0
         try:
-            with closing(text.blocks(self.cut, Position(), again=True)) as blocks:
+            with closing(self._text.blocks(self._cut, Position(), again=True)) as blocks:
                 for block, _ in blocks:
-                    greatest = max(greatest, self._look_at(block))
+                    greatest = max(greatest, self._look_at(block, found))
                     n_bytes += len(block.data)
         except InputError:  # damage; the rows before it are read again, and then it is met again
             if greatest < 0:
                 raise
         if greatest < 0:
-            raise InputError(f"{text.name} has no row with an entry")
-        self.n_features = greatest + 1 if self.zero_based else greatest
-        if self.n_features > max(_MANY, n_bytes):
-            self.used = self._occurring()
+            raise InputError(f"{self.name} has no row with an entry")
+        found["n_features"] = greatest + found["zero_based"]
+        if found["n_features"] > max(_MANY, n_bytes):  # those that occur, maybe in comments
+            used, least = set[int](), int(not found["zero_based"])
+            with suppress(InputError):
+                for block, _ in self._text.blocks(self._cut, Position(), again=True):
+                    used.update(int(index) - least for index in _INDEX.findall(block.data))
+            found["used"] = sorted(i for i in used if 0 <= i < found["n_features"])
+        return found
 
-    @property
-    def facts(self) -> Counted:
-        """What was found out when it was opened, as JSON values."""
-        return {
-            "zero_based": self.zero_based,
-            "whole_labels": self.whole_labels,
-            "n_features": self.n_features,
-            "used": self.used,
-        }
-
-    def _occurring(self) -> list[int]:
-        """The columns that occur, and maybe some in comments: never more than the text holds."""
-        found: set[int] = set()
-        with suppress(InputError):
-            for block, _ in self.text.blocks(self.cut, Position(), again=True):
-                found.update(int(i) - (not self.zero_based) for i in _INDEX.findall(block.data))
-        return sorted(column for column in found if 0 <= column < self.n_features)
-
-    def _look_at(self, block: Block) -> int:
+    def _look_at(self, block: Block, found: Counted) -> int:
         """Find the greatest index in a block: the last of a line, since they ascend."""
         data = _COMMENT.sub(b"", block.data) if b"#" in block.data else block.data
-        self.zero_based = self.zero_based or _ZERO_INDEX.search(data) is not None
-        self.whole_labels = self.whole_labels and _FRACTION.search(b"\n" + data) is None
+        found["zero_based"] |= _ZERO_INDEX.search(data) is not None
+        found["whole_labels"] &= _FRACTION.search(b"\n" + data) is None
         bytes_ = np.frombuffer(data, np.uint8)
         newlines = np.flatnonzero(bytes_ == _NEWLINE)
         colons = np.flatnonzero(bytes_ == _COLON)
@@ -141,71 +141,19 @@ class SvmlightFile:
             at = int(last[indices.argmax()])
             line = int(block.lines[0]) + int(np.searchsorted(newlines, at))
             raise InputError(
-                f"{self.text.name}: index {greatest} in line {line} is too great; at most "
+                f"{self.name}: index {greatest} in line {line} is too great; at most "
                 f"{MAX_FEATURES:,} columns can be read"
             )
         return greatest
 
-    def unreadable(self, line: int, reason: str) -> InputError:
-        """Make the error that no row can be used."""
-        name = self.text.name
-        return InputError(f"{name} has no readable rows; first problem: line {line}: {reason}")
-
-    def load(self, data: bytes) -> tuple[CsrRows, Floats]:
-        """Parse lines; a ValueError says that one of them is wrong."""
-        from sklearn.datasets import load_svmlight_file
-
-        X, y = load_svmlight_file(
-            io.BytesIO(data), n_features=self.n_features, zero_based=self.zero_based
-        )
-        if self.used is not None:
-            used = np.array(self.used)
-            columns = np.searchsorted(used[:-1], X.indices)
-            if (used[columns] != X.indices).any():
-                raise ValueError("an index that did not occur before")
-            X = sparse.csr_matrix((X.data, columns, X.indptr), (len(y), len(used)))
-        return X, y
-
-
-class SvmlightStream(BlockStream):
-    """The rows of a svmlight file, in order, as CSR matrices."""
-
-    columns = target = None
-    doubts: tuple[Doubt, ...] = ()
-    is_open = False
-
-    def __init__(
-        self, file: SvmlightFile, after: Bookmark | None = None, target: str = "target"
-    ) -> None:
-        super().__init__(file.text.source.n_bytes, file.unreadable)
-        first = 0 if file.zero_based else 1
-        indices = range(file.n_features) if file.used is None else file.used
-        self.schema = Schema(tuple(str(first + index) for index in indices), target)
-        self._file = file
-        self._begin(Left(Position()), Rejected())
-        if after is not None:
-            try:
-                left, rejected = Left(Position(**after["position"])), after["rejected"]
-                self._begin(left, Rejected.from_json(rejected, "line"), int(after["n_told"]))
-            except (KeyError, TypeError, ValueError) as error:
-                why = f"the bookmark of {file.text.name} is damaged ({error!r})"
-                raise StateError(why) from None
-            refuse_others([file.text.source.identity], after.get("files"), left.position)
-
     def after(self, bookmark: Bookmark) -> SvmlightStream:
         """The stream that goes on where this one was; see :meth:`TableStream.after`."""
-        return SvmlightStream(self._file, bookmark, self.schema.target)
+        return SvmlightStream(self._text, self._block_size, bookmark)
 
     def bookmark(self) -> Bookmark:
         """Where the last batch ends; see :meth:`TableStream.bookmark`."""
-        position = self._left.position
-        return {
-            "position": asdict(position),
-            "n_told": self._n_told,
-            "rejected": self.rejected.as_json(),
-            "svmlight": self._file.facts,
-            "files": read_so_far([self._file.text.source.identity], position),
-        }
+        files = read_so_far([self._text.source.identity], self._left.position)
+        return self._left.as_json() | {"svmlight": self.counted, "files": files}
 
     def lag(self) -> None:
         """How many rows wait in the source: that is not known."""
@@ -216,15 +164,14 @@ class SvmlightStream(BlockStream):
 
     def _batch(self, rows: PlacedRows, n_rows: int, before: Left) -> tuple[Left, Batch]:
         position = Position(n_rows, *rows.places[-1].tolist())
-        return Left(position), Batch(rows.X, rows.y, position)
+        return before._replace(position=position), Batch(rows.X, rows.y, position)
 
     def _blocks(self) -> Generator[PlacedRows, None, None]:
-        return read_ahead(self._parsed())
+        return read_ahead(self._parsed(self._left.position))
 
-    def _parsed(self) -> Generator[PlacedRows, None, None]:
-        file, start = self._file, self._left.position
-        blocks = read_ahead(file.text.blocks(file.cut, start, again=False))
-        with plain_errors(file.text.name), closing(blocks):
+    def _parsed(self, start: Position) -> Generator[PlacedRows, None, None]:
+        blocks = read_ahead(self._text.blocks(self._cut, start, again=False))
+        with plain_errors(self.name), closing(blocks):
             for block, places in blocks:
                 rows = self._rows(block, places)
                 if len(rows.y) or rows.faults:
@@ -232,6 +179,7 @@ class SvmlightStream(BlockStream):
 
     def _rows(self, block: Block, places: Ints) -> PlacedRows:
         """Parse a block; what is wrong in it is found by halving."""
+        whole = self.counted["whole_labels"]
         ends = block.ends - (block.ends[-1] - len(block.data))
         edges = [0, *ends.tolist()]
         faults: list[Fault] = []
@@ -241,7 +189,7 @@ class SvmlightStream(BlockStream):
             first, last = ranges.pop()
             data = block.data[edges[first] : edges[last]]
             try:
-                parts.append((*self._file.load(data), _rows_in(data, first)))
+                parts.append((*self._load(data), _rows_in(data, first)))
             except ValueError:
                 if last - first == 1:
                     faults.append(_fault(block, first, NOT_SVMLIGHT))
@@ -255,7 +203,7 @@ class SvmlightStream(BlockStream):
         records = np.concatenate([part[2] for part in parts]).astype(np.int64)
         wrong = np.zeros(len(y), np.int64)  # 0 where nothing is, otherwise which reason
         wrong[np.repeat(np.arange(len(y)), np.diff(X.indptr))[np.isinf(X.data)]] = 3
-        if self._file.whole_labels:  # those in lines that were added since are none perhaps
+        if whole:  # those in lines that were added since are none perhaps
             wrong[y != np.round(y)] = 2
         wrong[~np.isfinite(y)] = 1
         for i in np.flatnonzero(wrong).tolist():
@@ -265,8 +213,23 @@ class SvmlightStream(BlockStream):
             X, y, records = X[wrong == 0], y[wrong == 0], records[wrong == 0]
         faults.sort(key=lambda fault: fault.line)
         before = np.searchsorted(block.lines[records], [fault.line for fault in faults]).tolist()
-        y = y.astype(np.int64) if self._file.whole_labels else y
+        y = y.astype(np.int64) if whole else y
         return PlacedRows(X, y, places[records], None, list(zip(before, faults, strict=True)))
+
+    def _load(self, data: bytes) -> tuple[CsrRows, Floats]:
+        """Parse lines; a ValueError says that one of them is wrong."""
+        from sklearn.datasets import load_svmlight_file
+
+        counted, used = self.counted, self.counted.get("used")
+        X, y = load_svmlight_file(
+            io.BytesIO(data), n_features=counted["n_features"], zero_based=counted["zero_based"]
+        )
+        if used is not None:
+            columns = np.searchsorted(used[:-1], X.indices)
+            if (np.array(used)[columns] != X.indices).any():
+                raise ValueError("an index that did not occur before")
+            X = sparse.csr_matrix((X.data, columns, X.indptr), (len(y), len(used)))
+        return X, y
 
 
 def _fault(block: Block, record: int, reason: str) -> Fault:

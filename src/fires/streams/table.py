@@ -137,8 +137,12 @@ class Table(ABC):
 
     def unreadable(self, line: int, reason: str) -> InputError:
         """Make the error that no row can be used."""
-        where = f"{self.unit} {line}"
-        return InputError(f"{self.name} has no readable rows; first problem: {where}: {reason}")
+        return unreadable(self.name, self.unit, line, reason)
+
+
+def unreadable(name: str, unit: str, line: int, reason: str) -> InputError:
+    """Make the error that no row can be used."""
+    return InputError(f"{name} has no readable rows; first problem: {unit} {line}: {reason}")
 
 
 @dataclass(frozen=True)

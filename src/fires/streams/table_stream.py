@@ -114,7 +114,7 @@ class TableStream(BlockStream):
         doubts: Sequence[Doubt] = (),
         excluded: Sequence[str] | None = None,
     ) -> None:
-        super().__init__(table.n_bytes, table.unreadable)
+        super().__init__(table.name, table.n_bytes)
         self.schema = Schema(columns.names, target.column.name)
         self.columns, self.target, self.doubts = columns, target, tuple(doubts)
         self.on_idle: Callable[[], object] = bool
@@ -124,11 +124,12 @@ class TableStream(BlockStream):
         self._new_fields: dict[str, int] = {}  # met before this stream began
         start = Start(Position(), columns, target)
         rejected = Rejected(unit=table.unit)
-        self._begin(Left(start.position, start, 0, columns.statistics), rejected)
+        self._begin(Left(start.position, start, 0, columns.statistics, rejected))
 
     @classmethod
     def at(cls, table: Table, bookmark: Bookmark) -> TableStream:
         """The stream that goes on where an earlier one of the table was."""
+        left = Left.from_json(bookmark, table.name, table.unit)
         try:
             columns = Columns.from_json(bookmark["columns"])
             target = Target(Column.from_json(bookmark["target"]), columns.hints)
@@ -138,19 +139,16 @@ class TableStream(BlockStream):
                 table.let_columns_change()
             stream = cls(table, columns, target, doubts, excluded)
             stream._new_fields = {str(k): int(v) for k, v in bookmark["new_fields"].items()}
-            position, start = Position(**bookmark["position"]), Position(**bookmark["start"])
             statistics = bookmark["statistics"]
             if statistics is not None:
                 statistics = TargetStatistics.from_json(statistics)
-            begin = Start(start, columns, target)
-            left = Left(position, begin, int(bookmark["n_used"]), statistics)
-            rejected = Rejected.from_json(bookmark["rejected"], table.unit)
-            stream._begin(left, rejected, int(bookmark["n_told"]))
+            start, n_used = Start(start_of(bookmark), columns, target), int(bookmark["n_used"])
+            stream._begin(left._replace(start=start, n_used=n_used, statistics=statistics))
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"the bookmark of {table.name} is damaged ({error!r})") from None
         stream.columns = columns.knowing(statistics)
         if table.files is not None:
-            refuse_others(table.files, bookmark.get("files"), position)
+            refuse_others(table.files, bookmark.get("files"), left.position)
         return stream
 
     def after(self, bookmark: Bookmark) -> TableStream:
@@ -164,22 +162,20 @@ class TableStream(BlockStream):
         block begins, what was known there, and how many of its rows have been handed out.
         """
         _refuse_bookmark(self._table)
-        position, start, n_used, statistics = self._left
+        left, start, statistics = self._left, self._left.start, self._left.statistics
         assert start is not None
         files = self._table.files
-        return {
-            "position": asdict(position),
+        found = left.as_json() | {
             "start": asdict(start.position),
-            "n_used": n_used,
-            "n_told": self._n_told,
+            "n_used": left.n_used,
             "columns": start.columns.as_json(),
             "statistics": None if statistics is None else statistics.as_json(),
             "target": start.target.column.as_json(),
             "doubts": [asdict(doubt) for doubt in self.doubts],
-            "rejected": self.rejected.as_json(),
             "new_fields": self._table.late_fields(self._new_fields),
-            "files": None if files is None else read_so_far(files, position),
-        } | ({"open": True, "excluded": sorted(self._excluded)} if self.is_open else {})
+            "files": None if files is None else read_so_far(files, left.position),
+        }
+        return found | ({"open": True, "excluded": sorted(self._excluded)} if self.is_open else {})
 
     def surprises(self) -> list[str]:
         """What a user should know about the columns, in one line each; doubts stand apart."""
@@ -213,7 +209,9 @@ class TableStream(BlockStream):
                 X, names = np.full((len(X), 1), np.nan), columns.names[:1]
         position = self._table.position(n_rows, rows.places[-1])
         batch = Batch(X, rows.y, position, (), columns, rows.waited, names)
-        return Left(position, rows.start, rows.n_used, present.statistics), batch
+        start, n_used, known = rows.start, rows.n_used, present.statistics
+        left = before._replace(position=position, start=start, n_used=n_used, statistics=known)
+        return left, batch
 
     def _blocks(self) -> Generator[PlacedRows, None, None]:
         """Read and encode, and keep what is known behind a block: it may have no more rows.
@@ -221,7 +219,7 @@ class TableStream(BlockStream):
         The rows that were used before must end where they ended then. Some tables look after that
         themselves: what they are told apart by may have changed all the same.
         """
-        end, _, n_left, _ = self._left
+        end, n_left = self._left.position, self._left.n_used
         with closing(self._encoded()) as blocks:
             for block in blocks:
                 if block.columns is not None:
@@ -241,7 +239,7 @@ class TableStream(BlockStream):
 
     def _encoded(self) -> Generator[PlacedRows, None, None]:
         """Read, parse and encode the table, block by block."""
-        start = self._first[0].start
+        start = self._first.start
         assert start is not None
         columns, target = start.columns, start.target.column
         kinds: dict[str, Kind] = {

@@ -9,7 +9,6 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.errors import InputError, StateError
@@ -104,16 +103,37 @@ class Words:
             A CSR matrix, and :attr:`names`, to which later batches add. Once words were forgotten,
             there is a new book of names; rows from before keep theirs.
         """
-        words, lengths = words_of_rows(texts, self.split)
+        rows = self._split(texts)
         if len(self.names) > self.max_words:
             self._forget()
-        places = self.names.add(words)
-        self.n_rows += len(lengths)
+        places = self.names.add(list(chain.from_iterable(rows)))
+        self.n_rows += len(rows)
         if (short := len(self.names) - len(self._seen)) > 0:
             room = np.zeros(max(short, len(self._seen)), dtype=np.int64)
             self._seen = np.concatenate([self._seen, room])
         self._seen[places] = self.n_rows
-        return NamedRows(as_csr(places, lengths, len(self.names), binary=self.binary), self.names)
+        starts = np.cumsum([0, *map(len, rows)])
+        shape = len(rows), len(self.names)
+        matrix = sp.csr_matrix((np.ones(len(places)), places, starts), shape=shape)
+        matrix.sum_duplicates()
+        if self.binary:
+            matrix.data.fill(1.0)
+        return NamedRows(matrix, self.names)
+
+    def _split(self, texts: Iterable[Any]) -> list[list[str]]:
+        """The words of each row."""
+        if isinstance(texts, (str, bytes, Mapping)):
+            raise InputError("texts is one row, not several", hint="pass a list of rows")
+        if self.split is None:
+            rows = [
+                _words_of_text(text) if type(text) is str else _words_of(text, place)
+                for place, text in enumerate(texts)
+            ]
+        else:
+            rows = [[] if is_missing(text) else list(self.split(text)) for text in texts]
+        if {str}.issuperset(map(type, chain.from_iterable(rows))):
+            return rows
+        return [[str(word) for word in row if not is_missing(word)] for row in rows]
 
     def _forget(self) -> None:
         """Keep what was seen last, in a new book: rows handed out before refer to the old one."""
@@ -176,30 +196,6 @@ class Words:
         return words
 
 
-def words_of_rows(texts: Iterable[Any], split: Split | None) -> tuple[list[str], Ints]:
-    """The words of all rows, one row after the other, and how many each row has.
-
-    Examples
-    --------
-    >>> words_of_rows(["Gold, oil", ["x=1"]], None)
-    (['gold', 'oil', 'x=1'], array([2, 1]))
-    """
-    if isinstance(texts, (str, bytes, Mapping)):
-        raise InputError("texts is one row, not several", hint="pass a list of rows")
-    if split is None:
-        rows = [
-            _words_of_text(text) if type(text) is str else _words_of(text, place)
-            for place, text in enumerate(texts)
-        ]
-    else:
-        rows = [[] if is_missing(text) else list(split(text)) for text in texts]
-    words = list(chain.from_iterable(rows))
-    if not {str}.issuperset(map(type, words)):
-        rows = [[str(word) for word in row if not is_missing(word)] for row in rows]
-        words = list(chain.from_iterable(rows))
-    return words, np.fromiter(map(len, rows), np.int64, len(rows))
-
-
 def _words_of_text(text: str) -> list[str]:
     """What scikit-learn's pattern finds in lower case: runs of two or more letters or digits."""
     if text.isascii():  # no pattern, in half the time
@@ -220,15 +216,3 @@ def _words_of(row: Any, place: int) -> list[str]:
         f"row {place}",
         "say split=, a function that gives the words of a row",
     )
-
-
-def as_csr(
-    places: npt.NDArray[np.integer], lengths: Ints, width: int, *, binary: bool
-) -> sp.csr_matrix:
-    """Rows with an entry for each of their words."""
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    rows = sp.csr_matrix((np.ones(len(places)), places, starts), shape=(len(lengths), width))
-    rows.sum_duplicates()
-    if binary:
-        rows.data.fill(1.0)
-    return rows
