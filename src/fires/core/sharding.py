@@ -78,6 +78,13 @@ def weight_of(shard: CheckedBatch) -> Floats:
     return np.ones(shard.n_rows) if shard.weight is None else shard.weight
 
 
+def counting(shard: CheckedBatch) -> CheckedBatch:
+    """The rows of a shard that count: one of weight 0 is absent."""
+    if shard.weight is None or shard.weight.all():
+        return shard
+    return shard.part(np.flatnonzero(shard.weight))
+
+
 def add_up(parts: Iterable[Sums]) -> Sums:
     """Combine what the shards returned, in shard order; sums of sums combine in the same way.
 

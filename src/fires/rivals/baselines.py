@@ -13,7 +13,7 @@ from fires.core import validation
 from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared, Random
 from fires.core.randomness import generator, random_state
-from fires.core.settings import flag
+from fires.core.settings import flag, plain
 from fires.core.types import Floats, Places, Seed
 from fires.rivals.base import Rival, settings
 
@@ -157,3 +157,6 @@ class FixedFeatures(_Baseline):
             raise ValueError("features must hold at least one name or index; got none.")
         self._weights_ = np.zeros(self.n_features_in_)
         self._weights_[places] = 1.0
+
+    def _plain(self, value: Any) -> Any:
+        return plain(sorted(value) if isinstance(value, (set, frozenset)) else value)

@@ -12,13 +12,7 @@ from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared, Value
 from fires.core.settings import choice, number
 from fires.core.types import Floats, Places
-from fires.rivals.arrays import (
-    decay,
-    entries,
-    grown,
-    rows_by_class,
-    with_entries,
-)
+from fires.rivals.arrays import decay, entries, grown, rows_by_class, with_entries
 from fires.rivals.base import BatchSelector, settings
 
 _LONGEST_UNIT = 1e100  # beyond it, the unit of the counts is reset to 1
@@ -152,8 +146,7 @@ def chi_squared(present: Floats, rows: Floats) -> Floats:
     n, n_present = rows.sum(axis=0), present.sum(axis=0)
     margins = n_present * np.maximum(n - n_present, 0.0) * rows * np.maximum(n - rows, 0.0)
     cross = n * present - n_present * rows  # AD - BC
-    values: Floats = np.where(margins > 0.0, n * cross**2, 0.0) / np.where(margins > 0, margins, 1)
-    return values
+    return np.where(margins > 0.0, n * cross**2, 0.0) / np.where(margins > 0, margins, 1)
 
 
 def _add(table: Floats, counts: Any) -> None:

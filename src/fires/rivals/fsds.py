@@ -193,8 +193,7 @@ def directions(sketch: Floats, rows: Matrix, most: int) -> tuple[Floats, Floats]
 
 def _combined(left: Floats, sketch: Floats, rows: Matrix) -> Floats:
     """Weighted sums of the rows of sketch and batch; each column of ``left`` holds weights."""
-    sums: Floats = left[: len(sketch)].T @ sketch + (rows.T @ left[len(sketch) :]).T
-    return sums
+    return left[: len(sketch)].T @ sketch + (rows.T @ left[len(sketch) :]).T
 
 
 def _orthogonalised(nearly: Floats, most: int) -> tuple[Floats, Floats] | None:

@@ -27,8 +27,8 @@ import scipy.sparse as sp
 from scipy.special import ndtr
 
 from fires.core.batch import CheckedBatch
-from fires.core.classes import encode, merge_classes
-from fires.core.sharding import Evaluate, Sums, Task, weight_of
+from fires.core.classes import Classes
+from fires.core.sharding import Evaluate, Sums, Task, counting, weight_of
 from fires.core.types import Floats, Labels, Places
 from fires.core.validation import as_numbers
 from fires.evaluation.scoring import usual_baselines
@@ -41,10 +41,10 @@ from fires.models.target import ScoredTarget, start
 from fires.run.totals import RunTotals
 from fires.selectors.fires import FIRES
 
-SELECTED, ALL = 0, 1
 _OURS = "tested"  # a word in the names of our sums
 _MAX_SCORE = 30.0  # of the score of a count: its exponential stays finite, and so does its square
 _GRID = np.linspace(-6.0, 6.0, 241)  # scores of numbers; there is nothing beyond 4
+_ENDS = np.array([0.0, 1.0])
 
 
 class ShardedTest:
@@ -68,14 +68,20 @@ class ShardedTest:
     def __init__(
         self, selector: FIRES, totals: RunTotals | None = None, *, sparse: bool = False
     ) -> None:
-        self._selector, self._sparse = selector, sparse
-        self._centre = _mean_before(totals)
-        self._selected: Places | None = None
+        self._selector, self._mean = selector, 0.0
         self._labels: Labels = np.empty(0)
-        if selector.learner is not None:
-            self._selected = selector.get_support(indices=True)
-            self._labels = selector.label_index.labels
+        self._scores: RowScores | None = None  # none for a first batch
+        self._unit = Unit(_ENDS, _ENDS)
         self._sums: Sums | None = None
+        learner: Any = selector.learner
+        if learner is not None:
+            self._labels = selector.label_index.labels
+            self._scores = row_scores(learner, selector.get_support(indices=True), sparse=sparse)
+            if selector.target_kind != "classes":
+                self._unit = unit_of(learner)
+        blind = None if totals is None else totals.baselines.get("mean")
+        if blind is not None and blind.predictor is not None:
+            self._mean = float(blind.predictor.predict(np.zeros((1, 0)))[0])
 
     def beside(self, evaluate: Evaluate) -> Evaluate:
         """What evaluates a task, and beside the first one the test."""
@@ -84,163 +90,103 @@ class ShardedTest:
             # What a first batch holds, classes or numbers, is known after its first round.
             if self._sums is not None or self._selector.learner is None:
                 return evaluate(task)
-            sums = evaluate(_Both(task, self._task()))
+            is_classes = self._selector.target_kind == "classes"
+            known = self._labels if is_classes else None
+            sums = evaluate(_Tested(task, self._scores, known, self._unit, self._mean))
             self._sums = {name: value for name, value in sums.items() if _is_ours(name)}
             return {name: value for name, value in sums.items() if not _is_ours(name)}
 
         return both
 
-    def _task(self) -> Task:
-        learner: Any = self._selector.learner
-        scores = None
-        if self._selected is not None:
-            scores = row_scores(learner, self._selected, sparse=self._sparse)
-        if self._selector.target_kind == "classes":
-            return _TestClasses(scores, self._labels)
-        unit = None if scores is None else unit_of(learner)
-        if self._centre is None:
-            self._centre = 0.0 if unit is None else float(unit(np.zeros(1))[0])
-        return _TestNumbers(scores, unit, self._centre)
-
     def scored(self, totals: RunTotals) -> dict[str, float]:
         """Count the batch in, once it has been learnt from."""
-        classes = self._selector.target_kind == "classes"
+        is_classes = self._selector.target_kind == "classes"
         if totals.whole is None:
-            names = ("accuracy", "balanced_accuracy") if classes else ("r2", "mae")
+            names = ("accuracy", "balanced_accuracy") if is_classes else ("r2", "mae")
             totals.whole, totals.baselines = Scores(names), usual_baselines(None, names)
         for one in totals.baselines.values():
             one.latest = dict.fromkeys(one.latest, math.nan)
-        count = self._count_classes if classes else self._count_numbers
-        found = count(totals, self._sums) if self._sums else {}
-        return found or dict.fromkeys(totals.whole.names, math.nan)
-
-    def _count_classes(self, totals: RunTotals, sums: Sums) -> dict[str, float]:
-        assert totals.whole is not None
-        blind, rich = totals.baselines["majority"], totals.baselines["all"]
-        found: dict[str, float] = {}
-        if "list tested pairs" in sums:
-            truth, (who, taken, times) = sums["list tested truth"], sums["list tested pairs"].T
-            mine, other = who == SELECTED, who == ALL
-            predicted = self._labels[taken]
-            found = totals.whole.update(truth[mine], predicted[mine], times=times[mine])
-            rich.latest = rich.scores.update(truth[other], predicted[other], times=times[other])
+        found, sums = dict.fromkeys(totals.whole.names, math.nan), self._sums
+        if not sums:
+            return found
+        blind, rich = (
+            totals.baselines["majority" if is_classes else "mean"],
+            totals.baselines["all"],
+        )
+        if "list tested truth" in sums:
+            truth, (mine, other, times) = sums["list tested truth"], sums["list tested taken"].T
+            found = totals.whole.update(truth, self._labels[mine], times=times)
+            rich.latest = rich.scores.update(truth, self._labels[other], times=times)
             if blind.has_learnt and blind.predictor is not None:
-                same = blind.predictor.predict(np.zeros((int(mine.sum()), 0)))
-                blind.latest = blind.scores.update(truth[mine], same, times=times[mine])
-        labels, weight = sums["list tested labels"], sums["list tested weight"]
-        self._learn(totals, labels, weight)
-        return found
-
-    def _count_numbers(self, totals: RunTotals, sums: Sums) -> dict[str, float]:
-        assert totals.whole is not None
-        assert self._centre is not None
-        blind, rich = totals.baselines["mean"], totals.baselines["all"]
-        found: dict[str, float] = {}
-        if "tested errors" in sums:
-            n, deviation, square, far = sums["tested numbers"].tolist()
-            mean, spread = (
-                self._centre + deviation / max(n, 1.0),
-                square - deviation * deviation / max(n, 1.0),
+                said = blind.predictor.predict(np.zeros((len(truth), 0)))
+                blind.latest = blind.scores.update(truth, said, times=times)
+        elif "moments tested" in sums:
+            (n,), (mean,), (spread,) = sums["moments tested"].tolist()
+            own, every, same = (
+                NumberMoments(int(n), mean, spread, *errors)
+                for errors in sums["tested errors"].tolist()
             )
-            facts = int(n), mean, max(spread, 0.0)
-            mine, other = (NumberMoments(*facts, *one) for one in sums["tested errors"].tolist())
-            found, rich.latest = totals.whole.add(mine), rich.scores.add(other)
+            found, rich.latest = totals.whole.add(own), rich.scores.add(every)
             if blind.has_learnt:
-                blind.latest = blind.scores.add(NumberMoments(*facts, far, square))
-        weight, deviation = sums["tested weight"].tolist()
-        if weight > 0.0:
-            self._learn(totals, np.array([self._centre + deviation / weight]), np.array([weight]))
-        return found
-
-    def _learn(self, totals: RunTotals, y: Labels, weight: Floats) -> None:
-        """Let the baselines learn, by one row for each label, or for all numbers."""
+                blind.latest = blind.scores.add(same)
+        # The baselines learn by one row for each label, or for all numbers of a shard.
+        y, weight = sums["list tested y"], sums["list tested weight"]
         for one in totals.baselines.values():
             one.learn(CheckedBatch(np.zeros((len(y), 0)), y, weight), self._selector.label_index)
-
-
-def _mean_before(totals: RunTotals | None) -> float | None:
-    """What the baseline of numbers says."""
-    one = None if totals is None else totals.baselines.get("mean")
-    if one is None or one.predictor is None or not one.has_learnt:
-        return None
-    return float(one.predictor.predict(np.zeros((1, 0)))[0])
+        return found
 
 
 def _is_ours(name: str) -> bool:
     return _OURS in name.split(" ", 2)[:2]
 
 
-# --- what shards do -------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
-class _Both:
+class _Tested:
     """A task of a learner, and a test with sums of other names."""
 
     task: Task
-    test: Task
-
-    def __call__(self, shard: CheckedBatch) -> Sums:
-        return self.task(shard) | (self.test(shard) if shard.n_rows else {})
-
-
-@dataclass(frozen=True, eq=False)
-class _TestClasses:
-    """How often a class was taken for another, and the weight of each class."""
-
     scores: RowScores | None
-    known: Labels
+    known: Labels | None  # the labels; None for numbers
+    unit: Unit
+    mean: float
 
     def __call__(self, shard: CheckedBatch) -> Sums:
-        weight = weight_of(shard)
-        counts = weight > 0.0
+        sums, tested = self.task(shard), counting(shard)
+        if not tested.n_rows:
+            return sums
+        test = self._numbers if self.known is None else self._classes
+        with np.errstate(all="ignore"):  # what overflows is refused when it is learnt from
+            return sums | test(tested, weight_of(tested))
+
+    def _classes(self, shard: CheckedBatch, weight: Floats) -> Sums:
+        """How often a class was taken for another, and the weight of each class."""
         assert shard.y is not None
-        y = shard.y[counts]
-        if not len(y):
-            return {}
-        found, n_known = self.known, len(self.known)
-        truth = encode(y, found) if n_known else None
-        if truth is None:  # some are new
-            found = merge_classes(None, y)
-            truth = encode(y, found)
-        assert truth is not None
-        of_class = np.bincount(truth, weight[counts], len(found))
-        sums: Sums = {"list tested labels": found, "list tested weight": of_class}
+        assert self.known is not None
+        index, truth = Classes(self.known).take(shard.y)
+        of_class = np.bincount(truth, weight, len(index))
+        sums: Sums = {"list tested y": index.labels, "list tested weight": of_class}
         if self.scores is None:
             return sums
-        with np.errstate(all="ignore"):
-            codes = codes_of(self.scores(shard), n_known)[:, counts]
-        table = np.zeros((2, len(found), n_known), dtype=np.int64)
-        for cells, taken in zip(table, codes, strict=True):
-            counted = np.bincount(truth * n_known + taken, minlength=cells.size)
-            cells[:] = counted.reshape(cells.shape)
-        who, which, predicted = np.nonzero(table)
-        pairs = np.stack([who, predicted, table[who, which, predicted]], axis=1)
-        return sums | {"list tested truth": found[which], "list tested pairs": pairs}
+        n = len(self.known)
+        mine, other = codes_of(self.scores(shard), n)
+        cells, times = np.unique((truth * n + mine) * n + other, return_counts=True)
+        which, *taken = np.unravel_index(cells, (len(index), n, n))
+        sums["list tested taken"] = np.stack([*taken, times], axis=1)
+        return sums | {"list tested truth": index.labels[which]}
 
-
-@dataclass(frozen=True, eq=False)
-class _TestNumbers:
-    """The sums of numbers and of errors that R2 and the mean absolute error are made of."""
-
-    scores: RowScores | None
-    unit: Unit | None
-    centre: float
-
-    def __call__(self, shard: CheckedBatch) -> Sums:
-        weight = weight_of(shard)
-        counts = weight > 0.0
+    def _numbers(self, shard: CheckedBatch, weight: Floats) -> Sums:
+        """The sums of numbers and of errors that R2 and the mean absolute error are made of."""
         assert shard.y is not None
         y = as_numbers(shard.y, "a test")
-        with np.errstate(all="ignore"):  # what overflows is refused when it is learnt from
-            deviation = y[counts] - self.centre
-            sums = {"tested weight": np.array([weight.sum(), weight[counts] @ deviation])}
-            if self.scores is None or self.unit is None:
-                return sums
-            error = y[counts] - self.unit(self.scores(shard))[:, 0, counts]
-            facts = len(deviation), deviation.sum(), deviation @ deviation, np.abs(deviation).sum()
-            errors = np.stack([np.abs(error).sum(axis=1), (error * error).sum(axis=1)], axis=1)
-        return sums | {"tested numbers": np.array(facts), "tested errors": errors}
+        total, mean = weight.sum(), y.mean()
+        sums: Sums = {"list tested y": np.array([weight @ y / total])}
+        sums["list tested weight"] = np.array([total])
+        if self.scores is None:
+            return sums
+        said = [*self.unit(self.scores(shard))[:, 0], self.mean]
+        errors = np.array([[np.abs(y - one).sum(), ((y - one) ** 2).sum()] for one in said])
+        moments = np.array([[len(y)], [mean], [((y - mean) ** 2).sum()]])
+        return sums | {"moments tested": moments, "tested errors": errors}
 
 
 # --- the scores of rows ---------------------------------------------------------------------
@@ -277,7 +223,7 @@ def row_scores(
     level, var, width = np.zeros(ready.n_rows), None, 0.0
     if isinstance(ready, LinearLearner):
         mu, sigma = ready.by_class()
-        own = ready.intercept.mu if ready.fit_intercept else level
+        own = ready.intercept_mean if ready.fit_intercept else level
         known = ready.target.look(np.zeros(0, dtype=np.intp), np.zeros(0))[1]
         if known is not None and known.any():
             level, var, width = known, _twice(sigma**2, selected), ready.family.start_width
@@ -332,18 +278,18 @@ class Unit(NamedTuple):
 
 def unit_of(learner: LinearLearner | BayesLearner) -> Unit:
     """What the scores of a learner of numbers or counts mean."""
-    ends, target = np.array([0.0, 1.0]), learner.target
+    target = learner.target
     if learner.family.kind == "counts":
-        return Unit(ends, ends, is_log=True)
+        return Unit(_ENDS, _ENDS, is_log=True)
     scores = target.scores if isinstance(target, ScoredTarget) else None
     posterior = learner.joint_posterior
     if scores is not None and posterior is not None:
         return Unit(_GRID, _means_about(_GRID, scores.known, float(posterior.noise[0])))
     scale = target.scale
     if scale is None:
-        return Unit(ends, ends)
+        return Unit(_ENDS, _ENDS)
     gain = float(scale.gain[0])
-    return Unit(ends, scale.shift[0] + ends * (1.0 / gain if gain > 0.0 else 0.0))
+    return Unit(_ENDS, scale.shift[0] + _ENDS * (1.0 / gain if gain > 0.0 else 0.0))
 
 
 def _means_about(scores: Floats, known: Floats, noise: float) -> Floats:

@@ -15,8 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import get_tags
 
 from fires.core import validation
-from fires.core.batch import CheckedBatch
-from fires.core.belief import WeightSums
+from fires.core.batch import CheckedBatch, WeightSums
 from fires.core.classes import encode, has_fractions, merge_classes
 from fires.core.errors import InputError
 from fires.core.sharding import (
@@ -27,6 +26,7 @@ from fires.core.sharding import (
     Sums,
     Task,
     add_up,
+    counting,
     go_through,
     weight_of,
 )
@@ -377,8 +377,7 @@ class _Counted:
     ratio: float
 
     def __call__(self, shard: CheckedBatch) -> Sums:
-        if shard.weight is not None and not shard.weight.all():  # a row of weight 0 is absent
-            shard = shard.part(np.flatnonzero(shard.weight))
+        shard = counting(shard)
         weight = weight_of(shard)
         if self.unit not in (0.0, 1.0) or self.ratio != 1.0:
             weight = weight / self.unit * self.ratio

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 
 from tests.integrations.spark.conftest import QUICK
 
@@ -21,7 +22,12 @@ MOMENTS = ("before the state is written", "after it, before Spark's commit", "be
 def main(files: str, run: str, moment: str, number: int) -> None:
     spark = spark_session("local[1,4]", **QUICK)
     spark.sparkContext.setLogLevel("OFF")
-    kill_at(moment, number)
+
+    def kill() -> None:  # with its JVM
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    for name, method in calling(kill, moment, number).items():
+        setattr(SparkRun, name, method)
     learn(spark, files, run)
 
 
@@ -35,27 +41,23 @@ def learn(spark, files, run, selector=None):
     return query
 
 
-def kill_at(moment: str, number: int) -> None:
-    """Let the process, with its JVM, be killed at a moment of a micro-batch."""
-
-    def kill() -> None:
-        os.killpg(os.getpgrp(), signal.SIGKILL)
-
+def calling(what: Callable[[], object], moment: str, number: int) -> dict[str, Callable]:
+    """The methods of a run, so that they call something at a moment of a micro-batch."""
     save, begin = SparkRun.save, SparkRun.learn
 
-    def save_or_die(run: SparkRun) -> None:
+    def save_and_call(run: SparkRun) -> None:
         if moment == MOMENTS[0] and run.last == number:
-            kill()
+            what()
         save(run)
         if moment == MOMENTS[1] and run.last == number:
-            kill()
+            what()
 
-    def begin_or_die(run: SparkRun, frame, batch_id):
+    def call_and_begin(run: SparkRun, frame, batch_id):
         if moment == MOMENTS[2] and batch_id == number + 1:
-            kill()
+            what()
         return begin(run, frame, batch_id)
 
-    SparkRun.save, SparkRun.learn = save_or_die, begin_or_die  # type: ignore[method-assign]
+    return {"save": save_and_call, "learn": call_and_begin}
 
 
 if __name__ == "__main__":

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner
@@ -25,8 +22,6 @@ def test_the_command_selects_and_goes_on(spark, tmp_path):
     found = json.loads(done.stdout)
     assert sorted(row["feature"] for row in found["features"]) == ["f3", "f5"]
     assert (found["rows"], found["batches"]) == (600, 3)
-    report = CliRunner().invoke(main, ["report", run])
-    assert report.exit_code == 0, report.output
 
     # There is nothing more to learn: each row counts once.
     again = CliRunner().invoke(main, ["select", "--resume", run, "--json"])
@@ -50,22 +45,15 @@ def test_what_the_command_cannot_do_is_one_line(spark, arguments, said):
     assert "Traceback" not in done.stderr
 
 
-def test_without_java_one_line_says_so(tmp_path):
-    command = ["select", "x.parquet", "--engine", "spark", "--target", "label"]
-    environment = os.environ | {"PATH": str(tmp_path)}
-    environment.pop("JAVA_HOME", None)
-    done = subprocess.run(
-        [sys.executable, "-m", "fires.cli", *command],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stderr.splitlines() == [
-        "Error: Spark needs Java, and there is none; install Java 17 or later, or let JAVA_HOME "
+def test_without_java_one_line_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(InputError) as refused:
+        check_java()
+    assert str(refused.value) == (
+        "Spark needs Java, and there is none; install Java 17 or later, or let JAVA_HOME "
         "say where it is"
-    ]
+    )
 
 
 def test_an_old_java_is_named(tmp_path, monkeypatch):

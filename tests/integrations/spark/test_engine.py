@@ -64,9 +64,9 @@ def test_the_driver_gets_one_result_of_large_sums(spark, monkeypatch):
     for limit in (1 << 26, 0):  # sums are small beside the one, and large beside the other
         monkeypatch.setattr(engine, "_DRIVER_BYTES", limit)
         with MicroBatch(frame, layout) as batch:
-            sums += [batch.evaluate(sums_task()) for _ in range(2)]
+            sums += [batch.evaluate(sums_task()) for _ in range(1 if limit else 2)]
             assert batch.n_rows == 100
-    assert n_results == [12, 12, 1, 1]
+    assert n_results == [12, 1, 1]
     for one in sums[1:]:
         assert_allclose(one["X'y"], sums[0]["X'y"], rtol=1e-10, atol=1e-12)
         assert (one["list rows"] == sums[0]["list rows"]).all()  # in the order of partitions

@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
 from tests.integrations.spark.conftest import COLUMNS
@@ -13,6 +14,8 @@ from tests.integrations.spark.conftest import COLUMNS
 from fires import FIRES
 from fires.core.errors import InputError
 from fires.integrations.spark import select_by_key, select_stream_by_key
+from fires.integrations.spark.keyed import _ByKey
+from fires.integrations.spark.rows import Layout, Part
 from fires.loading import selector_from_bytes
 
 KEYS = ["a", "b", "c", "d", "e"]
@@ -121,11 +124,13 @@ def test_nothing_comes_of_a_key_whose_target_is_constant(spark):
     assert sorted({row.tenant for row in found}) == ["a", "c", "d"]
 
 
-def test_an_error_names_the_key(spark):
-    rows = [("a", 1.0, "up"), ("b", float("inf"), "down")]
-    df = spark.createDataFrame(rows, ["tenant", "x", "label"])
-    with pytest.raises(Exception, match=r"the key tenant='b': .*infinit"):
-        select_by_key(df, FIRES(1), key="tenant", target="label").collect()
+def test_an_error_names_the_key():
+    table = pa.table({"tenant": ["b"] * 2, "x": [1.0, np.inf], "label": ["up", "down"]})
+    learning = _ByKey(
+        FIRES(1), Layout((Part("number", ("x",), 1),), "label"), ["tenant"], None, False
+    )
+    with pytest.raises(InputError, match=r"the key tenant='b': .*infinit"):
+        learning.learnt(["b"], table, None)
 
 
 def test_columns_that_cannot_be_used_are_one_line(spark):

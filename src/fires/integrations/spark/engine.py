@@ -15,10 +15,12 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias
 from uuid import uuid4
+
+import numpy as np
 
 from fires.core import files
 from fires.core.batch import CheckedBatch
@@ -94,14 +96,14 @@ class MicroBatch:
         else:
             answer = self._asked(sent)
             sent.destroy()
-        if answer.error is not None:
-            raise answer.error
-        self.n_rows, self.n_left_out = answer.n_rows, answer.n_left_out
-        if not answer.n_rows:
+        if _WRONG in answer:
+            raise answer[_WRONG][0]
+        self.n_rows, self.n_left_out = (int(answer.pop(name, 0)) for name in (_ROWS, _LEFT_OUT))
+        if not self.n_rows:
             raise NoRows
-        return answer.sums
+        return answer
 
-    def _asked(self, sent: Broadcast) -> _Answer:
+    def _asked(self, sent: Broadcast) -> Sums:
         """The answer to a task of a later round."""
         worker, size = _answerer(sent), len(sent.value)
         is_new = self._keys is None and self._first is None  # no task has gone through so far
@@ -111,13 +113,13 @@ class MicroBatch:
             self._keys = shards.select("partition", "piece").rdd
         if not is_new:
             answer = added_up(self._keys.mapPartitions(worker), size)
-            if not answer.n_lost:
+            if _LOST not in answer:
                 return answer
         cached = shards.select("partition", "piece", "shard").rdd
         return added_up(cached.mapPartitions(worker), size)
 
 
-def added_up(answers: RDD, size: int) -> _Answer:
+def added_up(answers: RDD, size: int) -> Sums:
     """One answer of all partitions, whose own are about as large as a task of this size."""
     n = answers.getNumPartitions()
     is_large = n * size > _DRIVER_BYTES
@@ -125,7 +127,7 @@ def added_up(answers: RDD, size: int) -> _Answer:
         n = -(-n // _FAN_IN)
         numbered = answers.mapPartitionsWithIndex(_numbered)
         answers = numbered.partitionBy(n, _group).mapPartitions(_joined)
-    return _Answer.sum(pickle.loads(one) for (one,) in answers.collect())
+    return _sum_up(pickle.loads(one) for (one,) in answers.collect())
 
 
 def _numbered(place: int, answers: Iterable[Row]) -> Iterator[tuple[int, Row]]:
@@ -139,50 +141,34 @@ def _group(place: int) -> int:
 def _joined(answers: Iterable[tuple[int, Row]]) -> Iterator[tuple[bytes]]:
     """The answers of some partitions as one, in their order."""
     ordered = sorted(answers, key=lambda pair: pair[0])
-    yield (pickle.dumps(_Answer.sum(pickle.loads(one) for _, (one,) in ordered), 5),)
+    yield (pickle.dumps(_sum_up(pickle.loads(one) for _, (one,) in ordered), 5),)
 
 
-@dataclass(frozen=True, eq=False)
-class _Answer:
-    """What a task says of some shards. Answers add up, in the order of the shards."""
+# An answer is what a task says of some shards, with facts of all of them: their rows, the rows that
+# were left out, shards that were not found, and what is wrong (an error that a user can cause).
+_ROWS, _LEFT_OUT, _LOST, _WRONG = "read rows", "read left out", "read lost", "list read wrong"
 
-    n_rows: int = 0
-    n_left_out: int = 0
-    sums: Sums = field(default_factory=dict)
-    error: ValueError | None = None  # an error that a user can cause is an answer
-    n_lost: int = 0  # shards that were not found
 
-    @classmethod
-    def of(cls, task: Task, packed: _Packed | None) -> _Answer:
-        """What a task says of one shard."""
-        if packed is None:
-            return cls(n_lost=1)
-        if isinstance(packed, ValueError):
-            return cls(error=packed)
-        shard, n_left_out = packed
-        try:
-            sums = task(shard) if shard.n_rows else {}
-        except ValueError as error:
-            return cls(error=error)
-        return cls(shard.n_rows, n_left_out, sums)
+def _answer(task: Task, packed: _Packed | None) -> Sums:
+    """What a task says of one shard."""
+    if packed is None:
+        return {_LOST: np.array(1)}
+    if isinstance(packed, ValueError):
+        return {_WRONG: np.array([packed])}
+    shard, n_left_out = packed
+    try:
+        sums = task(shard) if shard.n_rows else {}
+    except ValueError as error:
+        return {_WRONG: np.array([error])}
+    return {_ROWS: np.array(shard.n_rows), _LEFT_OUT: np.array(n_left_out)} | sums
 
-    @classmethod
-    def sum(cls, answers: Iterable[_Answer]) -> _Answer:
-        """The answers of several shards as one; no more than two of them are held at a time."""
-        n_rows, n_left_out, error, n_lost = 0, 0, None, 0
 
-        def parts() -> Iterator[Sums]:
-            nonlocal n_rows, n_left_out, error, n_lost
-            for one in answers:
-                n_rows, n_left_out = n_rows + one.n_rows, n_left_out + one.n_left_out
-                error, n_lost = error or one.error, n_lost + one.n_lost
-                yield one.sums
-
-        try:
-            sums = add_up(parts())
-        except ValueError as wrong:  # labels that have no order
-            return cls(error=error or wrong)
-        return cls(n_rows, n_left_out, sums, error, n_lost)
+def _sum_up(answers: Iterable[Sums]) -> Sums:
+    """The answers of several shards as one, in their order; no more than two are held at a time."""
+    try:
+        return add_up(answers)
+    except ValueError as wrong:  # labels that have no order
+        return {_WRONG: np.array([wrong])}
 
 
 def completed(frame: DataFrame, layout: Layout) -> Layout:
@@ -200,11 +186,8 @@ def completed(frame: DataFrame, layout: Layout) -> Layout:
     found = add_up(pickle.loads(row.answer) for row in looked.collect())
     if not found or not found["max width"].all():
         return layout
-    widths = found["max width"].tolist()
-    parts = tuple(
-        replace(part, width=part.width or width)
-        for part, width in zip(layout.parts, widths, strict=True)
-    )
+    pairs = zip(layout.parts, found["max width"].tolist(), strict=True)
+    parts = tuple(replace(part, width=part.width or width) for part, width in pairs)
     return replace(layout, parts=parts, is_sparse=bool(found["max is_sparse"]))
 
 
@@ -225,7 +208,8 @@ def packer(
     def pack(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         layout, task, near = pickle.loads(sent.value)
         spark = library("pyspark")
-        partition, answer = spark.TaskContext.get().partitionId(), _Answer()
+        partition = spark.TaskContext.get().partitionId()
+        answer: Sums = {}
         if near is not None:
             near.tidy()
         for piece, part in enumerate(in_pieces(batches, n_rows)):
@@ -239,7 +223,7 @@ def packer(
             if near is not None:
                 near.put(partition, piece, pickled)
             if task is not None:
-                answer = _Answer.sum([answer, _Answer.of(task, packed)])
+                answer = _sum_up([answer, _answer(task, packed)])
         if task is not None:
             yield _record(partition, _ANSWER, None, pickle.dumps(answer, 5))
 
@@ -252,14 +236,13 @@ def _answerer(sent: Broadcast) -> Callable[[Iterable[Row]], Iterator[tuple[bytes
     def answer(rows: Iterable[Row]) -> Iterator[tuple[bytes]]:
         _, task, near = pickle.loads(sent.value)
 
-        def found() -> Iterator[_Answer]:
+        def found() -> Iterator[Sums]:
             for partition, piece, *shard in rows:
                 if shard:
                     near.put(partition, piece, shard[0])
-                packed = pickle.loads(shard[0]) if shard else near.get(partition, piece)
-                yield _Answer.of(task, packed)
+                yield _answer(task, pickle.loads(shard[0]) if shard else near.get(partition, piece))
 
-        yield (pickle.dumps(_Answer.sum(found()), 5),)
+        yield (pickle.dumps(_sum_up(found()), 5),)
 
     return answer
 

@@ -18,7 +18,15 @@ import numpy as np
 from fires.core.errors import InputError
 from fires.core.settings import check_count
 from fires.integrations.spark.engine import completed, quoted
-from fires.integrations.spark.rows import Layout, Part, in_pieces, layout_of, library, shard_of
+from fires.integrations.spark.rows import (
+    Given,
+    Layout,
+    Part,
+    in_pieces,
+    layout_of,
+    library,
+    shard_of,
+)
 from fires.loading import selector_from_bytes, selector_to_bytes
 from fires.run.features import feature_rows
 from fires.run.totals import RunTotals
@@ -67,10 +75,9 @@ def select_by_key(
         raise InputError("this DataFrame is a streaming one", hint="use select_stream_by_key")
     rows_at_once = selector.batch_size if batch_rows is None else batch_rows
     check_count("batch_rows", rows_at_once)
-    keys = _columns(key)
     given = target, weight, features, entries, n_features
-    layout = completed(df, _layout(df.schema, selector, keys, order, *given))
-    learning = _ByKey(selector, _known(layout), keys, order, state)
+    keys, layout = _layout(df.schema, selector, key, order, given)
+    learning = _ByKey(selector, _known(completed(df, layout)), keys, order, state)
     schema = _schema(df.schema, learning)
     chosen = df.select(*map(quoted, learning.columns)).groupBy(*map(quoted, keys))
     return chosen.applyInArrow(_table_learner(learning, rows_at_once, schema), schema)
@@ -96,10 +103,9 @@ def select_stream_by_key(
     """
     if not df.isStreaming:
         raise InputError("this DataFrame is no streaming one", hint="use select_by_key")
-    keys = _columns(key)
     given = target, weight, features, entries, n_features
-    layout = _known(_layout(df.schema, selector, keys, order, *given))
-    df, layout = _in_arrays(df, layout)
+    keys, layout = _layout(df.schema, selector, key, order, given)
+    df, layout = _in_arrays(df, _known(layout))
     learning = _ByKey(selector, layout, keys, order, state)
     schema = _schema(df.schema, learning)
     chosen = df.select(*map(quoted, learning.columns))
@@ -215,14 +221,15 @@ def _frame_learner(
 def _layout(
     schema: StructType,
     selector: FIRES,
-    keys: list[str],
+    key: str | Sequence[str],
     order: str | None,
-    target: str,
-    weight: str | None,
-    features: str | Sequence[str] | None,
-    entries: tuple[str, str] | None,
-    n_features: int | None,
-) -> Layout:
+    given: Given,
+) -> tuple[list[str], Layout]:
+    """The columns of the key, and how the others become rows."""
+    keys = [key] if isinstance(key, str) else list(key)
+    if not keys:
+        raise InputError("there is no key", hint="name the column that says whose row it is")
+    target, weight, features, entries, n_features = given
     others = [*keys, *([order] if order else [])]
     for name in others:
         if name not in schema.names:
@@ -230,7 +237,7 @@ def _layout(
     if features is None and entries is None:
         features = [name for name in schema.names if name not in (*others, target, weight)]
     layout = layout_of(schema, target, weight, features, entries, n_features, selector.missing)
-    return layout.in_order(selector)
+    return keys, layout.in_order(selector)
 
 
 def _known(layout: Layout) -> Layout:
@@ -249,14 +256,12 @@ def _in_arrays(df: DataFrame, layout: Layout) -> tuple[DataFrame, Layout]:
     Pandas would make an object of each vector, and for each key it would make all columns anew.
     """
     functions = library("pyspark.sql.functions")
-    parts = []
-    for part in layout.parts:
+    parts = list(layout.parts)
+    for place, part in enumerate(parts):
         if part.kind == "vector":
-            ml = library("pyspark.ml.functions")
-            column = part.columns[0]
+            ml, column = library("pyspark.ml.functions"), part.columns[0]
             df = df.withColumn(column, ml.vector_to_array(df[quoted(column)]))
-            part = replace(part, kind="array")
-        parts.append(part)
+            parts[place] = replace(part, kind="array")
     if len(parts) > 1 and all(part.kind == "number" for part in parts):
         names = tuple(part.columns[0] for part in parts)
         column = "features"
@@ -282,10 +287,3 @@ def _schema(schema: StructType, learning: _ByKey) -> StructType:
     for name, kind in found.items():
         result = result.add(name, kind)
     return result
-
-
-def _columns(key: str | Sequence[str]) -> list[str]:
-    keys = [key] if isinstance(key, str) else list(key)
-    if not keys:
-        raise InputError("there is no key", hint="name the column that says whose row it is")
-    return keys

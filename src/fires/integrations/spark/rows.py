@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 
 Kind = Literal["number", "vector", "array", "entries"]
+Given: TypeAlias = tuple[
+    str, str | None, str | Sequence[str] | None, tuple[str, str] | None, int | None
+]
+"""What a user says of columns: target, weight, features, entries and n_features."""
 
 _NUMBERS = {"boolean", "byte", "short", "integer", "long", "float", "double", "decimal"}
 _SHOWN = 10
@@ -217,17 +221,12 @@ def in_pieces(batches: Iterable[RecordBatch], n_rows: int) -> Iterator[list[Reco
 
 def shard_of(batches: list[RecordBatch], layout: Layout) -> tuple[CheckedBatch, int]:
     """The rows of some Arrow batches, in the form that tasks take."""
-    parts = [_usable(batch, layout) for batch in batches]
-    n_left_out = sum(batch.num_rows - usable.num_rows for batch, usable in parts)
-    usable = [part for _, part in parts]
-    rows = [_matrix(batch, layout) for batch in usable]
-    X = rows[0]
-    if len(rows) > 1:
-        X = sp.vstack(rows, format="csr") if layout.is_sparse else np.concatenate(rows)
-    y = np.concatenate([_labels(batch.column(layout.target)) for batch in usable])
-    weight = None
+    pa = library("pyarrow")
+    (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    batch = _usable(whole, layout)
+    X, y, weight = _matrix(batch, layout), _labels(batch.column(layout.target)), None
     if layout.weight is not None:
-        weight = np.concatenate([_numbers(batch.column(layout.weight)) for batch in usable])
+        weight = _numbers(batch.column(layout.weight))
         if not (np.isfinite(weight).all() and (weight >= 0.0).all()):
             raise InputError(f'the weights in "{layout.weight}" must be numbers of 0 or more')
     counts = scan(X.data if layout.is_sparse else X)
@@ -235,7 +234,7 @@ def shard_of(batches: list[RecordBatch], layout: Layout) -> tuple[CheckedBatch, 
         names = np.array(layout.names, dtype=object)
         validation.refuse(X, counts, names, missing=layout.missing, owner=_OWNER)
     target = validation.as_target(y, len(y), _OWNER) if len(y) else y
-    return CheckedBatch(X, target, weight, counts[0]), n_left_out
+    return CheckedBatch(X, target, weight, counts[0]), whole.num_rows - batch.num_rows
 
 
 def widths_of(batches: Iterable[RecordBatch], layout: Layout) -> dict[str, npt.NDArray[np.generic]]:
@@ -256,18 +255,15 @@ def widths_of(batches: Iterable[RecordBatch], layout: Layout) -> dict[str, npt.N
     return {"max width": widths, "max is_sparse": np.array(is_sparse)}
 
 
-def _usable(batch: RecordBatch, layout: Layout) -> tuple[RecordBatch, RecordBatch]:
-    """A batch, and its rows that have a target and vectors."""
-    pa, pc = library("pyarrow"), library("pyarrow.compute")
-    target = batch.column(layout.target)
-    present = target.is_valid()
-    if pa.types.is_floating(target.type):
-        present = pc.and_(present, pc.invert(pc.fill_null(pc.is_nan(target), True)))
+def _usable(batch: RecordBatch, layout: Layout) -> RecordBatch:
+    """The rows that have a target and vectors."""
+    pc = library("pyarrow.compute")
+    absent = pc.is_null(batch.column(layout.target), nan_is_null=True)
     for part in layout.parts:
         if part.kind != "number":
             for column in part.columns:
-                present = pc.and_(present, batch.column(column).is_valid())
-    return batch, batch if pc.all(present).as_py() is not False else batch.filter(present)
+                absent = pc.or_(absent, batch.column(column).is_null())
+    return batch.filter(pc.invert(absent)) if pc.any(absent).as_py() else batch
 
 
 def _matrix(batch: RecordBatch, layout: Layout) -> Any:
@@ -288,12 +284,11 @@ def _block(batch: RecordBatch, part: Part, *, sparse: bool) -> Any:
     """The features of one part, dense or as CSR."""
     n_rows, width = batch.num_rows, part.width
     column = batch.column(part.columns[0])
-    if part.kind == "number":
-        dense = _numbers(column)[:, None]
-        return sp.csr_array(dense) if sparse else dense
-    if part.kind == "array":
-        _refuse_lengths(_lengths(column), width, part)
-        dense = _numbers(column.flatten()).reshape(n_rows, width)
+    if part.kind in ("number", "array"):
+        if part.kind == "array":
+            _refuse_lengths(_lengths(column), width, part)
+            column = column.flatten()
+        dense = _numbers(column).reshape(n_rows, width)
         return sp.csr_array(dense) if sparse else dense
     if part.kind == "vector":
         places, values, counts = _entries_of_vectors(column, part)

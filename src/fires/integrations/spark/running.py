@@ -21,7 +21,7 @@ from fires.core.version import __version__
 from fires.evaluation.records import Step
 from fires.integrations.spark.engine import MicroBatch, NoRows, completed
 from fires.integrations.spark.rows import Layout
-from fires.integrations.spark.store import Store
+from fires.integrations.spark.store import HadoopStore
 from fires.pipeline import OnlinePipeline
 from fires.run.folder import RunFolder, refuse_one_class
 from fires.run.run import Run, newest_checkpoint
@@ -58,12 +58,10 @@ class SparkRun:
         resume: bool | None = None,
         settings: Mapping[str, Json],
         options: str | None = None,
-        store: Store | None = None,
+        store: HadoopStore | None = None,
         accept_loss: bool = False,
     ) -> None:
-        self._accept_loss = accept_loss
-        self.selector, self.layout = selector, layout.in_order(selector)
-        self._store = store
+        self.selector, self.layout, self.store = selector, layout.in_order(selector), store
         self.last, self.n_rounds, self.n_left_out = -1, 0, 0
         self.cut: dict[str, int] | None = None
         self.run: Run | None = None
@@ -71,60 +69,59 @@ class SparkRun:
         self.folder: RunFolder | None = None
         self._began = time.perf_counter()
         self._facts = _facts(settings)
-        if path is not None:
-            self._open(path, overwrite, resume, options)
+        if path is None:
+            return
+        is_checked = resume is True  # whoever says so has seen to it that settings are the same
+        if resume is None:
+            resume = (path / "run.toml").exists() and not overwrite
+        self.folder = RunFolder(path, overwrite=overwrite, resume=resume, accept_loss=accept_loss)
+        try:
+            saved = None
+            if resume:
+                saved, _ = newest_checkpoint(self.folder)
+                self._facts |= known_before(path)
+            options = options or _options(self._facts["settings"], selector)
+            moved = saved is not None and not _is_of_spark(saved)
+            self.folder.begin(options, self._facts, moved=moved)
+            if saved is not None:
+                if not is_checked:
+                    _refuse_other_settings(selector, saved.run.pipeline.selector, path)
+                self._go_on(saved, path, moved=moved)
+            elif overwrite and store is not None:  # what was there goes before its offsets
+                store.publish(path)
+        except BaseException:
+            self.folder.__exit__()
+            raise
 
     @property
     def names(self) -> tuple[str, ...]:
         """What the features are called."""
-        return tuple(_names(self.selector))
+        names = self.selector.known_names
+        if names is None:
+            return tuple(f"x{place}" for place in range(self.selector.n_features_in_))
+        return tuple(map(str, names))
 
     @property
     def goes_on(self) -> bool:
         """Whether it has been here before, on Spark."""
         return self.last >= 0
 
-    def _open(self, path: Path, overwrite: bool, resume: bool | None, options: str | None) -> None:
-        is_checked = resume is True  # whoever says so has seen to it that settings are the same
-        if resume is None:
-            resume = (path / "run.toml").exists() and not overwrite
-        how = {"resume": resume, "accept_loss": self._accept_loss}
-        self.folder = RunFolder(path, overwrite=overwrite, **how)
-        try:
-            saved = None
-            if resume:
-                saved, _ = newest_checkpoint(self.folder)
-                self._facts |= known_before(path)
-            options = options or _options(self._facts["settings"], self.selector)
-            moved = saved is not None and not _is_of_spark(saved)
-            self.folder.begin(options, self._facts, moved=moved)
-            if saved is not None:
-                self._go_on(saved, moved=moved, is_checked=is_checked)
-            elif (
-                overwrite and self._store is not None
-            ):  # what was there goes before Spark forgets its offsets
-                self._store.publish(path)
-        except BaseException:
-            self.folder.__exit__()
-            raise
-
-    def _go_on(self, saved: Checkpoint, *, moved: bool, is_checked: bool) -> None:
-        assert self.folder is not None
+    def _go_on(self, saved: Checkpoint, path: Path, *, moved: bool) -> None:
         facts, run = saved.facts, saved.run
-        known = run.pipeline.selector
-        if not is_checked:
-            _refuse_other_settings(self.selector, known, self.folder.path)
-        if not moved:
+        self.selector = run.pipeline.selector
+        if moved:  # it comes from one machine
+            self.layout = self.layout.in_order(self.selector)
+            run = run.on_cluster()
+        else:
             bookmark = facts["bookmark"]
             self.last, self.cut = int(bookmark["spark batch"]), bookmark["cut"]
             self.n_left_out = int(facts["left_out"])
-            self.layout = Layout.from_json(facts["layout"], self.layout, str(self.folder.path))
-        else:  # it comes from one machine
-            self.layout = self.layout.in_order(known)
-            run = run.on_cluster()
-        self.run, self.selector = run, known
+            self.layout = Layout.from_json(facts["layout"], self.layout, str(path))
+        self.run = run
         run.keep(self.folder, self._at_source, before=facts, began=self._began)
-        self.folder.go_on(facts, run.totals, known.get_support(indices=True), _names(known))
+        assert self.folder is not None
+        selected = self.selector.get_support(indices=True)
+        self.folder.go_on(facts, run.totals, selected, self.names)
 
     # --- learning ---------------------------------------------------------------------------
 
@@ -158,32 +155,29 @@ class SparkRun:
                 sparse=layout.is_sparse,
             )
         except NoRows:
-            self.n_left_out += batch.n_left_out
             return None
+        finally:
+            self.n_left_out += batch.n_left_out
         self.n_rounds = batch.n_rounds
-        self.n_left_out += batch.n_left_out
         if not self.selector.is_fitted:  # all rows had weight 0
             return None
-        seconds = time.perf_counter() - began
-        return self._record(batch.n_rows, seconds, n_alarms, test)
+        return self._record(batch.n_rows, time.perf_counter() - began, n_alarms, test)
 
     def _record(self, n_rows: int, seconds: float, n_alarms: int, test: ShardedTest) -> Step:
         if self.run is None:
-            pipeline = OnlinePipeline(self.selector, None, None).sync()
-            self.run = Run(pipeline, self.selector.n_features_in_)
+            self.run = Run(OnlinePipeline(self.selector, None, None), self.selector.n_features_in_)
             self.run.keep(self.folder, self._at_source, began=self._began)
             if self.folder is not None:
-                self.folder.start(_names(self.selector))
+                self.folder.start(self.names)
         self.run.latencies.add(seconds)
         self.run.pipeline.sync()
         totals = self.run.totals
-        selected = self.selector.get_support(indices=True)
-        scores = test.scored(totals)
+        selected, rows = self.selector.get_support(indices=True), totals.n_rows + n_rows
         step = Step(
             index=totals.n_batches,
-            position=Position(rows=totals.n_rows + n_rows, offset=totals.n_rows + n_rows),
+            position=Position(rows=rows, offset=rows),
             n_rows=n_rows,
-            scores=scores,
+            scores=test.scored(totals),
             selected=selected,
             stability=totals.window.update(selected),
             seconds_select=seconds,
@@ -207,8 +201,8 @@ class SparkRun:
         if self.folder is None or self.run is None:
             return
         self.run.checkpoint()
-        if self._store is not None:
-            self._store.publish(self.folder.path)
+        if self.store is not None:
+            self.store.publish(self.folder.path)
 
     # --- ending -----------------------------------------------------------------------------
 
@@ -221,12 +215,12 @@ class SparkRun:
             if self.run is not None and folder is not None:
                 self.run.pipeline.sync()
                 self.run.finish(self.names, self.facts(reason))
-                if self._store is not None:
-                    self._store.publish(folder.path)
+                if self.store is not None:
+                    self.store.publish(folder.path)
         finally:
             if folder is not None:
                 folder.__exit__()
-            if folder is not None and self._store is not None:  # it is kept elsewhere
+            if folder is not None and self.store is not None:  # it is kept elsewhere
                 files.remove_tree(folder.path)
 
     def facts(self, reason: str | None = None) -> dict[str, Any]:
@@ -235,14 +229,6 @@ class SparkRun:
         more = {"rejected_rows": self.n_left_out, "doubts": [], "rejected_examples": []}
         more |= {"missing_values": self.selector.n_missing_, "target": None}
         return self._facts | self.run.facts(self.names, reason) | more
-
-
-def _names(selector: FIRES) -> list[str]:
-    """What the features of a selector are called."""
-    named = selector.known_names
-    if named is None:
-        return [f"x{place}" for place in range(selector.n_features_in_)]
-    return [str(name) for name in named]
 
 
 def _facts(settings: Mapping[str, Json]) -> dict[str, Any]:

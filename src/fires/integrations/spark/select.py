@@ -14,9 +14,10 @@ from fires.core import files
 from fires.core.errors import InputError
 from fires.core.optional import require
 from fires.core.settings import check_count
+from fires.core.types import Header
 from fires.evaluation.records import Step
 from fires.integrations.spark.engine import PACKED, MicroBatch, completed, packer, quoted, send
-from fires.integrations.spark.rows import Layout, layout_of
+from fires.integrations.spark.rows import Given, Layout, layout_of
 from fires.integrations.spark.running import SparkRun
 from fires.integrations.spark.store import OFFSETS, store_for
 from fires.run.features import feature_rows
@@ -106,17 +107,29 @@ def select_frame(
     if df.isStreaming:
         raise InputError("this DataFrame is a streaming one", hint="use select_stream")
     check_count("batch_rows", batch_rows)
-    layout = layout_of(df.schema, target, weight, features, entries, n_features, selector.missing)
-    path, store = None, None
-    if run is not None:
-        path, store = store_for(os.fspath(run), df.sparkSession)
-    settings = {"target": target, "weight": weight, "top": selector.n_features_to_select}
-    settings |= {"batch_rows": batch_rows, "file": df.inputFiles()[:1]}
-    learning = SparkRun(selector, layout, path, overwrite=overwrite, settings=settings, store=store)
+    given = target, weight, features, entries, n_features
+    known: Header = {"batch_rows": batch_rows, "file": df.inputFiles()[:1]}
+    learning = _begun(df, selector, run, overwrite, given, known)
     learn_frame(df, learning, batch_rows, on_step)
     assert learning.run is not None
     totals = learning.run.totals
     return FrameSelection(learning.selector, learning.names, totals, learning.n_left_out)
+
+
+def _begun(
+    df: DataFrame,
+    selector: FIRES,
+    run: str | os.PathLike[str] | None,
+    overwrite: bool,
+    given: Given,
+    settings: Header,
+) -> SparkRun:
+    """A run that begins, or goes on, with the rows of a frame or a stream."""
+    layout = layout_of(df.schema, *given, selector.missing)
+    path, store = (None, None) if run is None else store_for(os.fspath(run), df.sparkSession)
+    target, weight, *_ = given
+    settings = {"target": target, "weight": weight, "top": selector.n_features_to_select} | settings
+    return SparkRun(selector, layout, path, overwrite=overwrite, settings=settings, store=store)
 
 
 def learn_frame(
@@ -250,20 +263,17 @@ def select_stream(
     """
     if not df.isStreaming:
         raise InputError("this DataFrame is no streaming one", hint="use select_frame")
-    layout = layout_of(df.schema, target, weight, features, entries, n_features, selector.missing)
-    path, store = store_for(os.fspath(run), df.sparkSession)
+    given, path = (target, weight, features, entries, n_features), Path(run)
     fresh = overwrite or not (path / "run.toml").exists()
-    top = selector.n_features_to_select
-    settings = {"target": target, "weight": weight, "top": top, "file": ["a stream of Spark"]}
-    learning = SparkRun(selector, layout, path, overwrite=overwrite, settings=settings, store=store)
+    learning = _begun(df, selector, run, overwrite, given, {"file": ["a stream of Spark"]})
     try:
         offsets = f"{os.fspath(run).rstrip('/')}/{OFFSETS}"
-        if store is None:
+        if learning.store is None:
             if fresh and (path / OFFSETS / "metadata").exists():
                 files.remove_tree(offsets)
             _refuse_gaps(path, learning)
         elif overwrite:
-            store.forget_offsets()
+            learning.store.forget_offsets()
 
         def take(frame: DataFrame, number: int) -> None:
             try:

@@ -1,9 +1,9 @@
 """Run folders on other file systems: the one seam.
 
-A run is written in a local folder. A :class:`Store` carries it: :meth:`Store.fetch` brings what is
-there before the run begins, and :meth:`Store.publish` takes what is new after every checkpoint. A
-path needs none. An address such as ``hdfs://host/run`` gets a :class:`HadoopStore`, which uses the
-file systems that Spark itself knows: what Hadoop reaches, with its settings.
+A run is written in a local folder. For an address such as ``hdfs://host/run``, a
+:class:`HadoopStore` carries it: it brings what is there before the run begins, and takes what is
+new after every checkpoint. It uses the file systems that Spark itself knows: what Hadoop reaches,
+with its settings.
 
 What keeps every row from counting twice is the order: records first, the checkpoint last, and each
 file in one step. A driver that dies in between leaves the checkpoint before, and records beyond
@@ -13,7 +13,7 @@ it, which are cut off when the run goes on. There is no lock on the far side: on
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fires.core import files
 from fires.core.errors import InputError
@@ -29,20 +29,7 @@ _LEFT_HERE = (".lock", ".replaced", OFFSETS)
 _CHECKPOINTS = "checkpoints"
 
 
-class Store(Protocol):
-    """Carries the folder of a run to where it is kept."""
-
-    def fetch(self, folder: Path) -> None:
-        """Bring what is there."""
-
-    def forget_offsets(self) -> None:
-        """Remove how far Spark has read."""
-
-    def publish(self, folder: Path) -> None:
-        """Take what is new or gone, the checkpoints last; each file in one step."""
-
-
-def store_for(run: str, session: SparkSession) -> tuple[Path, Store | None]:
+def store_for(run: str, session: SparkSession) -> tuple[Path, HadoopStore | None]:
     """Where a run is written, and what carries it."""
     if "://" not in run:
         return Path(run), None
@@ -69,29 +56,27 @@ class HadoopStore:
         self._known: dict[str, tuple[int, int]] = {}
 
     def fetch(self, folder: Path) -> None:
-        """See :class:`Store`."""
+        """Bring what is there."""
         if not self._files.exists(self._root):
             return
-        existing = {
-            status.getPath().getName(): status for status in self._files.listStatus(self._root)
-        }
+        found = [status.getPath() for status in self._files.listStatus(self._root)]
+        existing = {path.getName(): path for path in found}
         others = sorted(existing.keys() - {*_LEFT_HERE})
         if others and not {"run.json", "run.toml"} & existing.keys():
             what = f"{self._root.toString()} holds {others[0]} and no run of fires"
             raise InputError(what, hint="give another folder")
-        for name, status in existing.items():
-            if name in others:
-                local = self._jvm.org.apache.hadoop.fs.Path((folder / name).as_uri())
-                self._files.copyToLocalFile(False, status.getPath(), local, True)
+        for name in others:
+            local = self._jvm.org.apache.hadoop.fs.Path((folder / name).as_uri())
+            self._files.copyToLocalFile(False, existing[name], local, True)
         self._known = _files_in(folder)
 
     def forget_offsets(self) -> None:
-        """See :class:`Store`."""
+        """Remove how far Spark has read."""
         if self._files.exists(self._path(f"{OFFSETS}/metadata")):
             self._files.delete(self._path(OFFSETS), True)
 
     def publish(self, folder: Path) -> None:
-        """See :class:`Store`."""
+        """Take what is new or gone, the checkpoints last; each file in one step."""
         now = _files_in(folder)
         fresh = [name for name, facts in now.items() if self._known.get(name) != facts]
         for name in sorted(fresh, key=lambda name: name.startswith(_CHECKPOINTS)):

@@ -64,10 +64,7 @@ class ArrivingFeatures(Selector):
 
     n_features_to_select: int | float | None = field(default=None, kw_only=False)
 
-    _counted: ClassVar[Declared] = {
-        "n_missing": Value(int, low=0),
-        "n_samples": Value(int, low=1),
-    }
+    _counted: ClassVar[Declared] = {"n_missing": Value(int, low=0), "n_samples": Value(int, low=1)}
     _learnt: ClassVar[Declared] = {"chosen": Chosen(), "digest": Value(str, optional=True)}
     _fitted_by = ("n_missing_", "call partial_fit_features with the first columns")
     _supervised = True

@@ -21,11 +21,7 @@ from fires.core.declared import Array, Declared, Value
 from fires.core.state import Arrays
 from fires.core.types import Floats, Labels
 from fires.kernels.contingency import Codes, contingency
-from fires.kernels.correlation import (
-    NEARLY_ONE,
-    correlations,
-    some_set_separates,
-)
+from fires.kernels.correlation import NEARLY_ONE, correlations, some_set_separates
 from fires.kernels.online import Ints
 from fires.rivals.arriving.base import as_numbers, scaled
 
@@ -58,8 +54,7 @@ def fisher_z(r: Floats | float, n: Floats | Ints | float, n_given: int = 0) -> F
     0 where the rows do not suffice for a test.
     """
     r = np.clip(r, -NEARLY_ONE, NEARLY_ONE)
-    statistic: Floats = np.sqrt(np.maximum(np.asarray(n) - n_given - 3.0, 0.0)) * np.arctanh(r)
-    return statistic
+    return np.sqrt(np.maximum(np.asarray(n) - n_given - 3.0, 0.0)) * np.arctanh(r)
 
 
 def surprise_of_z(W: Floats | float) -> Floats:

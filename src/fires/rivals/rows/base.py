@@ -69,8 +69,7 @@ class RowByRowSelector(Rival):
     @property
     def importances_(self) -> Floats:
         """The coefficient of every feature; positive speaks for the greater label. Read-only."""
-        importances: Floats = self._computed("importances", self._coefficients)
-        return importances
+        return self._computed("importances", self._coefficients)
 
     def _coefficients(self) -> Floats:
         coefficients: Floats = self._theta_[0].copy()
