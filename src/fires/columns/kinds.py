@@ -91,13 +91,7 @@ def find_columns(sample: pl.DataFrame, hints: Hints | None = None) -> tuple[Colu
 
 
 def find_column(series: pl.Series, hints: Hints | None = None) -> Column:
-    """Find out what one column holds.
-
-    Examples
-    --------
-    >>> find_column(pl.Series("when", ["28/01/2024", "02/01/2024"])).form
-    DateForm(order='day-first')
-    """
+    """Find out what one column holds."""
     return find_columns(series.to_frame(), hints)[0]
 
 
@@ -214,14 +208,7 @@ def _best(
 
 
 def _numbers(texts: pl.Series, hints: Hints) -> Iterator[_Found]:
-    """Numbers in the form in which most texts are.
-
-    Examples
-    --------
-    >>> [(column, example)] = _numbers(pl.Series(["$3", "$1,200", "$4.50"]), Hints())
-    >>> column.form, example
-    (NumberForm(unit='$', decimal='.', thousands=','), '')
-    """
+    """Numbers in the form in which most texts are."""
     matches = [match for match in map(_NUMBER.match, texts.to_list()) if match]
     matches = [match for match in matches if len(match["digits"]) <= _MOST_DIGITS]
     if not matches or len(texts) - len(matches) > max(1, len(texts) // 5):
@@ -248,14 +235,7 @@ def _numbers(texts: pl.Series, hints: Hints) -> Iterator[_Found]:
 
 
 def _dates(texts: pl.Series, hints: Hints) -> Iterator[_Found]:
-    """Dates, in the order that most of them can be read in.
-
-    Examples
-    --------
-    >>> [(column, example)] = _dates(pl.Series(["02/01/2024", "01/03/2024"]), Hints())
-    >>> column.form, example
-    (DateForm(order='month-first'), '02/01/2024')
-    """
+    """Dates, in the order that most of them can be read in."""
     days = texts.str.extract(_DAY, 1).drop_nulls().unique(maintain_order=True).head(_MOST_DAYS)
     if not len(days):
         if texts.str.contains(NAMED_DATE).any():
@@ -272,13 +252,7 @@ def _dates(texts: pl.Series, hints: Hints) -> Iterator[_Found]:
 
 
 def as_polars(X: Any) -> pl.DataFrame:
-    """A frame or a list of dicts as a frame of polars.
-
-    Examples
-    --------
-    >>> as_polars([{"age": 3, "town": "Ulm"}, {"age": 4.5}]).rows()
-    [(3.0, 'Ulm'), (4.5, None)]
-    """
+    """A frame or a list of dicts as a frame of polars."""
     if is_frame(X, "polars"):
         return X
     if is_frame(X, "pandas"):
