@@ -89,6 +89,9 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
         """What a file says of the columns."""
         return FixedColumns.read(header, header["n_features"])
 
+    def _check_learnt(self) -> None:
+        """Raise StateError if parts of a loaded state do not fit each other."""
+
     def _sizes(self) -> dict[str, int]:
         """The sizes that the letters in declared shapes stand for."""
         return {"J": self.n_features_in_}
@@ -212,4 +215,5 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
         except ValueError as error:
             raise StateError(str(error)) from None
         self._restore(header, arrays, model)
+        self._check_learnt()
         return self

@@ -16,8 +16,7 @@ from fires.core.estimators import seeded_clone
 from fires.core.optional import require
 from fires.core.randomness import generator, random_state
 from fires.core.settings import count
-from fires.core.state import Arrays
-from fires.core.types import CsrRows, Floats, Header, Labels, Matrix, Places, Seed
+from fires.core.types import CsrRows, Floats, Labels, Matrix, Places, Seed
 from fires.core.validation import repeated
 from fires.predictors.base import can
 from fires.rivals.base import TargetSelector, settings, weights_or_ones
@@ -210,8 +209,7 @@ class WindowRefit(TakesEstimator, TargetSelector):
                 f"RandomForestClassifier(); got {estimator!r}."
             )
 
-    def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
-        super()._restore(header, arrays, model)
+    def _check_learnt(self) -> None:
         codes = np.arange(len(self._label_index_))
         if not self._numeric_ and not np.isin(self._y_, codes).all():
             raise StateError(f"y holds codes that are not those of {len(codes)} classes")
