@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
-import time
 import tomllib
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -139,11 +138,3 @@ def stream_facts(stream: TableStream, seconds: float) -> dict[str, Any]:
         "doubts": [vars(doubt) for doubt in stream.doubts],
         "rejected_examples": [list(example) for example in stream.rejected.examples],
     }
-
-
-def run_facts(stream: TableStream, started: float, **known: Any) -> dict[str, Any]:
-    """All of it, for a command that writes it down at its end."""
-    seconds = time.perf_counter() - started
-    began = datetime.now(UTC) - timedelta(seconds=seconds)
-    facts = settings_facts(**known) | {"started": began.isoformat(timespec="seconds")}
-    return facts | stream_facts(stream, seconds)
