@@ -107,7 +107,8 @@ class Linear(BuiltIn):
             raise ValueError(
                 f"X has {width} features, but this {self.name} has learnt {self.width}."
             )
-        repeated(batch.y, None, batch.weight, self.name)
+        if batch.weight is not None:
+            repeated(batch.y, None, batch.weight, self.name)
 
     def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
         """Set the coefficients of some features to 0. See :class:`Predictor`."""
@@ -210,7 +211,9 @@ class Perceptron(Linear):
         self.check(batch, expected)
         before = self._known(expected)
         label_index, codes = batch.labels(before)
-        X, codes = repeated(batch.X, codes, batch.weight, self.name)
+        X = batch.X
+        if batch.weight is not None:
+            X, codes = repeated(X, codes, batch.weight, self.name)
         self._label_index_ = label_index
         if self.width is None:
             n_rows = len(label_index) if len(label_index) > 2 else 1
