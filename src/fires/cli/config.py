@@ -82,8 +82,9 @@ def as_toml(ctx: click.Context, **known: Any) -> str:
 
 def _options(ctx: click.Context) -> list[click.Parameter]:
     """What a file can hold: the arguments, and the options by their order in the help."""
-    options = [option for option in ctx.command.params if option.expose_value]
-    return sorted(options, key=lambda option: isinstance(option, click.Option))
+    known = [one for one in ctx.command.params if one.expose_value]
+    arguments = [one for one in known if isinstance(one, click.Argument)]
+    return arguments + [one for one in known if one not in arguments]
 
 
 def typed_options(ctx: click.Context) -> list[click.Parameter]:

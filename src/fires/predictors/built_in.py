@@ -101,12 +101,14 @@ class Linear(BuiltIn):
     def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Raise an error if :meth:`learn` would refuse the batch. Nothing is learnt."""
         super().check(batch, expected)
-        width = batch.X.shape[1]
-        if self.width not in (None, width):
+        self._check_rows(batch)
+
+    def _check_rows(self, batch: CheckedBatch) -> None:
+        """Raise an error for rows that are too wide, or seen half a time."""
+        width, known = batch.X.shape[1], self.width
+        if known not in (None, width):
             # A compiled loop would follow them out of the coefficients.
-            raise ValueError(
-                f"X has {width} features, but this {self.name} has learnt {self.width}."
-            )
+            raise ValueError(f"X has {width} features, but this {self.name} has learnt {known}.")
         if batch.weight is not None:
             repeated(batch.y, None, batch.weight, self.name)
 
@@ -208,9 +210,9 @@ class Perceptron(Linear):
 
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from every row in order. A row of weight w, a whole number, is learnt w times."""
-        self.check(batch, expected)
         before = self._known(expected)
         label_index, codes = batch.labels(before)
+        self._check_rows(batch)
         X = batch.X
         if batch.weight is not None:
             X, codes = repeated(X, codes, batch.weight, self.name)
