@@ -136,7 +136,8 @@ def _of_text(text: pl.Series, values: pl.Series, hints: Hints) -> _Found:
         return Column(text.name, "left out", why=why), ""
     units = [column.form.unit for _, (column, _) in found if isinstance(column.form, NumberForm)]
     half = {column.kind for n_bad, (column, _) in found if 2 * n_bad <= len(values)}
-    what = "numbers in several units" if units else ""
+    several = next(_numbers(values, hints), None) is not None
+    what = "numbers in several units" if several else ""
     if "date" in half or ("number" in half and not any(units)):
         what = "numbers and other text" if "number" in half else "dates and other text"
     why = f"holds {what}: its values are categories" if what else ""
