@@ -18,6 +18,7 @@ from fires.bench.cells import Cell
 from fires.bench.datasets.catalogue import CATALOGUE
 from fires.bench.runner import finished, outdated, read_records, run_cells
 from fires.core import version
+from fires.run.locking import FolderLock
 from fires.streams.base import InputError
 
 # Processes are spawned, and import what they work on: it must lie in a file.
@@ -310,11 +311,10 @@ def test_a_damaged_file_is_named_with_its_line(line, jobs, tmp_path):
 
 @pytest.mark.usefixtures("in_threads")
 def test_two_runs_do_not_write_to_one_folder(jobs, tmp_path):
-    with (
-        runner.ResultsFile(tmp_path, runner.CELLS),
-        pytest.raises(InputError, match=r"cells.jsonl: another run is writing to it"),
-    ):
+    lock = FolderLock(tmp_path)
+    with pytest.raises(InputError, match="is in use by"):
         run_cells([jobs.Job("job")], tmp_path, 1, work=jobs.work)
+    lock.release()
     run_cells([jobs.Job("job")], tmp_path, 1, work=jobs.work)
 
 
@@ -322,7 +322,7 @@ def test_a_full_disk_ends_the_run_and_names_the_file(jobs, tmp_path, monkeypatch
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(runner.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=r"No space left on device.*cells.jsonl"):
         run_cells([jobs.Job("job")], tmp_path, 1, work=jobs.work)
 

@@ -73,7 +73,14 @@ def in_each_other_s_way(figure):
 SIZES = (None, (3.4, 2.8), (12.0, 3.0))  # a figure of its own, a narrow one, a wide one
 
 
-@pytest.mark.parametrize(("place", "kind"), list(enumerate(runs.ALL)))
+LIKE_OTHERS = {"numbers", "ended early", "killed", "bad rows", "one feature"}
+KINDS = [
+    pytest.param(place, kind, marks=[pytest.mark.slow] * (kind in LIKE_OTHERS))
+    for place, kind in enumerate(runs.ALL)
+]
+
+
+@pytest.mark.parametrize(("place", "kind"), KINDS)
 def test_every_display_draws_every_kind_of_run(place, kind):
     """Each in one of the sizes, and each display in all of them: drawing takes long."""
     summary = summarise(runs.ALL[kind]())

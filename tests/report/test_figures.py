@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fires.report import figures
+from fires.report import ImportanceDisplay, figures
 from fires.report.figures import COLOURS, look, style
 
 mpl = pytest.importorskip("matplotlib")
@@ -40,16 +40,11 @@ def test_what_is_drawn_beside_each_other_looks_different():
 
 
 def test_bars_are_as_long_as_the_values_and_the_first_is_on_top():
-    axes = axes_of()
     low, high = [1.0, -3.0, np.nan], [3.0, -1.0, np.nan]
-    drawn = figures.bars(
-        axes,
-        ["a", "b", "c"],
-        np.array([2.0, -2.0, np.nan]),
-        low=low,
-        high=high,
-        selected=np.array([True, False, True]),
+    shown = ImportanceDisplay(
+        ["a", "b", "c"], [2.0, -2.0, np.nan], low=low, high=high, selected=[True, False, True]
     )
+    drawn, axes = shown.plot(axes_of()).bars_, shown.ax_
     np.testing.assert_array_equal([bar.get_width() for bar in drawn], [2.0, -2.0, np.nan])
     assert [bar.get_fill() for bar in drawn] == [True, False, True]
     assert axes.yaxis_inverted()
@@ -61,7 +56,9 @@ def test_bars_are_as_long_as_the_values_and_the_first_is_on_top():
 @pytest.mark.parametrize(("height", "n_names"), [(4.0, 10), (2.0, 20), (1.0, 60)])
 def test_names_beside_rows_do_not_touch(height, n_names):
     axes = axes_of(3.4, height)
-    figures.bars(axes, [f"feature {place}" for place in range(n_names)], np.ones(n_names))
+    names = [f"feature {place}" for place in range(n_names)]
+    figures.name_rows(axes, names)
+    axes.set_ylim(n_names - 0.4, -0.6)
     axes.figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in axes.get_yticklabels()]
     assert boxes
@@ -73,7 +70,7 @@ def test_names_beside_rows_do_not_touch(height, n_names):
 @pytest.mark.parametrize("name", ["$x_1$", "_hidden", "$", "a\nb", "<script>", "n" * 300, r"\frac"])
 def test_names_are_text_whatever_they_are(name):
     axes = axes_of()
-    figures.bars(axes, [name], [1.0])
+    ImportanceDisplay([name], [1.0]).plot(axes)
     (drawn,) = axes.plot([0, 1], [0, 1])
     figures.legend_outside(axes, [(name, drawn)])
     axes.figure.draw_without_rendering()

@@ -107,9 +107,9 @@ class Run(NamedTuple):
 
     def as_record(self) -> Record:
         """The run as JSON values: NaN is None, and only a run that diverged says where."""
-        series = zip(_SERIES, (self.seen, self.accuracy, self.stability), strict=True)
-        plain = {name: [None if v != v else v for v in of.tolist()] for name, of in series}
-        return plain | ({} if self.diverged_at is None else {"diverged_at": self.diverged_at})
+        series = zip(_SERIES, self[:3], strict=True)
+        record: Record = {n: [None if v != v else v for v in of.tolist()] for n, of in series}
+        return record | ({} if self.diverged_at is None else {"diverged_at": self.diverged_at})
 
     @classmethod
     def from_record(cls, record: Record) -> Self:

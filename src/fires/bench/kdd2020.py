@@ -8,7 +8,7 @@ import platform
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions, version
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -113,7 +113,7 @@ def note_run(folder: Path, command: str, jobs: int) -> None:
         "cores": cores(),
         "machine": f"{platform.system()} {platform.machine()}",
         "versions": {"fires": __version__, "python": platform.python_version()}
-        | {name: found for name in _LIBRARIES if (found := _version(name))},
+        | {name: version(name) for name in _LIBRARIES if any(distributions(name=name))},
     }
     runs = read_runs(folder)
     if facts not in runs:
@@ -134,13 +134,4 @@ def read_runs(folder: Path) -> list[dict[str, Any]]:
 
 def cores() -> int:
     """How many cores this process may use."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _version(library: str) -> str | None:
-    try:
-        return version(library)
-    except PackageNotFoundError:
-        return None
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

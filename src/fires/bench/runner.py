@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import sys
 from collections import Counter, deque
 from collections.abc import Generator, Hashable, Iterable, Sequence
 from dataclasses import asdict
 from multiprocessing import connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fires.bench.datasets.files import find
 from fires.bench.datasets.loading import describe
@@ -19,6 +17,8 @@ from fires.bench.worker import Record, Work, Worker
 from fires.core import files
 from fires.core.errors import InputError
 from fires.core.version import __version__, code
+from fires.run.lines import AppendedFile
+from fires.run.locking import FolderLock
 
 if TYPE_CHECKING:
     from fires.bench.cells import Cell
@@ -58,18 +58,30 @@ def run_cells(
         work = run
     progress = progress or _Silent()
     cells = list(dict.fromkeys(cells))
-    with ResultsFile(folder, file) as results:
-        before = finished(cells, results.records)
-        if before and made_by(results.records[-1]) != made_by(done := next(iter(before.values()))):
-            results.append(done)  # whoever reads the file goes by the code of its last line
+    files.make_folder(folder)
+    with contextlib.ExitStack() as stack:
+        stack.callback(FolderLock(folder).release)
+        records, end = _whole_lines(folder / file)
+        results = AppendedFile(folder / file, end)
+        stack.callback(results.close)
+
+        def keep(record: Record) -> None:
+            """Bring a record to the disk."""
+            line = json.dumps(record, ensure_ascii=False, allow_nan=False)
+            results.append(line.encode() + b"\n")
+            results.flush(sync=True)
+
+        before = finished(cells, records)
+        if before and made_by(records[-1]) != made_by(done := next(iter(before.values()))):
+            keep(done)  # whoever reads the file goes by the code of its last line
         for cell, record in before.items():
             progress.ended(cell, record)
         todo = [cell for cell in cells if cell not in before]
-        with contextlib.closing(_run(todo, jobs, work, progress)) as running:
-            for cell, record in running:
-                results.append(record)
-                before[cell] = record
-                progress.ended(cell, record)
+        running = stack.enter_context(contextlib.closing(_run(todo, jobs, work, progress)))
+        for cell, record in running:
+            keep(record)
+            before[cell] = record
+            progress.ended(cell, record)
     return [before[cell] for cell in cells]
 
 
@@ -176,67 +188,26 @@ def made_by(record: Record) -> tuple[str | None, str | None]:
 
 def read_records(folder: Path, file: str = CELLS) -> list[Record]:
     """All lines of a file of results, but one that was being written when the run was killed."""
-    try:
-        content = (folder / file).read_bytes()
-    except FileNotFoundError:
-        return []
-    return parse(content, folder / file)[0]
+    return _whole_lines(folder / file)[0]
+
+
+def _whole_lines(path: Path) -> tuple[list[Record], int]:
+    """The records in a file of results, and where the last of them ends."""
+    return parse(path.read_bytes(), path) if path.exists() else ([], 0)
 
 
 def parse(content: bytes, path: Path) -> tuple[list[Record], int]:
-    """The records in a file of results."""
+    """The records in what a file of results holds, and where the last of them ends."""
     records, end = [], 0
-    lines = content.splitlines(keepends=True)
+    *lines, torn = content.split(b"\n")
     for number, line in enumerate(lines, start=1):
         try:
             record = json.loads(line)
-            whole = isinstance(record, dict) and line.endswith(b"\n")
         except ValueError:
-            whole = False
-        if not whole:
-            if number < len(lines):
-                raise InputError(f"{path}: line {number} is not a result of fires bench")
-            break
-        records.append(record)
-        end += len(line)
+            record = None
+        if isinstance(record, dict):
+            records.append(record)
+            end += len(line) + 1
+        elif number < len(lines) or torn:
+            raise InputError(f"{path}: line {number} is not a result of fires bench")
     return records, end
-
-
-class ResultsFile:
-    """The file of results, to which one process appends."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        files.make_folder(folder)
-        self._path = folder / name
-        with files.naming(self._path):
-            self._file = files.open_to_append(self._path)
-        try:
-            self._lock()
-            self.records, end = parse(self._path.read_bytes(), self._path)
-            files.truncate(self._file, end)
-        except BaseException:
-            os.close(self._file)
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        os.close(self._file)
-
-    def append(self, record: Record) -> None:
-        """Bring a record to the disk."""
-        line = json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-        with files.naming(self._path):
-            files.write(self._file, line)
-            files.sync(self._file)
-
-    def _lock(self) -> None:
-        if sys.platform == "win32":
-            return
-        import fcntl
-
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise InputError(f"{self._path}: another run is writing to it") from error

@@ -18,7 +18,7 @@ from fires.core.errors import InputError
 from fires.evaluation.records import number_or_none
 from fires.metrics.prediction import Scores
 from fires.predictors import LinearRegressor, Perceptron
-from fires.streams.base import Batch, Schema, Stream
+from fires.streams.base import Batch, Stream
 from fires.streams.files import from_file
 
 TRIALS = "trials.jsonl"
@@ -153,11 +153,7 @@ class _Beginning:
     """The first rows of a stream, up to the batch in which there are enough of them."""
 
     def __init__(self, stream: Stream, n_rows: int) -> None:
-        self._stream, self._n_rows = stream, n_rows
-
-    @property
-    def schema(self) -> Schema:
-        return self._stream.schema
+        self._stream, self._n_rows, self.schema = stream, n_rows, stream.schema
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
         for batch in self._stream.batches(batch_size):

@@ -18,6 +18,7 @@ from fires.cli.progress import logs
 from fires.cli.row_output import refuse_there
 from fires.cli.text import printable, say
 from fires.core.errors import InputError
+from fires.core.optional import require
 
 _REPORT_EXAMPLES = """\b
 Examples:
@@ -120,8 +121,10 @@ def serve(
 
     Ends with Ctrl-C.
     """
-    from fires.report.live import listen, serve
-    from fires.report.live_access import Access
+    for library in ("uvicorn", "starlette"):
+        require(library, "fires serve", extra="serve")
+    from fires.report.live import serve
+    from fires.report.live_access import Access, listen
 
     pixels = as_shape(shape, features_of(runs))
     listener = listen(host, port)

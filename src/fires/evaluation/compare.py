@@ -23,7 +23,6 @@ from fires.evaluation.comparison import (
     Outcome,
     about_labels,
     about_outcomes,
-    about_reference,
     sign_of,
 )
 from fires.evaluation.loop import prequential
@@ -156,7 +155,7 @@ def compare(
     check_batch_size(batch_size)
     check_choice("score", score, SCORES)
     numeric, sign = score in NUMBER_SCORES, sign_of(score)
-    labels = (count_numbers if numeric else count_labels)(stream_factory(), batch_size)
+    labels = read_target(stream_factory(), batch_size, numeric)
     make_predictor = predictor or (LinearRegressor if numeric else Perceptron)
     n_rows, n_features = labels.n_rows, labels.schema.n_features
     n_kept = n_rows if seeds == 1 else n_rows - n_rows // 10
@@ -228,8 +227,7 @@ def compare(
         left_out=left_out | {name: str(why).rstrip(".") for name, why in failures.items()},
         cautions=(
             *about_labels(labels.counts, labels.n_stretches),
-            *about_reference(next(iter(selectors)), reference),
-            *about_outcomes(outcomes, n_pieces, score, sign),
+            *about_outcomes(outcomes, n_pieces, score, next(iter(selectors))),
         ),
         beaten=beaten_baselines(outcomes, BASELINES, rivals, sign),
     )
@@ -339,24 +337,31 @@ class LabelCounts:
     n_stretches: int
 
 
-def count_labels(stream: Stream, batch_size: int) -> LabelCounts:
-    """Read the labels once: predictors must know all of them, and not every target has some."""
+def read_target(stream: Stream, batch_size: int, numeric: bool) -> LabelCounts:
+    """Read the target once: predictors must know all labels, and not every target has some."""
     counts: Counter[Label] = Counter()
     n_rows = n_stretches = 0
     last = None
     target = f'the target "{stream.schema.target}"'
     for batch in stream.batches(max(batch_size, 1_000)):
+        n_rows += batch.n_rows
         labels = batch.y.tolist()
         if batch.y.dtype.kind in "fO":  # in others, none can be missing
             labels = [label for label in labels if not is_missing(label)]
+        if numeric:
+            check_numbers(np.array(labels, dtype=batch.y.dtype), target)
+            labels = [min(labels), max(labels)] if labels else []  # that they differ is enough
         counts.update(labels)
-        n_rows += batch.n_rows
         n_stretches += sum(now != before for before, now in pairwise([last, *labels]))
         last = [last, *labels][-1]
-        _check_that_classes(target, counts, n_rows)
+        if not numeric:
+            _check_that_classes(target, counts, n_rows)
     if len(counts) < 2:
-        only = f"one value only, {next(iter(counts))!r}" if counts else "no label at all"
+        nothing = f"no {'number' if numeric else 'label'} at all"
+        only = f"one value only, {next(iter(counts))!r}" if counts else nothing
         raise ValueError(f"{target} holds {only}: there is nothing to tell apart")
+    if numeric:
+        return LabelCounts(replace(stream.schema, classes=None), Counter(), n_rows, 0)
     try:
         known = Counter({label: counts[label] for label in sorted(counts)})
     except TypeError:
@@ -365,22 +370,6 @@ def count_labels(stream: Stream, batch_size: int) -> LabelCounts:
         ) from None
     schema = replace(stream.schema, classes=tuple(known))
     return LabelCounts(schema, known, n_rows, n_stretches)
-
-
-def count_numbers(stream: Stream, batch_size: int) -> LabelCounts:
-    """Read a target of numbers once: the rows are counted, and what is no number is found."""
-    n_rows, least, most = 0, math.inf, -math.inf
-    target = f'the target "{stream.schema.target}"'
-    for batch in stream.batches(max(batch_size, 1_000)):
-        n_rows += batch.n_rows
-        check_numbers(batch.y[~np.isnan(batch.y)] if batch.y.dtype.kind == "f" else batch.y, target)
-        if present := [y for y in batch.y.tolist() if y == y]:
-            least, most = min(least, *present), max(most, *present)
-    if least == most:
-        raise ValueError(f"{target} holds one value only, {least!r}: there is nothing to tell")
-    if n_rows == 0 or least > most:
-        raise ValueError(f"{target} holds no number at all: there is nothing to tell")
-    return LabelCounts(replace(stream.schema, classes=None), Counter(), n_rows, 0)
 
 
 def _check_that_classes(target: str, counts: Counter[Label], n_rows: int) -> None:

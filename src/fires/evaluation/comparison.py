@@ -6,16 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
-from fires.core.output import html_list, html_table
+from fires.core.output import enumeration, html_list, html_table
 from fires.core.types import Floats, Header, Label
-
-if TYPE_CHECKING:
-    from fires.core.types import Label
-
+from fires.evaluation.records import plain
 
 FEWEST = 3
 """With fewer runs, or pieces of the stream, differences are not tested: of two one cannot tell how
@@ -77,10 +74,7 @@ class Comparison:
         facts = dict(vars(self))
         facts["classes"] = {str(label): count for label, count in self.classes.items()}
         facts["cautions"] = list(self.cautions)
-        facts["outcomes"] = [
-            {name: _plain(value) for name, value in asdict(outcome).items()}
-            for outcome in self.outcomes
-        ]
+        facts["outcomes"] = [plain(asdict(outcome)) for outcome in self.outcomes]
         return facts
 
     @classmethod
@@ -192,7 +186,7 @@ class Comparison:
             told.setdefault(tuple(names), []).append(what)
         clauses = [
             f"{', '.join(names) or 'no selection'} {'beat' if len(names) > 1 else 'beats'} "
-            f"{_joined(what, 'and' if names else 'or')}"
+            f"{enumeration(what, 'and' if names else 'or')}"
             for names, what in told.items()
         ]
         how = "At the 5% level" if is_tested else "By the score alone"
@@ -202,11 +196,6 @@ class Comparison:
 def sign_of(score: str) -> float:
     """1 if more of a score is better, -1 if less is."""
     return -1.0 if score == "mae" else 1.0
-
-
-def _joined(parts: list[str], word: str) -> str:
-    *most, last = parts
-    return f"{', '.join(most)} {word} {last}" if most else last
 
 
 _SCALED = {
@@ -223,12 +212,6 @@ def _with_spread(value: float, spread: float, form: str) -> str:
 
 def _or_dash(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.3f}"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _from_plain(value: Any) -> Any:
@@ -252,19 +235,16 @@ def about_labels(classes: Counter[Label], n_stretches: int) -> Iterator[str]:
         )
 
 
-def about_reference(first: str, reference: str) -> Iterator[str]:
-    """A caution if the reference is not the selector that was named first."""
+def about_outcomes(
+    outcomes: Mapping[str, Outcome], n_pieces: int, score: str, first: str
+) -> Iterator[str]:
+    """Cautions about another reference, too few runs or pieces, and baselines that nobody beats."""
+    reference = next(iter(outcomes))
     if reference != first:
         yield (
             f"Caution: {first}, named first, is left out; what the others are tested against is "
             f"{reference} instead."
         )
-
-
-def about_outcomes(
-    outcomes: Mapping[str, Outcome], n_pieces: int, score: str, sign: float
-) -> Iterator[str]:
-    """Cautions about too few runs or pieces, and about baselines that no selector beats."""
     n_runs = max(len(one.runs) for one in outcomes.values())
     if n_runs < FEWEST:
         yield (
@@ -280,7 +260,7 @@ def about_outcomes(
     if all(math.isnan(one.stability) for one in outcomes.values()):
         yield "Caution: every selector takes all features; ask for fewer of them."
         return
-    best = max(outcomes.values(), key=lambda one: sign * one.score).name
+    best = max(outcomes.values(), key=lambda one: sign_of(score) * one.score).name
     if best in BASELINES and not outcomes.keys() <= BASELINES.keys():
         named = score.replace("_", " ")
         have = "have" if best in ("all", "random") else "has"

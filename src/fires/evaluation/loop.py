@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from itertools import takewhile
 from numbers import Integral
 from typing import Any
 
@@ -223,7 +224,7 @@ class _Evaluation:
         self.pipeline, self.has_learnt = pipeline, False
         self.baselines, self.names = baselines, names
         alarms = self._alarms
-        self._n_alarms, self._last_alarm = len(alarms), alarms[-1].batch if alarms else -1
+        self._last_alarm = alarms[-1].batch if alarms else -1
         self.stability, self.selected = np.nan, np.empty(0, dtype=np.intp)
         if pipeline.has_learnt:
             with suppress(NotFittedError):  # of rows without labels, only the scale is learnt
@@ -254,17 +255,13 @@ class _Evaluation:
 
     def new_alarms(self) -> tuple[Alarm, ...]:
         """What the selector has noticed since it was asked last, with places in the run."""
-        alarms, names = self._alarms, self.names
-        if names is None:
-            new = alarms[self._n_alarms :]
-            self._n_alarms = len(alarms)
-            return tuple(new)
         # Those of features that were forgotten are gone, so they cannot be counted.
-        new = [alarm for alarm in alarms if alarm.batch > self._last_alarm]
-        self._last_alarm = max((alarm.batch for alarm in new), default=self._last_alarm)
+        last, names = self._last_alarm, self.names
+        new = [*takewhile(lambda alarm: alarm.batch > last, reversed(self._alarms))][::-1]
+        self._last_alarm = new[-1].batch if new else last
         return tuple(
             alarm
-            if alarm.feature is None
+            if alarm.feature is None or names is None
             else alarm._replace(feature=int(names.of_run(np.array([alarm.feature]))[0]))
             for alarm in new
         )

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.types import Floats, Header, Places
-from fires.drift import Alarm
-from fires.streams.base import Position
+
+if TYPE_CHECKING:
+    from fires.drift import Alarm
+    from fires.streams.base import Position
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +89,7 @@ class Step:
         if self.weights is not None:
             row["weights"] = [number_or_none(weight) for weight in self.weights.tolist()]
         if self.alarms:
-            row["alarms"] = [
-                alarm._asdict() | {"strength": number_or_none(alarm.strength)}
-                for alarm in self.alarms
-            ]
+            row["alarms"] = [plain(alarm._asdict()) for alarm in self.alarms]
         return row
 
 
@@ -116,9 +117,14 @@ def number_or_none(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def plain(scores: dict[str, float]) -> dict[str, float | None]:
-    """Scores as JSON values."""
-    return {name: value if math.isfinite(value) else None for name, value in scores.items()}
+def plain(facts: Mapping[str, object]) -> dict[str, Any]:
+    """Numbers and arrays as JSON values; NaN and infinities are None."""
+    return {
+        name: (value if math.isfinite(value) else None)
+        if isinstance(value, float)
+        else (value.tolist() if isinstance(value, np.ndarray) else value)
+        for name, value in facts.items()
+    }
 
 
 class WeightedMean:

@@ -139,8 +139,7 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
         params = dict(new_params or {})
         if not include_attributes:
             params["selector"] = clone(params.get("selector", self.selector))
-        copied: Self = super().clone(params, include_attributes)
-        return copied
+        return super().clone(params, include_attributes)
 
     # --- learning ---------------------------------------------------------------------------
 

@@ -121,13 +121,7 @@ def _move_bias(bias: Floats, sign: float, more: float, less: float) -> None:
 
 @compiled
 def ftrl(
-    rows: Rows,
-    y: Floats,
-    z: Floats,
-    root: Floats,
-    bias: Floats,
-    intercept: bool,
-    settings: Four,
+    rows: Rows, y: Floats, z: Floats, root: Floats, bias: Floats, intercept: bool, settings: Four
 ) -> int:
     """See ``naive.ftrl_plain``; ``bias`` holds z and root of the intercept.
 
@@ -172,5 +166,4 @@ def _coefficient(z: float, root: float, rate: float, drag: float, l1: float) -> 
 def coefficients_plain(z: Floats, root: Floats, l1: float | Floats, settings: Four) -> Floats:
     """The coefficients that z and the root of n stand for."""
     rate, beta, _, l2 = settings
-    w: Floats = -np.sign(z) * np.maximum(np.abs(z) - l1, 0.0) / ((beta + root) / rate + l2)
-    return w
+    return -np.sign(z) * np.maximum(np.abs(z) - l1, 0.0) / ((beta + root) / rate + l2)

@@ -69,8 +69,8 @@ def top_k(weights: Floats, k: int) -> Indices:
     array([1])
     """
     n = len(weights)
-    if k >= n:
-        return np.arange(n)
+    if not 0 < k < n:  # the heap needs one place at least
+        return np.arange(min(k, n))
     places, view = np.empty(k, dtype=np.int64), weights.view()
     view.flags.writeable = False
     if (32 * k < n or n <= 512) and _heap_top(view, places):

@@ -224,14 +224,7 @@ def _project(w: Floats, place: Ints, key: Floats, n: int, k: int, radius: float)
 
 @compiled
 def ofs_partial(
-    rows: Rows,
-    y: Floats,
-    draws: Floats,
-    w: Floats,
-    place: Ints,
-    n: int,
-    k: int,
-    settings: Four,
+    rows: Rows, y: Floats, draws: Floats, w: Floats, place: Ints, n: int, k: int, settings: Four
 ) -> int:
     """See ``naive.partial_plain``.
 

@@ -6,7 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -184,7 +184,7 @@ class Scores(KnowsClasses):
 
         # Nothing has changed up to here, where nothing can fail any more.
         if self._numbers is not None:
-            others |= self._numbers.update(y, predicted)
+            others |= self._numbers.add(NumberMoments.of(y, predicted))
         for name, value in ((name, others[name]) for name in self._sums):
             if value == value:
                 total, rows = self._sums[name]
@@ -286,9 +286,8 @@ class Scores(KnowsClasses):
         """Whether all labels known here are in the book."""
         known = self._label_index_
         same_size = not known.given or len(label_index) == len(known)
-        return label_index is known or (
-            same_size and encode(known.labels, label_index.labels) is not None
-        )
+        in_it = label_index is known or encode(known.labels, label_index.labels) is not None
+        return same_size and in_it
 
     def _grow(self, label_index: Classes) -> None:
         """Let the matrix have a row and a column for each of the classes."""
@@ -337,6 +336,16 @@ class NumberMoments(NamedTuple):
     error: float
     squares: float
 
+    @classmethod
+    def of(cls, y: Numbers, predicted: Numbers) -> Self:
+        """Those of numbers."""
+        if not len(y):
+            return cls(0, 0.0, 0.0, 0.0, 0.0)
+        error, mean = np.subtract(y, predicted, dtype=np.float64), y.mean(dtype=np.float64)
+        with np.errstate(over="ignore"):
+            spread = ((y - mean) ** 2).sum()
+            return cls(len(y), float(mean), spread, np.abs(error).sum(), (error**2).sum())
+
 
 class NumberSums:
     r"""R2 and the mean absolute error of each batch, and of all rows so far.
@@ -359,36 +368,15 @@ class NumberSums:
         # Rows, their mean, and the sums of errors, squared errors and squares about the mean.
         self.sums: Floats = np.zeros(5)
 
-    def update(self, y: Numbers, predicted: Numbers) -> dict[str, float]:
-        """Add a batch, and score it by itself."""
-        n = len(y)
-        if n == 0:
-            return _scores(np.zeros(5))
-        own, error = y.astype(np.float64), np.subtract(y, predicted, dtype=np.float64)
-        with np.errstate(over="ignore"):
-            sums = (
-                np.abs(error).sum(),
-                (error**2).sum(),
-                ((own - self._known(own.mean())) ** 2).sum(),
-            )
-        return self._add(n, float(own.mean()), *sums)
-
     def add(self, batch: NumberMoments) -> dict[str, float]:
         """Add a batch of which sums are known, and score it by itself."""
         n, mean, spread, error, squares = batch
+        rows, before = self.sums[:2].tolist()
         if n == 0:
             return _scores(np.zeros(5))
         with np.errstate(over="ignore"):
-            about = spread + n * (np.float64(mean) - self._known(mean)) ** 2
-        return self._add(n, mean, error, squares, about)
-
-    def _known(self, mean: float) -> float:
-        """The mean of all numbers before; that of the batch, if it is the first."""
-        return float(self.sums[1]) if self.sums[0] else mean
-
-    def _add(self, n: int, mean: float, *sums: float) -> dict[str, float]:
-        rows, before = self.sums[:2].tolist()
-        added = np.array([n, 0.0, *sums])
+            about = spread + n * np.float64(mean - before if rows else 0.0) ** 2
+        added = np.array([n, 0.0, error, squares, about])
         self.sums = self.sums + added
         self.sums[1] = before + n * (mean - before) / (rows + n)
         return _scores(added)

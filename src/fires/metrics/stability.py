@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.types import Ints, Numbers
+from fires.core.types import Ints
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,10 +80,7 @@ def stability(supports: npt.ArrayLike) -> float:
     >>> stability([[1, 1, 0, 0]])
     nan
     """
-    masks = _masks(supports)
-    counts = masks.sum(axis=0, dtype=np.int64)
-    r, J = masks.shape
-    return _from_sums(r, J, int(counts.sum()), int(counts @ counts))
+    return _of_masks(_masks(supports))
 
 
 def stability_interval(supports: npt.ArrayLike, confidence: float = 0.95) -> StabilityInterval:
@@ -126,9 +123,7 @@ def stability_interval(supports: npt.ArrayLike, confidence: float = 0.95) -> Sta
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}.")
     masks = _masks(supports)
-    counts = masks.sum(axis=0, dtype=np.int64)
-    r, J = masks.shape
-    S = _from_sums(r, J, int(counts.sum()), int(counts @ counts))
+    S, (r, J) = _of_masks(masks), masks.shape
     if math.isnan(S):
         return StabilityInterval(S, S, S, S)
     p = masks.mean(axis=0)
@@ -193,9 +188,8 @@ class StabilityWindow:
             if value is not None and value < least:
                 raise ValueError(f"{name} must be at least {least}, got {value}.")
         self._sets: deque[npt.NDArray[np.int64]] = deque()
-        self._present: deque[npt.NDArray[np.int64]] = (
-            deque()
-        )  # with the selected; if they may change
+        # With the selected; if they may change.
+        self._present: deque[npt.NDArray[np.int64]] = deque()
         self._counts, self._counts_there = np.zeros((2, self._width or 0), dtype=np.int64)
         self._s1 = self._s2 = self._n_present = 0
 
@@ -239,7 +233,7 @@ class StabilityWindow:
         self._sets.append(indices)
         self._s1 += len(indices) - len(oldest)
         self._s2 += count_sets(self._counts, oldest, indices)
-        return _from_sums(len(self._sets), self.n_features, self._s1, self._s2)
+        return self.value
 
     def _take_in(self, selected: npt.ArrayLike, present: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Count the features that are there now, and those not any more; give the selected."""
@@ -311,7 +305,8 @@ class StabilityWindow:
     def _indices(self, selected: npt.ArrayLike, width: int) -> npt.NDArray[np.int64]:
         """Check a selection and give its own copy of the indices."""
         given = np.asarray(selected)
-        if _ascending(given) and given[0] >= 0 and given[-1] < width:
+        rows = given.dtype == np.int64 and given.ndim == 1 and given.size > 0
+        if rows and (given[1:] > given[:-1]).all() and given[0] >= 0 and given[-1] < width:
             return given.copy()  # the usual case, in fewer looks
         if given.dtype == bool and given.shape != (width,):
             raise ValueError(f"A mask must have shape ({width},), got {given.shape}.")
@@ -338,12 +333,6 @@ def _parted(lengths: Ints, indices: Ints, size: int) -> list[Ints]:
     return [indices[start:end] for start, end in zip(ends - lengths, ends, strict=True)]
 
 
-def _ascending(given: Numbers) -> bool:
-    """Whether it holds indices, each greater than the one before."""
-    rows = given.dtype == np.int64 and given.ndim == 1 and given.size > 0
-    return rows and bool((given[1:] > given[:-1]).all())
-
-
 def _masks(supports: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     """Check the supports and make them one boolean matrix."""
     try:
@@ -357,6 +346,11 @@ def _masks(supports: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     if given.dtype.kind not in "biuf" or ((given != 0) & (given != 1)).any():
         raise ValueError("supports must hold masks: booleans, or zeros and ones.")
     return given.astype(bool)
+
+
+def _of_masks(masks: npt.NDArray[np.bool_]) -> float:
+    counts, (r, J) = masks.sum(axis=0, dtype=np.int64), masks.shape
+    return _from_sums(r, J, int(counts.sum()), int(counts @ counts))
 
 
 def _from_sums(r: int, J: int, s1: int, s2: int) -> float:

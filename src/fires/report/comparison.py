@@ -80,9 +80,6 @@ def read_comparison(folder: Path) -> Header:
     try:
         with damaged(path):
             return comparison_summary(read_json(path), folder.resolve().name)
-    except FileNotFoundError:
-        hint = "give the folder that fires compare --out has made"
-        raise InputError(f"{folder} holds no comparison: it has no {FILE}", hint=hint) from None
     except InputError as error:
         why = "it is damaged, or of another version of fires"
         raise InputError(f"{path} cannot be used: {why}") from error
@@ -100,13 +97,15 @@ def _sentence(found: Comparison) -> str:
             f"No selection predicts better than {_label(first.name)} ({score} "
             f"{_three(first.score)}); the best of them is {best.name} ({_three(best.score)})"
         )
-    sides: dict[str, list[str]] = {}
-    for other, word in _verdicts(found, best).items():
-        sides.setdefault(word, []).append(_label(other))
-    if "better" in sides:
-        sentence += f"{' and' if best is first else ', which'} beats {enumeration(sides['better'])}"
-    if "perhaps" in sides:
-        sentence += f"; its lead over {enumeration(sides['perhaps'])} may be chance"
+    verdicts = _verdicts(found, best)
+    beaten, perhaps = (
+        [_label(other) for other, said in verdicts.items() if said == word]
+        for word in ("better", "perhaps")
+    )
+    if beaten:
+        sentence += f"{' and' if best is first else ', which'} beats {enumeration(beaten)}"
+    if perhaps:
+        sentence += f"; its lead over {enumeration(perhaps)} may be chance"
     return f"{sentence}. {_nearest(found, chosen)}".rstrip()
 
 
@@ -127,13 +126,14 @@ def _nearest(found: Comparison, chosen: list[Outcome]) -> str:
 
 def _verdicts(found: Comparison, one: Outcome) -> dict[str, str]:
     """Whether a selection is better than each thing that it should beat."""
-    words = {}
-    for other, names in found.beaten.items():
-        if other == one.name:
-            continue
-        leads = sign_of(found.score) * (one.score - found[other].score) > 0.0
-        words[other] = "better" if one.name in names else "perhaps" if leads else "no"
-    return words
+    sign = sign_of(found.score)
+    return {
+        other: "better"
+        if one.name in names
+        else ("perhaps" if sign * one.score > sign * found[other].score else "no")
+        for other, names in found.beaten.items()
+        if other != one.name
+    }
 
 
 def _beaten(found: Comparison) -> Header:

@@ -22,7 +22,7 @@ from fires.core.optional import require
 from fires.core.settings import check_count, check_number
 from fires.core.types import Floats, Places
 from fires.report import figures
-from fires.report.figures import FAINT, GREY, look
+from fires.report.figures import COLOURS, GREY, look
 from fires.run.features import ByColumn, column_names, groups_of, has_intervals
 from fires.run.saved import SavedRun
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
-    from matplotlib.typing import ColorType
 
     from fires.selectors.fires import FIRES
 
@@ -160,18 +159,12 @@ class ImportanceDisplay(_Display):
         classes: Sequence[Hashable] = getattr(selector, "classes_", ())
         importances = getattr(seen, "importances_", None)
         low, high = seen.interval(confidence) if has_intervals(selector) else (None, None)
-        order = _first(rank(seen.weights_), support, n_features)
-        return cls(
-            [names[place] for place in order.tolist()],
-            (seen.weights_ if importances is None else importances)[order],
-            low=None if low is None else low[order],
-            high=None if high is None else high[order],
-            selected=support[order],
-            confidence=confidence,
-            positive=str(classes[1])
-            if len(classes) == 2 and importances is not None and seen is selector
-            else None,
-        ).plot(ax, **kwargs)
+        shown = seen.weights_ if importances is None else importances
+        table = {"names": names, "importances": shown, "low": low, "high": high}
+        is_signed = len(classes) == 2 and importances is not None and seen is selector
+        more = {"confidence": confidence, "positive": str(classes[1]) if is_signed else None}
+        best = cls._best(n_features, rank(seen.weights_), table | {"selected": support}, **more)
+        return best.plot(ax, **kwargs)
 
     @classmethod
     def from_run(
@@ -193,17 +186,22 @@ class ImportanceDisplay(_Display):
         check_count("n_features", n_features)
         summary = _summary(run)
         now, facts = summary["now"], summary["run"]
-        order = _first(now["rank"], now["selected"], n_features).tolist()
-        known = {name: [now[name][place] for place in order] for name in _OF_NOW}
         classes: Sequence[Hashable] = facts["classes"] or ()
-        return cls(
-            known["name"],
-            known["importance"],
-            low=known["low"] if facts["intervals"] else None,
-            high=known["high"] if facts["intervals"] else None,
-            selected=known["selected"],
-            positive=str(classes[1]) if len(classes) == 2 and not summary["groups"] else None,
-        ).plot(ax, **kwargs)
+        low, high = (now["low"], now["high"]) if facts["intervals"] else (None, None)
+        table = {"names": now["name"], "importances": now["importance"], "low": low, "high": high}
+        table["selected"] = now["selected"]
+        positive = str(classes[1]) if len(classes) == 2 and not summary["groups"] else None
+        return cls._best(n_features, now["rank"], table, positive=positive).plot(ax, **kwargs)
+
+    @classmethod
+    def _best(
+        cls, n_features: int, ranks: npt.ArrayLike, table: dict[str, Any], **more: Any
+    ) -> Self:
+        """The display of the first features, of a table of all."""
+        order = _first(ranks, table["selected"], n_features).tolist()
+        for name, of in table.items():
+            more[name] = None if of is None else [of[at] for at in order]
+        return cls(**more)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw it.
@@ -220,15 +218,20 @@ class ImportanceDisplay(_Display):
         self
         """
         with self._axes(ax, min(1.0 + 0.24 * max(len(self.names), 2), 14.0)) as axes:
-            self.bars_ = figures.bars(
-                axes,
-                self.names,
-                self.importances,
-                low=self.low,
-                high=self.high,
-                selected=self.selected,
-                **kwargs,
-            )
+            places = np.arange(len(self.names))
+            looks: dict[str, Any] = {"height": 0.7, "color": COLOURS[0]} | kwargs
+            self.bars_ = axes.barh(places, self.importances, **looks)
+            for place in np.flatnonzero(~self.selected).tolist():
+                bar = self.bars_[place]
+                bar.set(edgecolor=bar.get_facecolor(), fill=False, linewidth=1)
+            if self.low is not None and self.high is not None:
+                known = np.isfinite(self.low + self.high)
+                dark = axes.xaxis.label.get_color()
+                ends = self.low[known], self.high[known]
+                axes.hlines(places[known], *ends, color=dark, linewidth=1.2, zorder=3)
+            axes.axvline(0.0, color=GREY, linewidth=0.8)
+            figures.name_rows(axes, self.names)
+            axes.set_ylim(len(self.names) - 0.4, -0.6)
             within = toward = ""
             if self.low is not None:
                 within = f" with {100 * self.confidence:.4g} % interval"
@@ -286,7 +289,11 @@ class TimelineDisplay(_Display):
         timeline = summary["timeline"]
         series = timeline["series"][:n_features]
         if features is not None:
-            series = _asked_for(timeline["series"], features)
+            known = {one["name"]: one for one in timeline["series"]}
+            for name in (name for name in features if name not in known):
+                hint = closest(name, list(known), "it was never among the features that mattered")
+                raise InputError(f'the run keeps no history of a feature "{name}"', hint=hint)
+            series = [known[name] for name in features]
         spread = {
             key: [_in_place(one, key, timeline) for one in series]
             for key in ("importance", "uncertainty")
@@ -315,20 +322,22 @@ class TimelineDisplay(_Display):
                 if self.uncertainties is not None:
                     ends = half_width * self.uncertainties[place, known]
                     axes.fill_between(
-                        rows, values - ends, values + ends, color=drawn.get_color(), alpha=FAINT,
+                        rows, values - ends, values + ends, color=drawn.get_color(), alpha=0.18,
                         linewidth=0,
                     )  # fmt: skip
-                self._mark_alarms(axes, name, rows, values, drawn.get_color())
+                at = [row for row, feature in self.alarms if feature == name]
+                if at and len(rows):
+                    heights = np.interp(at, rows, values)
+                    axes.plot(at, heights, "v", color=drawn.get_color(), markersize=8, zorder=4)
             marks = [
                 axes.axvline(row, color=GREY, linestyle=":", linewidth=1.2, zorder=1)
                 for row, name in self.alarms
                 if name is None
             ]
             # The first bands are wider than all that follows.
-            known = self.importances[np.isfinite(self.importances)]
-            low, high = (known.min(), known.max()) if len(known) else (0.0, 0.0)
-            room = 0.15 * (max(high, 0.0) - min(low, 0.0)) or 1.0
-            axes.set_ylim(min(low, 0.0) - room, max(high, 0.0) + room)
+            low, high = (end(np.append(self.importances, 0.0)) for end in (np.nanmin, np.nanmax))
+            room = 0.15 * (high - low) or 1.0
+            axes.set_ylim(low - room, high + room)
             axes.set_ylabel("importance")
             figures.rows_axis(axes, float(self.rows[-1]) if len(self.rows) else 1.0)
             # As they are on top of each other at the end.
@@ -338,17 +347,6 @@ class TimelineDisplay(_Display):
                 shown.append(("alarm about it", mark))
             figures.legend_outside(axes, [*shown, *[("alarm about all", one) for one in marks[:1]]])
         return self
-
-    def _mark_alarms(
-        self, axes: Axes, name: str, rows: Floats, values: Floats, colour: ColorType
-    ) -> None:
-        at = [row for row, feature in self.alarms if feature == name]
-        if at and len(rows):
-            heights = np.interp(at, rows, values)
-            axes.plot(at, heights, "v", color=colour, markersize=8, zorder=4)
-
-
-_OF_NOW = ("name", "importance", "low", "high", "selected")
 
 
 def _summary(run: RunLike) -> dict[str, Any]:
@@ -380,18 +378,9 @@ def _names(selector: FIRES, given: Sequence[str] | None) -> tuple[str, ...]:
 
 def _first(ranks: npt.ArrayLike, selected: npt.ArrayLike, n: int) -> Places:
     """The places of n features by rank; selected ones come before others, if not all have room."""
-    ranks = np.asarray(ranks)
+    ranks = _floats(ranks)
     wanted = np.lexsort((ranks, ~np.asarray(selected, dtype=bool)))[:n]
     return wanted[np.argsort(ranks[wanted], kind="stable")]
-
-
-def _asked_for(series: list[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
-    known = {one["name"]: one for one in series}
-    for name in names:
-        if name not in known:
-            hint = closest(name, list(known), "it was never among the features that mattered")
-            raise InputError(f'the run keeps no history of a feature "{name}"', hint=hint)
-    return [known[name] for name in names]
 
 
 def _in_place(one: dict[str, Any], key: str, timeline: dict[str, Any]) -> Floats:

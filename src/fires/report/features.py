@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from fires.core.types import Floats, Header, Ints, Mask
+from fires.core.types import Floats, Header, Indices, Ints, Mask, Numbers
 from fires.report.folder import Result, Snapshot
 from fires.report.records import Records
 from fires.report.wording import rounded, whole
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 _MAX_FEATURES, _MOST_DRIFT = 2_000, 500
 _AGO = 0.1  # of the run: so long ago is the rank that the present one is held against
@@ -55,12 +52,7 @@ class Features:
         old = [shot for shot in shots if shot.rows <= (1.0 - _AGO) * records.n_rows]
         self.before = old[-1] if old else None
 
-    def _know(
-        self,
-        places: npt.NDArray[np.signedinteger],
-        importance: npt.NDArray[np.floating],
-        uncertainty: npt.NDArray[np.floating],
-    ) -> None:
+    def _know(self, places: Indices, importance: Numbers, uncertainty: Numbers) -> None:
         self.importance[places], self.uncertainty[places] = importance, uncertainty
 
     def _named(self, places: Sequence[int]) -> list[str]:
@@ -96,7 +88,7 @@ class Features:
         if self.before is not None:
             ranks_before[self.before.places] = self.before.rank
         if self._drifts is not None:
-            drifts[self._drifts[0]] = self._drifts[3]
+            drifts[self._drifts[1]] = self._drifts[4]
         selected = self.selected[order]
         table: dict[str, Any] = {
             "place": places,
@@ -178,38 +170,33 @@ class Features:
 
     # --- then and now ----------------------------------------------------------------------------
 
-    def _then_and_now(self) -> tuple[Snapshot, Snapshot] | None:
-        """Between which snapshots columns may have drifted."""
+    @cached_property
+    def _drifts(self) -> tuple[list[int], Ints, Floats, Floats, Floats] | None:
+        """Two rows; columns, how far they moved, how their spread changed, the farther of both."""
         told = [shot for shot in self._shots if shot.has_moments]
         fair = next((shot for shot in told if shot.rows >= _FAIR_ROWS), told[0] if told else None)
-        return (fair, told[-1]) if fair is not None and fair is not told[-1] else None
-
-    @cached_property
-    def _drifts(self) -> tuple[Ints, Floats, Floats, Floats] | None:
-        """Columns, how far they moved, how their spread changed, and the farther of the two."""
-        if (pair := self._then_and_now()) is None:
+        if fair is None or fair is told[-1]:
             return None
         try:
-            places, moved, spread = drift(*pair)
+            places, moved, spread = drift(fair, told[-1])
         except FileNotFoundError:  # the run has just removed one: there will be another
             return None
         with np.errstate(divide="ignore"):
-            turned = np.abs(np.log(spread))
-        return places, moved, spread, np.fmax(np.abs(moved), turned)
+            far = np.fmax(np.abs(moved), np.abs(np.log(spread)))
+        return [fair.rows, told[-1].rows], places, moved, spread, far
 
     def drift(self) -> Header | None:
         """Which columns have moved."""
-        pair = self._then_and_now()
-        if pair is None or self._drifts is None:
+        if self._drifts is None:
             return None
-        places, moved, spread, far = self._drifts
+        rows, places, moved, spread, far = self._drifts
         order = np.lexsort((places, -np.nan_to_num(far, nan=-1.0, posinf=np.inf)))
         first = np.lexsort((np.arange(len(order)), ~self.selected[places[order]]))
         order = order[np.sort(first[:_MOST_DRIFT])]
         places = places[order]
         return {
-            "from_row": pair[0].rows,
-            "to_row": pair[1].rows,
+            "from_row": rows[0],
+            "to_row": rows[1],
             "place": places.tolist(),
             "name": self._named(places.tolist()),
             "drift": rounded(far[order]),

@@ -18,13 +18,12 @@ import numpy as np
 
 from fires.core.files import replace_file
 from fires.core.optional import require
-from fires.core.types import Floats, Mask
+from fires.core.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
-    from matplotlib.container import BarContainer
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.transforms import Bbox
@@ -42,7 +41,6 @@ class Look(NamedTuple):
 # Colours that stay apart for the colour-blind (Okabe and Ito); dashes and marks in grey print too.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7f4fc9", "#8c564b")
 GREY = "#808080"
-FAINT = 0.18  # how much is seen of a band
 DPI = 130  # a PNG of the busiest figure stays below 200 KB
 _DASHES, _MARKS = ("-", "--", "-."), "os^DvP*X"
 _STYLE = resources.files("fires.report").joinpath("figures.mplstyle")
@@ -147,33 +145,6 @@ def point(axes: Axes, x: float, y: float, look: Look, label: str) -> PathCollect
     return axes.scatter(
         x, y, s=16, color=look.colour, marker=look.mark or "o", label=label, zorder=3
     )
-
-
-def bars(
-    axes: Axes,
-    names: Sequence[str],
-    values: Floats,
-    *,
-    low: Floats | None = None,
-    high: Floats | None = None,
-    selected: Mask | None = None,
-    **how: Any,
-) -> BarContainer:
-    """One bar for each name, the first on top, with its interval; what is not selected is empty."""
-    places = np.arange(len(names))
-    looks: dict[str, Any] = {"height": 0.7, "color": COLOURS[0]} | how
-    drawn = axes.barh(places, values, **looks)
-    for place in () if selected is None else np.flatnonzero(~selected):
-        drawn[place].set(edgecolor=drawn[place].get_facecolor(), fill=False, linewidth=1)
-    if low is not None and high is not None:
-        ends = np.array([low, high])
-        known = np.isfinite(ends).all(axis=0)
-        dark = axes.xaxis.label.get_color()
-        axes.hlines(places[known], *ends[:, known], color=dark, linewidth=1.2, zorder=3)
-    axes.axvline(0.0, color=GREY, linewidth=0.8)
-    name_rows(axes, names)
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    return drawn
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 
+from fires.core.belief import rank
 from fires.core.errors import InputError
 from fires.core.files import damaged, open_saved
 from fires.core.output import frame_as_written
@@ -21,9 +24,6 @@ from fires.report.wording import rounded
 from fires.run.locking import is_held
 from fires.run.records import STEPS, read_snapshot, snapshots
 from fires.run.saved import SavedRun
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _NUMBERS = ("rank", "importance", "uncertainty")
 _NOT_READ = ("weight", "low", "high", "share_selected", "example", "done")
@@ -141,12 +141,9 @@ class Snapshot:
         self.importance = arrays["importance"].astype(np.float32)
         self.uncertainty = arrays["uncertainty"].astype(np.float32)
         self.has_moments = {"mean", "deviation"} <= arrays.keys()
-        if "rank" in arrays:
-            self.rank = arrays["rank"].astype(np.int32)
-        else:  # of an earlier version
-            self.rank = np.empty(len(self.importance), dtype=np.int32)
-            order = np.argsort(-np.abs(self.importance), kind="stable")
-            self.rank[order] = np.arange(1, len(order) + 1)
+        # An earlier version has not written down the rank.
+        of_it = arrays["rank"] if "rank" in arrays else rank(np.abs(self.importance))
+        self.rank = of_it.astype(np.int32)
 
     @cached_property
     def moments(self) -> Floats:
@@ -225,8 +222,6 @@ def read_result(folder: Path, names: Sequence[str]) -> Result:
 
 
 def _add_features(result: Result, table: pl.DataFrame) -> None:
-    import polars as pl
-
     result.n_features = len(table)
     result.n_selected = int((table["selected"] == "True").sum())
     columns = pl.DataFrame({"feature": result.columns}, schema={"feature": pl.String})
@@ -245,9 +240,9 @@ def _add_features(result: Result, table: pl.DataFrame) -> None:
             result.numbers[name][together] = np.nan
         # Features of a column have its weight, and ties go to the lower index. Those that were
         # forgotten have no rank.
-        rank = result.numbers["rank"]
-        order = np.argsort(rank, kind="stable")[: len(rank) - np.count_nonzero(np.isnan(rank))]
-        rank[order] = np.arange(1.0, len(order) + 1.0)
+        ranks = result.numbers["rank"]
+        order = np.argsort(ranks, kind="stable")[: np.count_nonzero(~np.isnan(ranks))]
+        ranks[order] = np.arange(1.0, len(order) + 1.0)
 
 
 def _add_groups(result: Result, names: Sequence[str], columns: Sequence[str]) -> None:
@@ -262,16 +257,14 @@ def _add_groups(result: Result, names: Sequence[str], columns: Sequence[str]) ->
         else:
             return  # other columns than these
     result.columns = found
-    groups: dict[str, list[int]] = {}
+    counts = Counter(found)
     for place, column in enumerate(found):
-        groups.setdefault(column, []).append(place)
-    result.groups = {column: of for column, of in groups.items() if len(of) > 1}
+        if counts[column] > 1:
+            result.groups.setdefault(column, []).append(place)
 
 
 def _table(path: Path, numbers: Sequence[str] = ()) -> pl.DataFrame:
     """A CSV file: all text, but for the columns of numbers."""
-    import polars as pl
-
     with open_saved(path) as file:
         data = file.read()
     kept = [title for title in pl.read_csv(data, n_rows=0).columns if title not in _NOT_READ]

@@ -1,5 +1,7 @@
 """The page of a run while it goes on: a server that reads the folder, and changes nothing.
 
+Needs the extra ``serve``: starlette and uvicorn.
+
 It is a process of its own, so that whatever happens to it, or to those who look, the run goes on.
 """
 
@@ -18,18 +20,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fires.core.errors import InputError
-from fires.core.optional import require
+import uvicorn
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
 from fires.core.types import Header
 from fires.report.live_access import HEADERS, Access
+from fires.report.page import content_policy, page, page_data
+from fires.report.summary import Summary, side_by_side
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
-
-    from fires.report.summary import Summary
-
 
 _MAX_CONNECTIONS = 100
 _TIMEOUT = 10.0
@@ -43,31 +45,6 @@ _GRACE, _LAST_WORD, _LAST_READING = 0.5, 3.0, 30.0
 """Seconds that viewers have to take what was sent: when told to end, and when the run has ended;
 and that the reading of that end may take."""
 _LOG = logging.getLogger("fires")
-
-
-def listen(
-    host: str,
-    port: int,
-    *,
-    what: str = "cannot listen",
-    hint: str = "give another --port, or --port 0 for any that is free",
-) -> socket.socket:
-    """A socket that takes connections."""
-    listener = None
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
-        listener = socket.socket(family, kind, protocol)
-        if os.name == "posix":  # elsewhere it would share the port with another program
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(128)
-    except (OSError, UnicodeError) as error:
-        if listener is not None:
-            listener.close()
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(f"{what} on {host}:{port}: {why}", hint=hint) from error
-    return listener
 
 
 def serve(
@@ -85,50 +62,21 @@ def serve(
     and before the first answer. If it is ``attached``, it ends when its standard input does too;
     then viewers are shown the end first.
     """
-    uvicorn = require("uvicorn", "fires serve", extra="serve")
-    require("starlette", "fires serve", extra="serve")
-    from fires.report.summary import side_by_side
-
     watch = LiveSummary(side_by_side(folders, shape))
-
-    class Server(uvicorn.Server):  # type: ignore[misc, name-defined]
-        """Ends with code 0, and does not wait for viewers to leave."""
-
-        is_over = False
-
-        def handle_exit(self, number: int, frame: object) -> None:
-            """Take notice of a signal; uvicorn's own would raise it again at the end."""
-            self.should_exit = True
-
-        def end(self) -> None:
-            """Take notice that whoever has started it is done."""
-            self.is_over = self.should_exit = True
-
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            """Begin with a first reading: whoever comes then need not wait for it."""
-            await super().startup(sockets=sockets)
-            watch.begin()
-
-        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            """End the answers that have no end of their own, and then all others."""
-            await watch.close(last_word=self.is_over)
-            await super().shutdown(sockets=sockets)
-
-    server = Server(
-        uvicorn.Config(
-            LiveApp(watch, access),
-            http=_bounded_protocol(),
-            backlog=_MAX_CONNECTIONS,  # as many as are taken at once
-            ws="none",
-            lifespan="off",
-            log_config=None,  # names of features must not reach a terminal
-            log_level="critical",
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            timeout_graceful_shutdown=1,
-        )
+    config = uvicorn.Config(
+        LiveApp(watch, access),
+        http=Connection,
+        backlog=_MAX_CONNECTIONS,  # as many as are taken at once
+        ws="none",
+        lifespan="off",
+        log_config=None,  # names of features must not reach a terminal
+        log_level="critical",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
     )
+    server = Server(config, watch)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.handle_exit)
     if attached:
@@ -137,43 +85,63 @@ def serve(
     server.run(sockets=[listener])
 
 
-def _bounded_protocol() -> Any:
-    """uvicorn's protocol with limits: it gives requests and readers all the time they want."""
-    from uvicorn.protocols.http.h11_impl import H11Protocol
+class Server(uvicorn.Server):
+    """Ends with code 0, and does not wait for viewers to leave."""
 
-    class Connection(H11Protocol):
-        """Ends if half a request, or an answer that nobody reads, does not go on."""
+    def __init__(self, config: uvicorn.Config, watch: LiveSummary) -> None:
+        super().__init__(config)
+        self._watch, self._is_over = watch, False
 
-        seen: Any = None
+    def handle_exit(self, number: int, frame: object) -> None:
+        """Take notice of a signal; uvicorn's own would raise it again at the end."""
+        self.should_exit = True
 
-        def connection_made(self, transport: Any) -> None:
-            """Take a connection. If there are too many, the oldest that asks nothing gives way."""
-            super().connection_made(transport)
-            self.began, self.look = self.loop.time(), self.loop.call_later(_TIMEOUT, self.check)
-            present: list[Any] = [one for one in self.connections if not one.transport.is_closing()]
-            if len(present) > _MAX_CONNECTIONS:
-                idle = (one for one in present if not one.is_answered)
-                min(idle, key=lambda one: one.began).transport.abort()
+    def end(self) -> None:
+        """Take notice that whoever has started it is done."""
+        self._is_over = self.should_exit = True
 
-        def connection_lost(self, error: Exception | None) -> None:
-            """Look no more."""
-            self.look.cancel()
-            super().connection_lost(error)
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin with a first reading: whoever comes then need not wait for it."""
+        await super().startup(sockets=sockets)
+        self._watch.begin()
 
-        @property
-        def is_answered(self) -> bool:
-            """Whether a request is there whose answer has not ended: events have no end."""
-            return self.cycle is not None and not self.cycle.response_complete
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the answers that have no end of their own, and then all others."""
+        await self._watch.close(last_word=self._is_over)
+        await super().shutdown(sockets=sockets)
 
-        def check(self) -> None:
-            """End unless it goes on."""
-            n_unread = self.transport.get_write_buffer_size()
-            seen = None if self.is_answered and not n_unread else (self.cycle, n_unread)
-            if seen is not None and seen == self.seen:
-                self.transport.abort()
-            self.seen, self.look = seen, self.loop.call_later(_TIMEOUT, self.check)
 
-    return Connection
+class Connection(H11Protocol):
+    """Ends if half a request, or an answer that nobody reads, does not go on."""
+
+    seen: Any = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Take a connection. If there are too many, the oldest that asks nothing gives way."""
+        super().connection_made(transport)
+        self.began, self.look = self.loop.time(), self.loop.call_later(_TIMEOUT, self.check)
+        present: list[Any] = [one for one in self.connections if not one.transport.is_closing()]
+        if len(present) > _MAX_CONNECTIONS:
+            idle = (one for one in present if not one.is_answered)
+            min(idle, key=lambda one: one.began).transport.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Look no more."""
+        self.look.cancel()
+        super().connection_lost(error)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether a request is there whose answer has not ended: events have no end."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def check(self) -> None:
+        """End unless it goes on."""
+        n_unread = self.transport.get_write_buffer_size()
+        seen = None if self.is_answered and not n_unread else (self.cycle, n_unread)
+        if seen is not None and seen == self.seen:
+            self.transport.abort()
+        self.seen, self.look = seen, self.loop.call_later(_TIMEOUT, self.check)
 
 
 def _when_input_ends(tell: Callable[[], None]) -> None:
@@ -191,9 +159,6 @@ class LiveApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        from starlette.requests import Request
-        from starlette.responses import PlainTextResponse
-
         request = Request(scope)
         response = self._access.refusal(request)
         if response is None:
@@ -206,10 +171,6 @@ class LiveApp:
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
-        from starlette.responses import Response, StreamingResponse
-
-        from fires.report.page import content_policy, page
-
         path = request.scope["path"]
         if path == "/favicon.ico":  # browsers ask for it, and complain
             return Response(status_code=204)
@@ -299,8 +260,6 @@ class LiveSummary:
         threading.Thread(target=self._read, args=(loop,), daemon=True).start()
 
     def _read(self, loop: asyncio.AbstractEventLoop) -> None:
-        from fires.report.page import page_data
-
         started, changed = time.thread_time(), False
         data, text = None, b""
         try:

@@ -19,6 +19,8 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from fires.core.errors import InputError
+
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
@@ -36,6 +38,20 @@ HEADERS = {
 _METHODS = ("GET", "HEAD")
 _LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:]+)(:\d*)?", re.IGNORECASE | re.ASCII)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that takes connections."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, *_, address = found[0]
+        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        return socket.create_server(address, family=family, backlog=128, dualstack_ipv6=both)
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        why = why.partition(" (while")[0]  # the address, once more
+        hint = "give another --port, or --port 0 for any that is free"
+        raise InputError(f"cannot listen on {host}:{port}: {why}", hint=hint) from error
 
 
 @dataclass(frozen=True)

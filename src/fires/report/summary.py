@@ -98,14 +98,14 @@ class Summary:
         if self._facts.known.get("id") != before or self._steps.is_other():
             self._begin()
             changed = True
-        if not self._records.n_batches:
-            self._names = self._read_names()
-            self._records = Records(len(self._names))
+        self._names = self._names or self._read_names()
         if self._names:
             changed |= self._read_records()
         changed |= self._snapshots.refresh() | self._bad.refresh()
         if changed:
-            self._follow_names()
+            if self._facts.settings.get("columns") == "open":  # others may have come
+                self._names = self._read_names() or self._names
+            self._records.grow(len(self._names))
             ended = self._facts.has_ended and bool(self._names)
             self._result = read_result(self._folder, self._names) if ended else Result()
         return changed
@@ -120,16 +120,10 @@ class Summary:
                     self._names = self._read_names()
                 if n_named > len(self._names):
                     raise InputError(f"{self._folder}: its files are not of one run")
-                self._records.grow(n_named)
+                self._records.grow(len(self._names))
                 self._records.add(frame, scores)
                 changed = True
         return changed
-
-    def _follow_names(self) -> None:
-        """Know what features are called that came since."""
-        if self._facts.settings.get("columns") == "open":
-            self._names = self._read_names() or self._names
-        self._records.grow(len(self._names))
 
     def _read_names(self) -> list[str]:
         try:
@@ -144,10 +138,22 @@ class Summary:
         records, names, facts = self._records, self._names, self._facts.known
         shots = self._snapshots.until(records.n_batches, len(names))
         features = Features(records, shots, self._result, names)
-        above_noise = self._above_noise(features)
+        above_noise = self._result.above_noise
+        if above_noise is None and self._has_intervals:
+            above_noise = features.above_noise()
         counts = self._counts(above_noise)
         stability = self._stability()
         doubts = facts.get("doubts") or []
+        twins = [
+            {"feature": doubt["column"], "of": doubt["other"], "why": doubt["why"]}
+            for doubt in doubts
+            if doubt["kind"] == "copy"
+        ]
+        twins += [
+            {"feature": other, "of": one, "why": "left out, for it says the same"}
+            for one, others in (facts.get("twins") or {}).items()
+            for other in others
+        ]
         return {
             "version": VERSION,
             "run": self._facts.as_dict(records.n_batches, records.score_names)
@@ -172,16 +178,7 @@ class Summary:
             "alarms": self._alarms(),
             "drift": features.drift(),
             "picture": self._picture(features),
-            "twins": [
-                {"feature": doubt["column"], "of": doubt["other"], "why": doubt["why"]}
-                for doubt in doubts
-                if doubt["kind"] == "copy"
-            ]
-            + [
-                {"feature": other, "of": one, "why": "left out, for it says the same"}
-                for one, others in (facts.get("twins") or {}).items()
-                for other in others
-            ],
+            "twins": twins,
             "groups": [
                 {"name": column, "features": [names[place] for place in places]}
                 for column, places in self._result.groups.items()
@@ -195,13 +192,6 @@ class Summary:
         if self._result.n_features is not None:
             return self._result.above_noise is not None
         return not self._facts.settings.get("as_published")
-
-    def _above_noise(self, features: Features) -> Mask | None:
-        if not self._has_intervals:
-            return None
-        return (
-            features.above_noise() if self._result.above_noise is None else self._result.above_noise
-        )
 
     def _counts(self, above_noise: Mask | None) -> dict[str, Any]:
         records, result, facts = self._records, self._result, self._facts.known
@@ -257,28 +247,25 @@ class Summary:
     def _scores(self) -> Header:
         """How well the selected features and the baselines predict."""
         records, facts = self._records, self._facts.known
-        total: dict[str, dict[str, float | None]] = {
-            score: {who: records.total(who, score) for who in records.who}
-            for score in records.score_names
-        }
         baselines = facts.get("baselines") or {}
         if "scores" in facts:  # the run has ended
             who = {SELECTED: facts["scores"]} | {of: one["scores"] for of, one in baselines.items()}
-            known = {score: None for one in who.values() for score in one}
-            total = {score: {of: one.get(score) for of, one in who.items()} for score in known}
+        else:
+            names = records.score_names
+            who = {of: {score: records.total(of, score) for score in names} for of in records.who}
+        known = dict.fromkeys(score for one in who.values() for score in one)
         rows, name = records.series.rows, records.score
         return {
             "rows": rows,
             "n_rows": np.diff(rows, prepend=0).tolist(),
             "name": name,
             "series": {
-                who: self._extent(f"{who} {name}")
-                for who in records.who
-                if f"sum {who} {name}" in records.series.frame.columns
+                of: self._extent(f"{of} {name}")
+                for of in records.who
+                if f"sum {of} {name}" in records.series.frame.columns
             },
             "total": {
-                score: {who: rounded(value) for who, value in of.items()}
-                for score, of in total.items()
+                score: {of: rounded(one.get(score)) for of, one in who.items()} for score in known
             },
             "beaten": {of: one["beaten"] for of, one in baselines.items() if one.get("beaten")},
             **({"by": facts["predictor"]} if "predictor" in facts else {}),
@@ -324,19 +311,22 @@ class Summary:
     # --- the rest --------------------------------------------------------------------------------
 
     def _alarms(self) -> list[Header]:
-        told = {
-            one["batch"]: _change_row(one)
-            for one in self._facts.known.get("alarms") or []
-            if one["feature"] is None
-        }
+        """The last alarms; of those about all features, what they were followed by."""
+        told = {}
+        for one in self._facts.known.get("alarms") or []:
+            if one["feature"] is None:
+                row = {name: one[name] for name in ("came", "left") if name in one}
+                for name in ("before", "after"):
+                    if name in one:
+                        row[name] = {score: rounded(of) for score, of in one[name].items()}
+                told[one["batch"]] = row
         found = []
         for alarm in self._records.alarms:
             place = alarm["feature"]
-            row = alarm | {"place": place, "strength": rounded(alarm["strength"])}
-            if place is None:
-                found.append(row | told.get(alarm["batch"], {}))
-            else:
-                found.append(row | {"feature": self._names[place]})
+            more = (
+                told.get(alarm["batch"], {}) if place is None else {"feature": self._names[place]}
+            )
+            found.append(alarm | {"place": place, "strength": rounded(alarm["strength"])} | more)
         return found
 
     def _picture(self, features: Features) -> Header | None:
@@ -362,12 +352,3 @@ class Summary:
             "bad": self._bad.as_dict(),
             "waited": records.n_waited,
         }
-
-
-def _change_row(alarm: dict[str, Any]) -> Header:
-    """What an alarm was followed by, as far as it is told."""
-    found: dict[str, Any] = {name: alarm[name] for name in ("came", "left") if name in alarm}
-    for name in ("before", "after"):
-        if name in alarm:
-            found[name] = {score: rounded(value) for score, value in alarm[name].items()}
-    return found

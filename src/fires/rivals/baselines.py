@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +12,7 @@ from fires.core import validation
 from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared, Random
 from fires.core.randomness import generator, random_state
-from fires.core.settings import flag
+from fires.core.settings import flag, plain
 from fires.core.types import Floats, Places, Seed
 from fires.rivals.base import Rival, settings
 
@@ -143,8 +142,8 @@ class FixedFeatures(_Baseline):
         return int(self._weights_.sum()) if self.is_fitted else 1
 
     def _step(self, batch: CheckedBatch) -> None:
-        given: Any = self.features
-        listed: Any = [given] if isinstance(given, (str, Integral)) else given
+        given = self.features
+        listed = [given] if isinstance(given, (str, int, np.integer)) else given
         known = self.n_features_in_, self.known_names, type(self).__name__
         try:
             places = validation.as_columns(listed, *known)
@@ -157,3 +156,6 @@ class FixedFeatures(_Baseline):
             raise ValueError("features must hold at least one name or index; got none.")
         self._weights_ = np.zeros(self.n_features_in_)
         self._weights_[places] = 1.0
+
+    def _plain(self, value: Any) -> Any:
+        return plain(sorted(value) if isinstance(value, (set, frozenset)) else value)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
 from fires.core.classes import encode
@@ -148,8 +149,7 @@ class CancelOut(TargetSelector):
         return (self.gate,)
 
     def _weights(self) -> Floats:
-        weights: Floats = gates(self._net_["theta.gates"], self.gate).cpu().numpy()
-        return weights
+        return gates(self._net_["theta.gates"], self.gate).cpu().numpy()
 
     # --- learning ---------------------------------------------------------------------------
 
@@ -163,10 +163,12 @@ class CancelOut(TargetSelector):
         w = weights_or_ones(batch)
         y, before = self._goal(batch)
         goal = self._target_.look(y, w)[0][0] if self._numeric_ else y
-        if self.is_fitted:  # the net may have been loaded, or ``device`` may have changed
-            net = {name: tensor.to(self.device) for name, tensor in self._net_.items()}
-        else:
-            net = self._fresh((*self.hidden, self._sizes()["T"]), self._rng_)
+        torch, known = (
+            require("torch", "CancelOut"),
+            self._net_ if self.is_fitted else self._fresh(),
+        )
+        # It may have been loaded, or ``device`` may have changed.
+        net = {name: torch.as_tensor(part, device=self.device) for name, part in known.items()}
         if before is not None:
             net = with_classes(net, before, self.classes_)
         if self._numeric_ or len(self.classes_) > 1:
@@ -175,21 +177,19 @@ class CancelOut(TargetSelector):
         if self._numeric_:
             self._target_.count(y, w)
 
-    def _fresh(self, widths: tuple[int, ...], rng: np.random.Generator) -> Tensors:
+    def _fresh(self, seed: int | None = None, hidden: Sequence[int] = ()) -> Arrays:
         """A new net: gates equally open, random hidden layers, last layer 0."""
-        torch = require("torch", "CancelOut")
-        theta: dict[str, Floats] = {"gates": np.full(self.n_features_in_, float(self.gate_init))}
-        for layer, (n_in, n_out) in enumerate(pairwise((self.n_features_in_, *widths))):
+        rng = self._rng_ if seed is None else np.random.default_rng(seed)
+        widths = (self.n_features_in_, *(self.hidden if seed is None else hidden))
+        theta = {"gates": np.full(self.n_features_in_, float(self.gate_init))}
+        for layer, (n_in, n_out) in enumerate(pairwise((*widths, self._sizes()["T"]))):
             spread = np.sqrt(2.0 / n_in) if layer < len(widths) - 1 else 0.0
             theta[f"layer {layer}"] = spread * rng.normal(size=(n_in, n_out))
             theta[f"bias {layer}"] = np.zeros(n_out)
         if self._numeric_:
             theta[LOG_NOISE] = np.zeros(1)
-        return {
-            f"{part}.{name}": torch.tensor(value * (part == "theta"), device=self.device)
-            for part in _PARTS
-            for name, value in theta.items()
-        }
+        parts = [(part, name) for part in _PARTS for name in theta]
+        return {f"{part}.{name}": theta[name] * (part == "theta") for part, name in parts}
 
     def _steps(self, net: Tensors, X: Floats, y: Labels, share: Floats) -> Tensors:
         """The net after its steps on one batch; ``share`` weighs the rows and sums to 1."""
@@ -202,9 +202,8 @@ class CancelOut(TargetSelector):
                 theta = {name: t.clone().requires_grad_() for name, t in _theta(net).items()}
                 slopes = torch.autograd.grad(self._loss(theta, *batch), list(theta.values()))
             self._n_steps_ += 1
-            net = adam(
-                net, dict(zip(theta, slopes, strict=True)), self._n_steps_, self.learning_rate
-            )
+            named = dict(zip(theta, slopes, strict=True))
+            net = adam(net, named, self._n_steps_, self.learning_rate)
         # If a slope was not finite in any step, the running squares are not finite either.
         if not all(tensor.isfinite().all() for tensor in net.values()):
             raise ValueError(
@@ -216,19 +215,16 @@ class CancelOut(TargetSelector):
     def _loss(self, theta: Tensors, X: Tensor, y: Tensor, share: Tensor) -> Tensor:
         w = theta["gates"]
         likelihood = log_likelihood_of(scores(theta, X * gates(w, self.gate))[None], theta, y)[0]
-        return (
-            regulariser(w, float(self.variance_bonus), float(self.l1_penalty)) - share @ likelihood
-        )
+        penalty = regulariser(w, float(self.variance_bonus), float(self.l1_penalty))
+        return penalty - share @ likelihood
 
     def _restart_features(self, columns: Places) -> None:
-        n_layers = _n_layers(_theta(self._net_))
-        widths = tuple(len(self._net_[f"theta.bias {layer}"]) for layer in range(n_layers))
-        fresh = self._fresh(widths, np.random.default_rng(self._n_steps_))
+        fresh = self._fresh(self._n_steps_, _hidden(self._net_))
         self._net_ = {name: tensor.clone() for name, tensor in self._net_.items()}
         for part in _PARTS:
             for name in (f"{part}.gates", f"{part}.layer 0"):  # those with a row for each feature
                 tensor = self._net_[name]
-                tensor[columns] = fresh[name][columns].to(tensor.device)
+                tensor[columns] = tensor.new_tensor(fresh[name][columns])
 
     def _check_parameters(self) -> None:
         torch = require("torch", "CancelOut")
@@ -254,17 +250,9 @@ class CancelOut(TargetSelector):
         super()._restore(header, arrays, model)
         self._target_ = NumberTarget(scaled=True)
         self._target_.restore(part_of("target", arrays))
-        n_layers, sizes = _n_layers(part_of("theta", arrays)), self._sizes()
-        widths = ["J", *(f"H{layer}" for layer in range(1, n_layers)), "T"]
-        declared = {"gates": Array("J")} | ({LOG_NOISE: Array(1)} if self._numeric_ else {})
-        for layer, (n_in, n_out) in enumerate(pairwise(widths)):
-            declared |= {f"layer {layer}": Array(n_in, n_out), f"bias {layer}": Array(n_out)}
         self._net_ = {
-            f"{part}.{name}": torch.tensor(
-                declared[name].read(f"{part}.{name}", header, arrays, sizes), device="cpu"
-            )
-            for part in _PARTS
-            for name in declared
+            name: torch.tensor(Array(*like.shape).read(name, header, arrays, {}), device="cpu")
+            for name, like in self._fresh(0, _hidden(arrays)).items()
         }
 
 
@@ -285,7 +273,7 @@ def regulariser(w: Tensor, variance_bonus: float, l1_penalty: float) -> Tensor:
 
 def scores(theta: Tensors, X: Tensor) -> Tensor:
     """The outputs of the net for features that have passed the gates."""
-    for layer in range(_n_layers(theta)):
+    for layer in range(sum(name.startswith("bias") for name in theta)):
         nodes = X.relu() if layer else X
         X = nodes @ theta[f"layer {layer}"] + theta[f"bias {layer}"]
     return X
@@ -295,13 +283,15 @@ def _theta(net: Tensors) -> Tensors:
     return {n.removeprefix("theta."): t for n, t in net.items() if n.startswith("theta.")}
 
 
-def _n_layers(theta: Mapping[str, Any]) -> int:
-    return sum(name.startswith("bias") for name in theta)
+def _hidden(net: Mapping[str, Tensor | npt.NDArray[np.generic]]) -> list[int]:
+    """How many nodes each hidden layer has: a bias for each of them."""
+    n_layers = sum(name.startswith("theta.bias") for name in net)
+    return [len(net[f"theta.bias {layer}"]) for layer in range(n_layers - 1)]
 
 
 def with_classes(net: Tensors, before: Labels, after: Labels) -> Tensors:
     """A net with more outputs; those of new classes start at 0."""
-    last, places = _n_layers(_theta(net)) - 1, encode(before, after)
+    last, places = len(_hidden(net)), encode(before, after)
     assert places is not None
     wider = {}
     for name, tensor in net.items():

@@ -193,8 +193,7 @@ def directions(sketch: Floats, rows: Matrix, most: int) -> tuple[Floats, Floats]
 
 def _combined(left: Floats, sketch: Floats, rows: Matrix) -> Floats:
     """Weighted sums of the rows of sketch and batch; each column of ``left`` holds weights."""
-    sums: Floats = left[: len(sketch)].T @ sketch + (rows.T @ left[len(sketch) :]).T
-    return sums
+    return left[: len(sketch)].T @ sketch + (rows.T @ left[len(sketch) :]).T
 
 
 def _orthogonalised(nearly: Floats, most: int) -> tuple[Floats, Floats] | None:
@@ -236,17 +235,15 @@ def _shrunk(lengths: Floats, right: Floats, size: int) -> tuple[Floats, Floats]:
     return lengths, np.ascontiguousarray(lengths[:, None] * right[:n])
 
 
-def _rows(X: Any, weight: Floats | None, missing: bool) -> Matrix:
+def _rows(X: Matrix, weight: Floats | None, missing: bool) -> Matrix:
     """The rows that are not all zeros, in float64; weight w multiplies a row by the root of w."""
     stored = filled(entries(X), missing)
     if weight is not None:
         root = np.sqrt(weight)
-        dense = isinstance(X, np.ndarray)
-        stored = stored * (root[:, None] if dense else np.repeat(root, np.diff(X.indptr)))
-    rows: Any = with_entries(X, stored)
-    length = np.asarray(abs(rows).sum(axis=1)).ravel()
-    kept: Matrix = rows[length > 0.0]
-    return kept
+        each = root[:, None] if isinstance(X, np.ndarray) else np.repeat(root, np.diff(X.indptr))
+        stored = stored * each
+    length = with_entries(X, np.abs(stored)).sum(axis=1)
+    return with_entries(X, stored)[length > 0.0]
 
 
 def _gram(rows: Any) -> Floats:

@@ -135,8 +135,7 @@ class Screening(TargetSelector):
         groups = 2 if self._numeric_ else np.maximum((m.z > 0.0).sum(axis=0), 2)
         freedom = np.maximum(m.n - groups, 0.0) / (groups - 1)
         # A share of 1 is only known up to rounding, so F is bounded.
-        weights: Floats = share / np.maximum(1.0 - share, _EPS) * freedom
-        return weights
+        return share / np.maximum(1.0 - share, _EPS) * freedom
 
     def _moments(self) -> Moments:
         of_x, of_z = (self._x_, self._x_rest_, self._xx_), (self._z_, self._z_rest_, self._zz_)
@@ -283,5 +282,4 @@ def by_classes(m: Moments) -> Floats:
 def _root(spread: Floats, mean: Floats, n: Floats) -> Floats:
     """The root of a spread, or 0 if it is no greater than the rounding error of a constant."""
     floor = n * np.maximum(ROUNDING * mean * mean, 1e-300)
-    root: Floats = np.sqrt(np.where(spread > floor, spread, 0.0))
-    return root
+    return np.sqrt(np.where(spread > floor, spread, 0.0))

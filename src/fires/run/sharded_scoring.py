@@ -223,7 +223,7 @@ def row_scores(
     level, var, width = np.zeros(ready.n_rows), None, 0.0
     if isinstance(ready, LinearLearner):
         mu, sigma = ready.by_class()
-        own = ready.intercept.mu if ready.fit_intercept else level
+        own = ready.intercept_mean if ready.fit_intercept else level
         known = ready.target.look(np.zeros(0, dtype=np.intp), np.zeros(0))[1]
         if known is not None and known.any():
             level, var, width = known, _twice(sigma**2, selected), ready.family.start_width

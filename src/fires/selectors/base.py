@@ -35,9 +35,9 @@ from fires.core.types import (
 )
 from fires.kernels import top_k
 from fires.kernels.select import keep_columns
-from fires.selectors.columns import FixedColumns, masked_frame, warn_absent
+from fires.selectors.columns import FixedColumns, forget, masked_frame, warn_absent
 from fires.selectors.open_columns import OpenColumns
-from fires.selectors.selector import Selector, forget
+from fires.selectors.selector import Selector
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -250,7 +250,8 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
     ) -> CheckedBatch:
         """One batch, checked, with its target; its columns are known from here on."""
         target = y if self._supervised else None
-        batch = self._admit(X, target, classes, sample_weight, learn=True)
+        known = self._known_ or self._first_columns()
+        batch = self._admit(known, X, target, classes, sample_weight, learn=True)
         if y is None and self._supervised:  # the message that scikit-learn's checks look for
             validation.as_target(None, 0, type(self).__name__)
         self._known_ = batch.known
@@ -298,7 +299,9 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
                 f"{type(self).__name__} learns classes" + "." * (not self._for_numbers),
                 hint=self._for_numbers,
             )
-        return self._take_labels(batch)
+        before = self._label_index_
+        self._label_index_, codes = batch.labels(before)
+        return codes, before.labels if len(before.labels) else None
 
     _for_numbers = ""  # a hint for that error: what to do instead
 

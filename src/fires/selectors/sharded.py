@@ -15,8 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import get_tags
 
 from fires.core import validation
-from fires.core.batch import CheckedBatch
-from fires.core.belief import WeightSums
+from fires.core.batch import CheckedBatch, WeightSums
 from fires.core.classes import encode, has_fractions, merge_classes
 from fires.core.errors import InputError
 from fires.core.sharding import (

@@ -256,7 +256,7 @@ def test_a_file_holds_the_rows_of_the_window_and_no_more(tmp_path):
         X[60:, 2] = np.nan if missing else 0.0
         selector = WindowRefit(2, window=40).fit(sp.csr_array(X), y)
         selector.save(tmp_path / "state")
-        assert_array_equal(fires.load(tmp_path / "state")._rows_[0].toarray(), X[50:])
+        assert_array_equal(fires.load(tmp_path / "state")._rows_.toarray(), X[50:])
 
 
 @pytest.mark.parametrize("estimator", [LogisticRegression, "lasso", object(), 3])

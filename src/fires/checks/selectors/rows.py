@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
+from sklearn.base import clone
 
 from fires.checks import data
 from fires.checks.data import NAMES, as_plain, take_rows
@@ -44,17 +45,12 @@ class RowContract(SelectorContract):
                 shared = any(np.shares_memory(part, passed) for part in out)
                 expect(not shared, f"{name}: transform or mask hands out the memory of X")
 
-    def every_form_of_dense_rows_is_learnt_alike(self) -> None:
-        """Arrays of any layout, lists and frames of the same numbers lead to the same weights."""
-        expected = self._learn()
-        for name, form in data.DENSE_FORMS.items():
-            expect_alike(self._learn(form=form), expected, name)
-
-    def every_form_of_sparse_rows_is_learnt_alike(self) -> None:
-        """Sparse matrices of any kind with the same numbers lead to the same weights."""
-        expected = self._learn(form=data.SPARSE_FORMS["csr_array"])
-        for name, form in data.SPARSE_FORMS.items():
-            expect_alike(self._learn(form=form), expected, name)
+    def every_form_of_rows_is_learnt_alike(self) -> None:
+        """Arrays, lists and frames lead to the same weights, and so do all sparse matrices."""
+        for first, forms in zip(BOTH_FORMS, (data.DENSE_FORMS, data.SPARSE_FORMS), strict=True):
+            expected = self._learn(form=first)
+            for name, form in forms.items():
+                expect_alike(self._learn(form=form), expected, name)
 
     def dense_and_sparse_are_learnt_alike(self) -> None:
         """Dense and sparse rows, and both in turn, lead to the same weights."""
@@ -108,16 +104,18 @@ class RowContract(SelectorContract):
             expect_finite(self._learn([(nothing, y), (X, y), (nothing, y)], form), "zeros")
 
     def fit_is_partial_fit_on_slices(self) -> None:
-        """``fit`` learns what ``partial_fit`` learns from slices of ``batch_size``, to the bit."""
+        """``fit`` forgets, and learns from slices of ``batch_size`` rows, to the bit."""
         X, y = next(self._batches(1, n_rows=130))
-        size = self._selector.batch_size
+        size, selector = self._selector.batch_size, self._learn(self._batches(2, seed=5))
         tables = {name: data.with_text(library, X) for name, library in data.LIBRARIES.items()}
         for name, table in ({"array": X, "sparse rows": BOTH_FORMS[1](X)} | tables).items():
             sliced = self._new()
             for start in range(0, 130, size):
                 rows = slice(start, start + size)
                 sliced.partial_fit(validation.take_rows(table, rows), take_rows(y, rows))
-            expect_same_state(self._new().fit(table, y), sliced, f"fit on {name}")
+            expect_same_state(selector.fit(table, y), sliced, f"fit on {name}")
+            expect(selector.n_samples_seen_ == 130, f"{selector.n_samples_seen_} rows are seen")
+        assert_array_equal(clone(selector).fit_transform(X, y), self._new().fit(X, y).transform(X))
 
     def a_row_of_weight_0_is_absent(self) -> None:
         """Rows of weight 0 change nothing, to the bit; nor does a batch of them."""

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.testing import assert_array_equal
-from sklearn.base import clone
 
 from fires.checks import data
-from fires.checks.data import NAMES, XY, Form, take_rows
+from fires.checks.data import NAMES, XY, Form
 from fires.checks.running import expect, expect_refusal, no_global_randomness
 from fires.checks.selectors.contract import (
     BOTH_FORMS,
@@ -87,20 +86,6 @@ class StateContract(SelectorContract):
             self._learn(batches[3:], selector=again)
             expect_same_state(again, selector, "a copy")
 
-    def fit_forgets_and_learns_batch_by_batch(self) -> None:
-        """``fit`` starts again and equals ``partial_fit`` over parts of ``batch_size`` rows."""
-        X, y = data.joined(self._batches())
-        selector = self._learn(self._batches(2, seed=5))
-        if "batch_size" in selector.get_params():
-            selector.set_params(batch_size=25)
-        size = selector.batch_size
-        cuts = [slice(start, start + size) for start in range(0, len(X), size)]
-        expected = self._learn((X[rows], take_rows(y, rows)) for rows in cuts)
-        for _ in range(2):
-            expect_alike(selector.fit(X, y), expected, rtol=0.0)
-            expect(selector.n_samples_seen_ == len(X), f"{selector.n_samples_seen_} rows are seen")
-        assert_array_equal(clone(selector).fit_transform(X, y), expected.transform(X))
-
     def a_refused_batch_leaves_no_trace(self) -> None:
         """What is wrong with a batch is said in one line, and the selector is as it was."""
         refused = data.WRONG_ROWS | (data.WRONG_TARGETS if self._target != "none" else {})
@@ -172,13 +157,14 @@ class FileContract(SelectorContract):
     """What holds for what was saved and read back."""
 
     def a_saved_selector_goes_on_bit_for_bit(self) -> None:
-        """What was saved and loaded learns on as if nothing had happened, names included."""
+        """What was saved and loaded learns on alike, also after a feature has started anew."""
         for form in BOTH_FORMS:
             batches = list(self._batches(8))
             selector = self._learn(batches[:3], form, self._new().name_features(NAMES))
-            loaded = self._goes_on(selector, batches[3:], form)
+            loaded = self._goes_on(selector, batches[3:6], form)
             expect(type(loaded) is type(selector), f"a {type(loaded)} was loaded")
             assert_array_equal(loaded.feature_names_in_, NAMES)
+            self._goes_on(loaded.restart_features([1]), batches[6:], form)
 
     def it_may_be_saved_before_all_classes_were_seen(self) -> None:
         """A file may be written at any time, also when one class has been seen so far."""
@@ -188,13 +174,6 @@ class FileContract(SelectorContract):
                 first = [(X[y == label], y[y == label])]
                 selector = self._learn(first, form, classes=self._classes)
                 self._goes_on(selector, list(self._batches()), form)
-
-    def it_may_be_saved_after_a_feature_has_started_anew(self) -> None:
-        """What starts anew does so in a file, too."""
-        for form in BOTH_FORMS:
-            batches = list(self._batches(6))
-            selector = self._learn(batches[:3], form).restart_features([1])
-            self._goes_on(selector, batches[3:], form)
 
     def _goes_on(
         self, selector: OnlineSelector, batches: Iterable[XY], form: Form = np.asarray

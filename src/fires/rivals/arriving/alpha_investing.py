@@ -9,12 +9,7 @@ import numpy as np
 from fires.core.declared import Array, Declared, Value
 from fires.core.settings import number
 from fires.core.types import Floats, Labels
-from fires.rivals.arriving.base import (
-    ArrivingColumns,
-    ArrivingFeatures,
-    as_numbers,
-    centred,
-)
+from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures, as_numbers, centred
 from fires.rivals.base import settings
 
 # A column, or target, whose remaining norm is below this share of its first norm is explained:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -12,8 +12,7 @@ from fires.core.classes import NO_CLASSES
 from fires.core.declared import Array, Declared, Value
 from fires.core.errors import StateError
 from fires.core.settings import choice, flag, number
-from fires.core.state import Arrays
-from fires.core.types import Floats, Header, Labels
+from fires.core.types import Floats, Labels
 from fires.core.validation import as_numbers
 from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures
 from fires.rivals.base import settings
@@ -151,10 +150,7 @@ class Grafting(ArrivingFeatures):
         worth = np.abs(self._coef_ / self._units_ * self._unit_)[n_constant:]
         self._chosen_ = dict(zip(left, worth.tolist(), strict=True))
 
-    # --- state ------------------------------------------------------------------------------
-
-    def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
-        super()._restore(header, arrays, model)
+    def _check_learnt(self) -> None:
         n_selected = int(np.isfinite(self._units_).sum())
         if n_selected != len(self._chosen_):
             raise StateError(f"{len(self._chosen_)} columns are chosen, and {n_selected} held")

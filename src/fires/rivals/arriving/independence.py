@@ -7,7 +7,7 @@ for categories it uses the rows in which all columns have entries.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, Self
@@ -19,13 +19,9 @@ from scipy.special import chdtrc, gammaln, log_ndtr, ndtri
 from fires.core.classes import NO_CLASSES
 from fires.core.declared import Array, Declared, Value
 from fires.core.state import Arrays
-from fires.core.types import Floats, Labels
+from fires.core.types import Floats, Json, Labels
 from fires.kernels.contingency import Codes, contingency
-from fires.kernels.correlation import (
-    NEARLY_ONE,
-    correlations,
-    some_set_separates,
-)
+from fires.kernels.correlation import NEARLY_ONE, correlations, some_set_separates
 from fires.kernels.online import Ints
 from fires.rivals.arriving.base import as_numbers, scaled
 
@@ -42,7 +38,9 @@ class StoredColumns:
 
     write = NUMBERS.write
 
-    def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
+    def read(
+        self, name: str, header: Mapping[str, Json], arrays: Arrays, sizes: dict[str, int]
+    ) -> Any:
         """See :class:`fires.core.declared.Part`."""
         return (NUMBERS if header["numbers"] else CODES).read(name, header, arrays, sizes)
 
@@ -58,8 +56,7 @@ def fisher_z(r: Floats | float, n: Floats | Ints | float, n_given: int = 0) -> F
     0 where the rows do not suffice for a test.
     """
     r = np.clip(r, -NEARLY_ONE, NEARLY_ONE)
-    statistic: Floats = np.sqrt(np.maximum(np.asarray(n) - n_given - 3.0, 0.0)) * np.arctanh(r)
-    return statistic
+    return np.sqrt(np.maximum(np.asarray(n) - n_given - 3.0, 0.0)) * np.arctanh(r)
 
 
 def surprise_of_z(W: Floats | float) -> Floats:

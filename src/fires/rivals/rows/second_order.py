@@ -39,8 +39,7 @@ class SecondOrder(RowByRowSelector):
     @property
     def uncertainties_(self) -> Floats:
         """The standard deviation of every coefficient; read-only, and yours to keep."""
-        uncertainties: Floats = self._computed("uncertainties", lambda: np.sqrt(self._theta_[1]))
-        return uncertainties
+        return self._computed("uncertainties", lambda: np.sqrt(self._theta_[1]))
 
     def _weighting(self) -> tuple[Hashable, ...]:
         return (self.uncertainty_penalty,)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from fires.core.batch import CheckedBatch
+from fires.core.batch import CheckedBatch, nothing
 from fires.core.classes import class_rows
 from fires.core.declared import Array, Declared, Random
 from fires.core.errors import StateError
@@ -28,7 +28,7 @@ from fires.predictors.state import predictor_from_state, predictor_state
 from fires.rivals.arrays import as_dense, decay
 from fires.rivals.base import TargetSelector, settings
 from fires.rivals.from_model import TakesEstimator, unwrapped
-from fires.rivals.windows.kept_rows import KeptRows, Parts, kept, stacked, without
+from fires.rivals.windows.kept_rows import KeptRows, kept, stacked, without
 
 # A probability of 0 would make a loss infinite.
 _LEAST_PROBABILITY = 1e-6
@@ -184,8 +184,7 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
     @property
     def uncertainties_(self) -> Floats:
         """The standard error of ``importances_``. Read-only."""
-        errors: Floats = self._computed("uncertainties", self._standard_errors)
-        return errors
+        return self._computed("uncertainties", self._standard_errors)
 
     def _weights(self) -> Floats:
         weights: Floats = self._sums_[0] / max(self._mass_[0], 1e-300)
@@ -209,7 +208,7 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
         super()._start(batch)
         self._rng_ = generator(self.random_state, "incremental permutation")
         self._sums_, self._mass_ = np.zeros((2, self.n_features_in_)), np.zeros(2)
-        self._stored_: Parts = ()
+        self._stored_ = kept(batch.X[:0])
         self._begin_parts()
 
     def _begin_parts(self) -> None:
@@ -217,44 +216,40 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
         self._target_ = NumberTarget(scaled=True)
 
     def _step(self, batch: CheckedBatch) -> None:
-        """Explain and learn a batch; what it changes is replaced at the end."""
+        """Explain and learn a batch; the scales, which change in place, come last."""
         if batch.weight is not None:
             rows = repeated(batch.X, batch.y, batch.weight, type(self).__name__)
             batch = CheckedBatch(*rows, None, batch.n_missing, batch.classes, batch.scale)
         ones = np.ones(batch.n_rows)
         y, before = self._goal(batch)
         goal = self._target_.look(y, ones)[0][0] if self._numeric_ else y
-        if batch.scale is not None and batch.scale == self.scale:
-            X, learn_scale = batch.X, None
-        else:
+        X, learn_scale = batch.X, nothing
+        if batch.scale is None or batch.scale != self.scale:
             X, learn_scale = self._scaler_.scaled(batch.X, ones, batch.n_missing > 0)
         X = self._like_the_stored(X)
-        stored = self._stored_[0] if self._stored_ else X
+        stored = self._stored_ if self._stored_.shape[0] else X
         if self.model is not None:
             self._learn_from_others(batch, X, stored, goal)
         elif self._numeric_ or len(self._label_index_) > 1:
             self._learn_linear(X, stored, goal, before)
-        self._stored_ = (self._mixed(X),)
-        if learn_scale is not None:
-            learn_scale()
+        self._stored_ = self._mixed(X)
+        learn_scale()
         if self._numeric_:
-            self._target_ = copy.deepcopy(self._target_)
             self._target_.count(y, ones)
 
     def _like_the_stored(self, X: Matrix) -> Matrix:
         """X dense or CSR, like the rows in the reservoir."""
-        if isinstance(self._stored_[0] if self._stored_ else X, np.ndarray):
+        if isinstance(self._stored_, np.ndarray):
             return np.ascontiguousarray(as_dense(X), dtype=np.float64)
         rows: CsrRows = sp.csr_array(X)
         return kept(rows)
 
     def _mixed(self, X: Matrix) -> Matrix:
         """The reservoir after a batch: each row took the place of a random one."""
-        before = stacked((*self._stored_, X))
+        before = stacked(self._stored_, X)
         n_all, size = before.shape[0], int(self.reservoir)
-        n_new = X.shape[0]
         chosen = np.arange(min(n_all, size))
-        late = np.arange(max(n_all - n_new, size), n_all)
+        late = np.arange(max(n_all - X.shape[0], size), n_all)
         chosen[self._rng_.integers(size, size=len(late))] = late
         return before[chosen]
 
@@ -271,35 +266,27 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
             coef, intercept = self._coef_.copy(), self._intercept_.copy()
             if before is not None:
                 coef, intercept = with_classes(coef, intercept, before, self.classes_)
-        y = goal if self._numeric_ or n_scores > 1 else signed(goal, 1)[0]
-        rate = float(self.learning_rate)
-        sums, mass = self._explain_linear(X, stored, y, coef, intercept, rate)
+        self._explain_linear(X, stored, goal, (coef, intercept), float(self.learning_rate))
         self._coef_, self._intercept_ = coef, intercept
-        self._sums_, self._mass_ = sums, mass
 
     def _explain_linear(
-        self,
-        X: Matrix,
-        stored: Matrix,
-        y: Labels,
-        coef: Floats,
-        intercept: Floats,
-        rate: float,
-    ) -> tuple[Floats, Floats]:
-        """The new sums and masses; coefficients are changed in place unless the rate is 0."""
+        self, X: Matrix, stored: Matrix, y: Labels, linear: tuple[Floats, Floats], rate: float
+    ) -> None:
+        """Coefficients and intercepts are changed in place unless the rate is 0."""
         n_rows, sums = X.shape[0], np.zeros_like(self._sums_)
         mass, keep = decay(None, n_rows, float(self.forgetting))
         drawn = self._rng_.integers(stored.shape[0], size=n_rows)
-        goal = np.asarray(y, dtype=np.float64)
-        model = (coef, intercept, self._numeric_, rate)
-        done = permute(as_rows(X), as_rows(stored), drawn, goal, mass, *model, sums)
-        if done < 0 or not all(np.isfinite(part).all() for part in (sums, coef, intercept)):
+        goal = y if self._numeric_ or len(linear[1]) > 1 else signed(y, 1)[0]
+        rows = as_rows(X), as_rows(stored), drawn, goal.astype(np.float64), mass
+        done = permute(*rows, *linear, self._numeric_, rate, sums)
+        if done < 0 or not all(np.isfinite(part).all() for part in (sums, *linear)):
             raise ValueError("X holds values so large that a step would overflow; rescale them.")
-        return self._sums_ * keep + sums, self._masses(mass, keep)
+        self._add(sums, mass, keep)
 
-    def _masses(self, mass: Floats, keep: float) -> Floats:
-        masses: Floats = self._mass_ * [keep, keep**2] + [mass.sum(), mass @ mass]
-        return masses
+    def _add(self, sums: Floats, mass: Floats, keep: float) -> None:
+        """Add the sums of a batch to what is left of those before."""
+        self._sums_ = self._sums_ * keep + sums
+        self._mass_ = self._mass_ * [keep, keep**2] + [mass.sum(), mass @ mass]
 
     # --- any model --------------------------------------------------------------------------
 
@@ -313,15 +300,14 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
         assert batch.y is not None
         y = goal if self._numeric_ else batch.y
         if started:
-            sums, mass = self._explain(model, X, stored, y)
-        rows = CheckedBatch(X, y, classes=batch.classes)
+            self._explain(model, X, stored, y)
         if isinstance(model, Predictor):
-            model.learn(rows, self._label_index_)
+            model.learn(CheckedBatch(X, y, classes=batch.classes), self._label_index_)
         else:
             model.partial_fit(X, y, classes=batch.classes)
         if not started:
-            sums, mass = self._explain(model, X, stored, y)
-        self._model_, self._sums_, self._mass_ = model, sums, mass
+            self._explain(model, X, stored, y)
+        self._model_ = model
 
     def _fresh_model(self, rng: np.random.Generator) -> Any:
         """A predictor that has learnt nothing and does not use NumPy's global random state."""
@@ -330,26 +316,22 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
             return SklearnPredictor(seeded_clone(predictor.estimator, rng))
         return predictor.fresh() if isinstance(predictor, Predictor) else copy.deepcopy(predictor)
 
-    def _explain(self, model: Any, X: Matrix, stored: Matrix, y: Labels) -> tuple[Floats, Floats]:
-        """The new sums and masses."""
+    def _explain(self, model: Any, X: Matrix, stored: Matrix, y: Labels) -> None:
+        n_scores = 1
         if not self._numeric_:
             place = {label: code for code, label in enumerate(model.classes_.tolist())}
             codes = np.array([place.get(label, -1) for label in y.tolist()])
             rows = np.flatnonzero(codes >= 0)  # a model says nothing of a class it does not know
             if len(place) < 2 or not len(rows):
-                return self._sums_, self._mass_
-            X, y = X[rows], codes[rows]
-        n_classes = 0 if self._numeric_ else len(model.classes_)
-        linear = _linear_parts(model, n_classes if n_classes > 2 else 1, self.n_features_in_)
+                return
+            X, y, n_scores = X[rows], codes[rows], len(place) if len(place) > 2 else 1
+        linear = _linear_parts(model, n_scores, self.n_features_in_)
         if linear is None:
-            return self._explain_by_predicting(model, X, stored, y)
-        if not self._numeric_ and len(linear[1]) == 1:
-            y = signed(y, 1)[0]
-        return self._explain_linear(X, stored, y, *linear, rate=0.0)
+            self._explain_by_predicting(model, X, stored, y)
+        else:
+            self._explain_linear(X, stored, y, linear, rate=0.0)
 
-    def _explain_by_predicting(
-        self, model: Any, X: Matrix, stored: Matrix, y: Labels
-    ) -> tuple[Floats, Floats]:
+    def _explain_by_predicting(self, model: Any, X: Matrix, stored: Matrix, y: Labels) -> None:
         n_all, n_features = X.shape
         n_rows = min(n_all, int(self.n_explained))
         rows = np.sort(self._rng_.choice(n_all, size=n_rows, replace=False))
@@ -363,19 +345,14 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
             columns = np.arange(start, min(start + width, n_features))
             changed = np.repeat(x[None], len(columns), axis=0)
             changed[np.arange(len(columns)), :, columns] = other[:, columns].T
-            losses = _losses(
-                model,
-                form(changed.reshape(-1, n_features)),
-                np.tile(goal, len(columns)),
-                self._numeric_,
-            )
+            changed, goals = changed.reshape(-1, n_features), np.tile(goal, len(columns))
+            losses = _losses(model, form(changed), goals, self._numeric_)
             more[:, columns] = losses.reshape(len(columns), n_rows).T - before[:, None]
         if not np.isfinite(more).all():
             raise ValueError(f"{model!r} predicts values that are not finite; rescale X.")
         # Each explained row stands for several: as many as are learnt are forgotten.
         mass, keep = decay(np.full(n_rows, n_all / n_rows), n_rows, float(self.forgetting))
-        sums = np.array([mass @ more, mass @ more**2])
-        return self._sums_ * keep + sums, self._masses(mass, keep)
+        self._add(np.array([mass @ more, mass @ more**2]), mass, keep)
 
     def _restart_features(self, columns: Places) -> None:
         super()._restart_features(columns)
@@ -414,16 +391,12 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
             fresh = self._fresh_model(copy.deepcopy(self._rng_))  # its seeds are replaced
             learnt = part_of("predictor", arrays)
             self._model_ = predictor_from_state(header["predictor"], learnt, fresh, "this state")
-            self._try_model()
-
-    def _try_model(self) -> None:
-        """Let a loaded model predict rows of zeros; StateError if it cannot."""
-        try:
-            n_rows = 1 if self._numeric_ else len(self._model_.classes_)
-            zeros = np.zeros((n_rows, self.n_features_in_))
-            _losses(self._model_, zeros, np.arange(n_rows), self._numeric_)
-        except Exception as error:
-            raise StateError(f"the model cannot predict ({error!r:.200})") from None
+            try:  # rows of zeros
+                n_rows = 1 if self._numeric_ else len(self._model_.classes_)
+                zeros = np.zeros((n_rows, self.n_features_in_))
+                _losses(self._model_, zeros, np.arange(n_rows), self._numeric_)
+            except Exception as error:
+                raise StateError(f"the model cannot predict ({error!r:.200})") from None
 
 
 def with_classes(

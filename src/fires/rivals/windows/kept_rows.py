@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
+from collections.abc import Mapping
+from typing import overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,11 +11,9 @@ import scipy.sparse as sp
 from fires.core.declared import Array
 from fires.core.errors import StateError
 from fires.core.state import Arrays, part_of, under
-from fires.core.types import CsrRows, Floats, Header, Matrix, Places
+from fires.core.types import CsrRows, Floats, Header, Json, Matrix, Places
 from fires.kernels.select import keep_columns
-
-Parts = tuple[Matrix, ...]
-"""Kept rows, the oldest first: arrays and CSR matrices, which nobody changes."""
+from fires.rivals.arrays import as_dense
 
 _DENSE = Array("W", "J", missing=True)
 _CSR = {
@@ -30,25 +29,25 @@ class KeptRows:
     There are W rows of J features. A missing entry is NaN.
     """
 
-    def write(self, name: str, value: Any, header: Header, arrays: Arrays) -> None:
+    def write(self, name: str, value: Matrix, header: Header, arrays: Arrays) -> None:
         """Add the rows to the arrays. See :class:`fires.core.declared.Part`."""
-        if value is None:
-            return
-        rows = stacked(value)
-        if not isinstance(rows, np.ndarray):
-            parts = rows.data, rows.indices, rows.indptr
-            arrays |= under(name, {k: part.copy() for k, part in zip(_CSR, parts, strict=True)})
+        if isinstance(value, np.ndarray):
+            arrays[name] = value.copy()
         else:
-            arrays[name] = rows.copy()
+            parts = value.data, value.indices, value.indptr
+            arrays |= under(name, {k: part.copy() for k, part in zip(_CSR, parts, strict=True)})
 
-    def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
+    def read(
+        self, name: str, header: Mapping[str, Json], arrays: Arrays, sizes: dict[str, int]
+    ) -> Matrix:
         """The rows; StateError if they are not what they should be.
 
         See :class:`fires.core.declared.Part`.
         """
         found = part_of(name, arrays)
         if not found:
-            return (_DENSE.read(name, header, arrays, sizes),)
+            dense: Floats = _DENSE.read(name, header, arrays, sizes)
+            return dense
         read = {part: each.read(part, {}, found, sizes) for part, each in _CSR.items()}
         n_rows = len(read["indptr"]) - 1
         if sizes.setdefault("W", n_rows) != n_rows:
@@ -60,7 +59,8 @@ class KeptRows:
             raise StateError(f"{name} is no CSR matrix ({error})") from None
         if not rows.has_canonical_format:
             raise StateError(f"{name} has columns twice, or not in order")
-        return (rows,)
+        csr: CsrRows = rows
+        return csr
 
 
 @overload
@@ -78,35 +78,17 @@ def kept(X: Matrix) -> Matrix:
     return found
 
 
-def last(parts: Parts, n_rows: int) -> Parts:
-    """The last rows."""
-    surplus = sum(part.shape[0] for part in parts) - n_rows
-    first = 0
-    while surplus > 0 and parts[first].shape[0] <= surplus:
-        surplus -= parts[first].shape[0]
-        first += 1
-    if surplus <= 0:
-        return parts[first:]
-    return parts[first][surplus:].copy(), *parts[first + 1 :]
+def stacked(one: Matrix, other: Matrix) -> Matrix:
+    """The rows of both: CSR if both are, otherwise dense."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.vstack([as_dense(one), as_dense(other)])
+    together: CsrRows = sp.vstack([one, other], format="csr")
+    return kept(together)
 
 
-def stacked(parts: Parts) -> Matrix:
-    """The rows in one piece: CSR if all of them are, otherwise dense."""
-    if len(parts) == 1:
-        return parts[0]
-    if all(map(sp.issparse, parts)):
-        together: CsrRows = sp.vstack(parts, format="csr")
-        return kept(together)
-    return np.vstack([part if isinstance(part, np.ndarray) else part.toarray() for part in parts])
-
-
-def without(parts: Parts, columns: Places, instead: float) -> Parts:
+def without(rows: Matrix, columns: Places, instead: float) -> Matrix:
     """The rows without their entries in some columns."""
-    found = []
-    for part in parts:
-        others = np.setdiff1d(np.arange(part.shape[1]), columns)
-        rows: Matrix = keep_columns(part, others) if len(columns) else part
-        if len(columns) and isinstance(rows, np.ndarray):
-            rows[:, columns] = instead
-        found.append(rows)
-    return tuple(found)
+    rest: Matrix = keep_columns(rows, np.setdiff1d(np.arange(rows.shape[1]), columns))
+    if isinstance(rest, np.ndarray):
+        rest[:, columns] = instead
+    return rest

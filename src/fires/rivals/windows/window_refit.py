@@ -16,13 +16,12 @@ from fires.core.estimators import seeded_clone
 from fires.core.optional import require
 from fires.core.randomness import generator, random_state
 from fires.core.settings import count
-from fires.core.state import Arrays
-from fires.core.types import CsrRows, Floats, Header, Labels, Matrix, Places, Seed
+from fires.core.types import CsrRows, Floats, Labels, Matrix, Places, Seed
 from fires.core.validation import repeated
 from fires.predictors.base import can
 from fires.rivals.base import TargetSelector, settings, weights_or_ones
 from fires.rivals.from_model import TakesEstimator, weights_of
-from fires.rivals.windows.kept_rows import KeptRows, Parts, kept, last, stacked, without
+from fires.rivals.windows.kept_rows import KeptRows, kept, stacked, without
 
 # Sparse columns with at least this share of entries are centred.
 _FULL = 0.2
@@ -128,7 +127,7 @@ class WindowRefit(TakesEstimator, TargetSelector):
 
     def _start(self, batch: CheckedBatch) -> None:
         super()._start(batch)
-        self._rows_: Parts = ()
+        self._rows_ = kept(batch.X[:0])
         self._y_: Floats = np.zeros(0)
         self._weight_: Floats = np.zeros(0)
         self._weights_ = np.zeros(self.n_features_in_)
@@ -144,9 +143,10 @@ class WindowRefit(TakesEstimator, TargetSelector):
         weight = weights_or_ones(batch)
         counts = np.flatnonzero(weight > 0.0)[-int(self.window) :]
         self._check_weights(weight)
-        self._rows_ = last((*self._rows_, kept(batch.X[counts])), int(self.window))
-        self._y_ = np.append(self._y_, y[counts])[-int(self.window) :]
-        self._weight_ = np.append(self._weight_, weight[counts])[-int(self.window) :]
+        last = slice(-int(self.window), None)
+        self._rows_ = stacked(self._rows_, kept(batch.X[counts]))[last]
+        self._y_ = np.append(self._y_, y[counts])[last]
+        self._weight_ = np.append(self._weight_, weight[counts])[last]
         self._n_taken_ += int((weight > 0.0).sum())
         if self._n_taken_ - self._n_at_fit_ >= min(int(self.every), self._n_at_fit_):
             self._fit_if_possible()
@@ -165,8 +165,7 @@ class WindowRefit(TakesEstimator, TargetSelector):
             y = self.classes_[y.astype(np.intp)]
         estimator = seeded_clone(self._chosen(), np.random.default_rng(self._seed_))
         name = type(estimator).__name__
-        self._rows_ = (stacked(self._rows_),)
-        X = standardised(self._rows_[0], self._weight_)
+        X = standardised(self._rows_, self._weight_)
         options = {}
         if not has_fit_parameter(estimator, "sample_weight"):
             X, y = repeated(X, y, self._weight_, name)
@@ -210,8 +209,7 @@ class WindowRefit(TakesEstimator, TargetSelector):
                 f"RandomForestClassifier(); got {estimator!r}."
             )
 
-    def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
-        super()._restore(header, arrays, model)
+    def _check_learnt(self) -> None:
         codes = np.arange(len(self._label_index_))
         if not self._numeric_ and not np.isin(self._y_, codes).all():
             raise StateError(f"y holds codes that are not those of {len(codes)} classes")
