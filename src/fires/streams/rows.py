@@ -77,11 +77,7 @@ class RowReader:
     doubts: tuple[Doubt, ...] = ()
 
     def __init__(
-        self,
-        table: Table,
-        kinds: Kinds,
-        needed: Sequence[str] = (),
-        others: Sequence[str] = (),
+        self, table: Table, kinds: Kinds, needed: Sequence[str] = (), others: Sequence[str] = ()
     ) -> None:
         self.n_bytes = table.n_bytes
         self.rejected = Rejected(unit=table.unit)

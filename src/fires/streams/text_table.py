@@ -22,14 +22,7 @@ from fires.kernels.finite import scan
 from fires.streams import text_blocks
 from fires.streams.base import Position
 from fires.streams.table import Chunk, Kinds
-from fires.streams.text_blocks import (
-    NOT_UTF8,
-    Block,
-    Ints,
-    Records,
-    is_utf8,
-    long_fields,
-)
+from fires.streams.text_blocks import NOT_UTF8, Block, Ints, Records, is_utf8, long_fields
 from fires.streams.text_source import BlockTable, Places, TextSource, utf16
 
 
