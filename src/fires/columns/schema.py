@@ -23,13 +23,7 @@ DateOrder = Literal["year-first", "day-first", "month-first"]
 
 @dataclass(frozen=True)
 class NumberForm:
-    """How numbers are written, where it is not simply as 1234.5.
-
-    Examples
-    --------
-    >>> NumberForm("$", thousands=",")
-    NumberForm(unit='$', decimal='.', thousands=',')
-    """
+    """How numbers are written, where it is not simply as 1234.5."""
 
     unit: str = ""
     decimal: str = "."
@@ -52,11 +46,6 @@ class Column:
     without a target 0, 1, 2, ... in order of first appearance. A column is ``empty`` until its
     first value decides what it is. Only a target can be ``integer``: its integers, flags and
     categories stay the labels they are.
-
-    Examples
-    --------
-    >>> Column("town", "category", categories=("Bonn", "Ulm")).categories.index("Ulm")
-    1
     """
 
     name: str
@@ -95,13 +84,7 @@ class Column:
 
 
 def short(value: str) -> str:
-    r"""Make a value fit into a message of one line.
-
-    Examples
-    --------
-    >>> short("one\ntwo")
-    'one two'
-    """
+    """Make a value fit into a message of one line."""
     value = " ".join(value.split())
     return value if len(value) <= _LONGEST else value[: _LONGEST - 3] + "..."
 
@@ -161,13 +144,7 @@ DoubtKind = Literal["id", "clock", "constant", "copy", "leak"]
 
 @dataclass(frozen=True)
 class Doubt:
-    """Why a column should not be believed.
-
-    Examples
-    --------
-    >>> str(Doubt("row", "clock", "counts the rows"))
-    'clock: counts the rows'
-    """
+    """Why a column should not be believed."""
 
     column: str
     kind: DoubtKind

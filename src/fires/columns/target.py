@@ -318,13 +318,7 @@ class TargetStatistics:
 
 
 def labels_of(y: npt.NDArray[Any]) -> tuple[Label, ...] | None:
-    """The classes of a target that have a share of their own.
-
-    Examples
-    --------
-    >>> labels_of(np.array(["b", "a", "b"])), labels_of(np.array([0.5, 1.5]))
-    (('b',), None)
-    """
+    """The classes of a target that have a share of their own."""
     labels, counts = np.unique(y, return_counts=True)
     if y.dtype.kind == "f" and (len(labels) > 2 or (y != np.round(y)).any()):
         return None

@@ -174,7 +174,7 @@ class Records:
         self.n_waited += int(frame["waited"].sum())
         self.n_missing = [self.n_missing, *frame["missing"].drop_nulls()][-1]
         self.score_names |= dict.fromkeys(score_names)
-        self.latencies.add_all((frame["seconds_select"] + frame["seconds_train"]).to_numpy())
+        self.latencies.add((frame["seconds_select"] + frame["seconds_train"]).to_numpy())
         alarms = [one for alarms in frame["alarms"].drop_nulls() for one in alarms]
         self.n_alarms += len(alarms)
         self.alarms += alarms

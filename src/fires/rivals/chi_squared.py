@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import ClassVar
 
 import numpy as np
@@ -83,9 +82,6 @@ class ChiSquared(BatchSelector):
         "rows": Array("K", low=0.0),
         "unit": Value(float, low=1.0, high=_LONGEST_UNIT),
     }
-
-    def _weighting(self) -> tuple[Hashable, ...]:
-        return (self.aggregate,)
 
     def _weights(self) -> Floats:
         present = self._present_ / self._unit_

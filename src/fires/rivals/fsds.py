@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -111,9 +110,6 @@ class FSDS(BatchSelector):
         """The shrunk singular values of the sketch that are not 0, greatest first."""
         self._check_fitted()
         return self._singular_values_
-
-    def _weighting(self) -> tuple[Hashable, ...]:
-        return self.n_directions, self.ridge
 
     def _weights(self) -> Floats:
         s = self._singular_values_[: self.n_directions]

@@ -353,19 +353,12 @@ class Latencies:
         self.add(seconds)
         return seconds
 
-    def add(self, seconds: float) -> None:
-        """Count one batch in."""
-        within = min(max(seconds, _LEAST), _MAX)
-        self._counts[math.floor(math.log(within / _LEAST, _GROWTH))] += 1
-        self._max = max(self._max, seconds)
-
-    def add_all(self, seconds: Floats) -> None:
-        """Count many batches in at once."""
-        within = np.clip(seconds, _LEAST, _MAX)
-        buckets = np.floor(np.log(within / _LEAST) / math.log(_GROWTH)).astype(np.int64)
-        for bucket, count in zip(*np.unique(buckets, return_counts=True), strict=True):
-            self._counts[int(bucket)] += int(count)
-        self._max = max(self._max, float(seconds.max(initial=0.0)))
+    def add(self, seconds: float | Floats) -> None:
+        """Count a batch in, or many at once."""
+        within = np.clip(np.atleast_1d(seconds), _LEAST, _MAX)
+        buckets = np.floor(np.log(within / _LEAST) / math.log(_GROWTH))
+        self._counts.update(buckets.astype(np.int64).tolist())
+        self._max = max(self._max, float(np.max(seconds, initial=0.0)))
 
     def quantile(self, share: float) -> float:
         """The time that this share of the batches did not exceed, to 1 %."""

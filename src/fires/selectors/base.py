@@ -84,10 +84,6 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
     def _weights(self) -> Floats:
         """The weight of every feature, greater for better; a fresh array."""
 
-    def _weighting(self) -> tuple[Hashable, ...]:
-        """The settings that weights depend on, besides what was learnt."""
-        return ()
-
     def _foresee(self, y: Labels) -> None:
         """Look at the whole target passed to ``fit``, before the first batch is learnt."""
 
@@ -337,22 +333,22 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         return ranks
 
     def _computed(self, name: Hashable, compute: Callable[[], _Array]) -> _Array:
-        """The result of ``compute`` as a read-only array, computed once per batch."""
-        if not self.is_fitted:
+        """The result of ``compute`` as a read-only array, once for a batch and its settings."""
+        if self._fitted_by[0] not in vars(self):
             self._check_fitted()
-        key = name, self._weighting()
-        value: _Array | None = self._seen_.get(key)
+        settings = _settings_of(type(self))(self)
+        if any(map(is_not, settings, self._seen_.setdefault("settings", settings))):
+            self._seen_ = {"settings": settings}
+        value: _Array | None = self._seen_.get(name)
         if value is None:
             value = compute()
             value.flags.writeable = False
-            self._seen_[key] = value
+            self._seen_[name] = value
         return value
 
     def _selected(self) -> Places:
         """The selected columns, ascending."""
-        k = self._resolve_k()
-        selected: Places = self._computed(("selected", k), lambda: top_k(self.weights_, k))
-        return selected
+        return self._computed("selected", lambda: top_k(self.weights_, self._resolve_k()))
 
     @property
     def _n_candidates(self) -> int:

@@ -734,9 +734,6 @@ class FIRES(OnlineSelector):
             "know: use a linear model with update='bayes', or a number of features."
         )
 
-    def _weighting(self) -> tuple[Hashable, ...]:
-        return self.uncertainty_penalty, self.weight_penalty, self.score
-
     def _weights(self) -> Floats:
         groups, members = self._groups_, self._rule_.members
         if members is not None and self.score == "auto":
@@ -750,8 +747,7 @@ class FIRES(OnlineSelector):
         return weights[: self.n_features_in_] if groups is None else weights[groups.of]
 
     def _selected(self) -> Places:
-        k = self._resolve_k()
-        return self._computed(("selected", k), self._selected_now)
+        return self._computed("selected", self._selected_now)
 
     def _selected_now(self) -> Places:
         return self._rule_.selected(

@@ -249,18 +249,19 @@ class KafkaReader(_Client):
         if mark is None:
             return [[low] for low, _ in bounds]
         try:
-            marks = {int(p): at if isinstance(at, list) else [at] for p, at in mark.items()}
-            if len(marks) < len(bounds):
-                raise self._new_partition(min(set(range(len(bounds))).difference(marks)))
-            for p, (at, *rest) in sorted(marks.items()):
-                if p >= len(bounds):
-                    raise self._lost(p, f"is gone; {at:,} was its next offset", made_anew=True)
-                for offset in (at, *rest[:1]):
-                    self._check_offset(p, offset, *bounds[p])
+            marks = {int(p): list(at) if isinstance(at, list) else [at] for p, at in mark.items()}
+            if not all(type(offset) is int for at in marks.values() for offset in at):
+                raise TypeError(mark)
         except (AttributeError, TypeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
             raise StateError(f"the bookmark of {self.name} is damaged ({error!r})") from None
+        for p in range(len(bounds)):
+            if p not in marks:
+                raise self._new_partition(p)
+        for p, (at, *rest) in sorted(marks.items()):
+            if p >= len(bounds):
+                raise self._lost(p, f"is gone; {at:,} was its next offset", made_anew=True)
+            for offset in (at, *rest[:1]):
+                self._check_offset(p, offset, *bounds[p])
         return [marks[p] for p in range(len(bounds))]
 
     def _check_offset(self, p: int, at: int, low: int, high: int) -> None:

@@ -7,8 +7,7 @@ import os
 import re
 import sqlite3
 import tempfile
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -266,13 +265,7 @@ def _without_broken_text(
 
 
 def quoted(name: str) -> str:
-    """A name as it stands in a query.
-
-    Examples
-    --------
-    >>> quoted('my "own" column')
-    '"my ""own"" column"'
-    """
+    """A name as it stands in a query."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -284,27 +277,11 @@ class _Rows(NamedTuple):
     broken: Sequence[bool] = ()
 
 
-class _Database(ABC):
-    """What differs between one database and the other."""
+class _Database:
+    """What both databases do."""
 
     def __init__(self, name: str, *errors: type[Exception]) -> None:
         self._name, self._errors = name, errors
-
-    @abstractmethod
-    def columns(self, query: str) -> dict[str, str]:
-        """The names of the columns that a query gives, and their types."""
-
-    @abstractmethod
-    def read_as(self, name: str, kind: str) -> str:
-        """What to select, so that a column comes in a type that polars has."""
-
-    @abstractmethod
-    def place(self, name: str, kind: str) -> tuple[str, str, str]:
-        """What to order by; its value as number or text; what stands for a value in a query."""
-
-    @abstractmethod
-    def rows(self, sql: str, values: Sequence[Json], size: int) -> Generator[_Rows, None, None]:
-        """Run a query; about so many rows come at once, or as the database likes."""
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:
@@ -346,20 +323,24 @@ class _DuckDB(_Database):
             self._connection.execute("set temp_directory = $1", [spill])
 
     def columns(self, query: str) -> dict[str, str]:
+        """The names of the columns that a query gives, and their types."""
         with self._plain_errors(), closing(self._connection.cursor()) as cursor:
             relation = cursor.sql(f"select * from {query}")
             return dict(zip(relation.columns, map(str, relation.types), strict=True))
 
     def read_as(self, name: str, kind: str) -> str:
+        """What to select, so that a column comes in a type that polars has."""
         forms = (form for types, form in self._READ_AS if re.fullmatch(types, kind, re.DOTALL))
         return f"{next(forms).format(quoted(name))} as {quoted(name)}"
 
     def place(self, name: str, kind: str) -> tuple[str, str, str]:
+        """What to order by; its value as number or text; what stands for a value in a query."""
         by = quoted(name)
         is_number = re.fullmatch(self._PLAIN_NUMBER, kind)
         return by, by if is_number else f"cast({by} as varchar)", f"cast($1 as {kind})"
 
     def rows(self, sql: str, values: Sequence[Json], size: int) -> Generator[_Rows, None, None]:
+        """Run a query; rows come as the database likes, or about so many at once."""
         with (
             self._plain_errors(),
             closing(self._connection.cursor()) as cursor,
@@ -403,7 +384,7 @@ class _SQLite(_Database):
                 yield _Rows(frame, list(marks), broken)
 
 
-_DATABASES: Mapping[str, Callable[[Path, str], _Database]] = {"duckdb": _DuckDB, "sqlite": _SQLite}
+_DATABASES: Mapping[str, type[_DuckDB | _SQLite]] = {"duckdb": _DuckDB, "sqlite": _SQLite}
 
 
 class _BrokenText(str):
