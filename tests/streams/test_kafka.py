@@ -291,7 +291,7 @@ def test_a_partition_that_comes_while_we_read_is_named(kafka, properties):
         kafka.create("events", 3)
         kafka.write("events", events(300), lambda i: i % 2)
         wait_until(lambda: live.error is not None)
-    assert 'partition 2 of topic "events" is new' in str(live.error)
+    assert 'partition 2 of topic "events": is new' in str(live.error)
 
 
 def test_messages_that_go_before_they_are_read_are_named(kafka, properties):

@@ -92,20 +92,16 @@ def read_cells(series: pl.Series, column: Column, hints: Hints = NO_HINTS) -> Ce
         return Cells(_none(series), present.set(series.is_null(), None))
     if kind == "category" or column.kind == "category":
         return _read_text(series.cast(pl.String), column, hints)
-    if kind == "empty":
-        return Cells(series.cast(pl.Float64), series)
-    if kind == "flag" and column.kind in ("flag", "integer"):
-        return Cells(series, series)
-    if kind in ("date", "duration"):
-        return Cells(as_seconds(series) if column.kind == kind else _none(series), series)
     if series.dtype.is_float():
         series = series.fill_nan(None)
     if hints.na_values and kind == "number":
         series = series.set(series.cast(pl.Float64).is_in(hints.na_numbers), None)
+    if {kind, column.kind} & {"date", "duration"}:
+        return Cells(as_seconds(series) if column.kind == kind else _none(series), series)
+    if kind == "flag" and column.kind in ("flag", "integer"):
+        return Cells(series, series)
     if column.kind == "integer":
         return Cells(_whole(series), series)
-    if column.kind in ("date", "duration"):
-        return Cells(_none(series), series)
     return Cells(usable(series.cast(pl.Float64, strict=False)), series)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from fires.core.errors import StateError
 from fires.core.types import Json
@@ -18,6 +18,23 @@ _LONGEST = 40
 Kind = Literal[
     "number", "integer", "flag", "date", "duration", "category", "empty", "left out", "label"
 ]
+
+
+class _Words(NamedTuple):
+    done: str
+    many: str
+    one: str
+
+
+# What is done with a column of a kind, and what its values are called.
+WORDS: Mapping[Kind, _Words] = {
+    "number": _Words("used as it is", "numbers", "a number"),
+    "integer": _Words("used as it is", "whole numbers", "a whole number"),
+    "flag": _Words("true is 1, false is 0", "true or false", "true or false"),
+    "date": _Words("seconds since 1970", "dates", "a date"),
+    "duration": _Words("seconds", "durations", "a duration"),
+    "empty": _Words("waits for its first value", "known", "known"),
+}
 DateOrder = Literal["year-first", "day-first", "month-first"]
 
 
