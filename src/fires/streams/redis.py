@@ -109,8 +109,11 @@ class _Client:
             protocol=2,
         )
 
-    def _no_server(self, error: Exception) -> InputError:
-        return InputError(f"no server answers ({error})", self.name)
+    def _wait(self, deadline: float, error: Exception) -> None:
+        """Wait for a server that is away, up to a moment."""
+        if time.monotonic() > deadline:
+            raise InputError(f"no server answers ({error})", self.name) from None
+        time.sleep(common.WAIT)
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:
@@ -193,9 +196,7 @@ class RedisReader(_Client):
                             last = {self._key: _shown(self._at)}
                             self._client.xread(last, count=1, block=int(1000 * common.WAIT))
                 except self._is_away as error:
-                    if time.monotonic() > deadline:
-                        raise self._no_server(error) from None
-                    time.sleep(common.WAIT)
+                    self._wait(deadline, error)
                     yield NOTHING
                     continue
                 deadline = math.inf
@@ -352,9 +353,7 @@ class RedisSink(_Client):
                     action()
                 return
             except self._is_away as error:
-                if time.monotonic() > deadline:
-                    raise self._no_server(error) from None
-                time.sleep(common.WAIT)
+                self._wait(deadline, error)
 
 
 def _value(fields: Mapping[bytes, bytes]) -> bytes:
