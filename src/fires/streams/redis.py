@@ -155,7 +155,7 @@ class RedisReader(_Client):
         self._at: _Id = (0, 0)  # the last id that was read
         self._added = 0  # entries that had been added with it
         self._n_removed: int | None = None  # entries removed from the stream when it was looked at
-        self._fresh = False
+        self._fresh = True  # the stream was not looked at yet
         self._before: tuple[_Id, int] | None = None  # up to where entries were read before
         self._client: Any = None
 
@@ -167,7 +167,8 @@ class RedisReader(_Client):
     def lag(self) -> int | None:
         """How many entries are there that were not read yet."""
         with suppress(self._redis.RedisError), closing(self._connect(common.ASK)) as client:
-            return int(client.xinfo_stream(self._key)["entries-added"]) - self._added
+            added = int(client.xinfo_stream(self._key)["entries-added"])
+            return None if self._fresh else added - self._added
         return None
 
     def _begin(self, start: Position) -> None:
