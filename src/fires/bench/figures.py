@@ -172,13 +172,12 @@ def _is_whole(name: str) -> bool:
 
 def _of_digits(records: Sequence[Record], left_out: list[str]) -> Iterator[tuple[str, Figure]]:
     """The figure of the pixels that each method selects; which methods are missing is noted."""
-    found: dict[str, dict[int, Record]] = {}
-    for record in records:
-        if record["digit"] is not None:
-            found.setdefault(record["method"], {})[record["digit"]] = record
     pixels, means = {}, []
-    for method in (name for name in DIGIT_METHODS if len(found.get(name, ())) == len(DIGITS)):
-        of_it = [found[method][digit] for digit in DIGITS]
+    for method in DIGIT_METHODS:
+        by_digit = {r["digit"]: r for r in records if r["method"] == method}
+        of_it = [by_digit[digit] for digit in DIGITS if digit in by_digit]
+        if len(of_it) < len(DIGITS):
+            continue
         ends = [record["diverged_at"] for record in of_it if "diverged_at" in record]
         if ends:
             why = f"it ceased to be finite behind row {min(ends):,}"

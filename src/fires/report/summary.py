@@ -9,6 +9,7 @@ them has to escape them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -59,13 +60,11 @@ def summarise(folder: Path, shape: tuple[int, int] | None = None) -> Header:
 
 def side_by_side(folders: Sequence[Path], shape: tuple[int, int] | None = None) -> list[Summary]:
     """Several runs, with names that tell them apart: ``monday/run`` and ``tuesday/run``."""
-    paths = [folder.resolve().parts for folder in folders]
-    depth = 1
-    while depth < max(map(len, paths), default=0) and (
-        len({path[-depth:] for path in paths}) < len(set(paths))
-    ):
-        depth += 1
-    names = ["/".join(path[-depth:]) for path in paths]
+    paths = [folder.resolve() for folder in folders]
+    names = [path.name for path in paths]
+    if len(set(names)) < len(set(paths)):
+        top = Path(os.path.commonpath(paths))
+        names = [path.relative_to(top).as_posix() for path in paths]
     return [Summary(folder, shape, name) for folder, name in zip(folders, names, strict=True)]
 
 
