@@ -6,6 +6,8 @@ import json
 import math
 import os
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from statistics import NormalDist
 
@@ -782,3 +784,16 @@ def test_features_that_the_names_do_not_know_are_refused_where_columns_change(tm
     (run / "names.json").write_text(json.dumps(names[:8]))
     with pytest.raises(InputError, match="not of one run"):
         summarise(run)
+
+
+def test_the_command_that_writes_the_page_loads_no_model(tmp_path):
+    code = (
+        "import sys, fires.cli\n"
+        "fires.cli.main(sys.argv[1:], standalone_mode=False)\n"
+        "print({'sklearn', 'scipy', 'numba', 'pandas'} & set(sys.modules))"
+    )
+    wanted = ["report", str(runs.of_classes()), "--out", str(tmp_path / "page.html")]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *wanted], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "set()"
