@@ -623,8 +623,8 @@ def a_run_to_cut(tmp_path_factory):
     return run, text, steady(summary)
 
 
-@settings(max_examples=12)
-@given(cuts=st.lists(st.floats(0.0, 1.0), max_size=6))
+@settings(max_examples=8)
+@given(cuts=st.lists(st.floats(0.0, 1.0), max_size=5))
 def test_reading_in_pieces_gives_what_reading_at_once_gives(a_run_to_cut, cuts):
     run, text, wanted = a_run_to_cut
     (run / "steps.jsonl").unlink(missing_ok=True)
@@ -638,8 +638,8 @@ def test_reading_in_pieces_gives_what_reading_at_once_gives(a_run_to_cut, cuts):
     assert not summary.refresh()
 
 
-@settings(max_examples=5)
-@given(size=st.integers(100, 40_000))
+@settings(max_examples=4)
+@given(size=st.integers(4_000, 40_000))
 def test_the_size_of_blocks_does_not_matter(a_run_to_cut, size):
 
     run, text, wanted = a_run_to_cut

@@ -153,9 +153,14 @@ class Cell:
         )
 
     @property
+    def data(self) -> tuple[str, str, int | None, int]:
+        """What :func:`kept_dataset` takes."""
+        return self.dataset, self.protocol, self.n_rows, self.seed
+
+    @property
     def group(self) -> Hashable:
         """Cells of one group load the same data."""
-        return self.dataset, self.protocol, self.seed, self.n_rows
+        return self.data
 
 
 @dataclass(frozen=True)
@@ -201,7 +206,7 @@ def run(cell: Cell) -> Record:
     """Evaluate one cell."""
     method = METHODS[cell.method]
     started = time.perf_counter()
-    data = kept_dataset(cell.dataset, cell.protocol, cell.n_rows, cell.seed)
+    data = kept_dataset(*cell.data)
     parts = method.selector(cell), method.predictor(cell)
     found = means_of(run_of(data, *parts, cell.batch_size, cell.protocol))
     if not method.selects:

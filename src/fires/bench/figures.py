@@ -54,18 +54,15 @@ class FigureCell(Cell):
 
 def run(cell: FigureCell) -> Record:
     """Run one cell: its series, or of a digit weights and pixels after the last row, and means."""
-    method, of_data = METHODS[cell.method], (cell.protocol, cell.n_rows, cell.seed)
+    method = METHODS[cell.method]
     selector = method.selector(cell)
     if cell.penalty is not None:
         selector.set_params(uncertainty_penalty=cell.penalty)
-    if cell.digit is None:
-        data = kept_dataset(cell.dataset, *of_data)
-    else:
-        data = _digit_data(cell.digit, cell.n_rows, cell.seed)
+    digit = cell.digit
+    data = kept_dataset(*cell.data) if digit is None else _digit_data(digit, *cell.data[2:])
     steps = run_of(data, selector, method.predictor(cell), cell.batch_size, cell.protocol)
-    if cell.digit is None:
-        shares = {"rows": data.n_samples, "majority": _majority(cell.dataset, *of_data)}
-        return steps.as_record() | shares
+    if digit is None:
+        return steps.as_record() | {"rows": data.n_samples, "majority": _majority(*cell.data)}
     if steps.diverged_at is not None:
         return {"diverged_at": steps.diverged_at}
     X, y = data.to_arrays()

@@ -73,7 +73,7 @@ def run(trial: Trial) -> Record:
     )
     stream: Stream
     if trial.target is None:
-        stream = data = kept_dataset(trial.dataset, trial.protocol, trial.n_rows, trial.seed)
+        stream = data = kept_dataset(*trial.data)
         more = {"complete": data.complete}
     else:
         stream, more = _beginning(trial.dataset, trial.target, trial.n_rows), {}
