@@ -11,7 +11,7 @@ import polars as pl
 from fires.bench.cells import WINDOW, Run
 from fires.core.types import Floats, Mask
 from fires.evaluation.records import defined_mean
-from fires.report.figures import Look, level, line, new_figure, point, rows_axis
+from fires.report.figures import Look, level, line, new_figure, rows_axis
 
 DIGITS = (3, 8, 9)
 LOOKS = {
@@ -127,7 +127,8 @@ def accuracy_against_stability(runs: Mapping[str, Run], settings: str, majority:
             look = LOOKS[name]
             size = _LARGEST * variance / widest
             axes.scatter(x, y, s=size, color=look.colour, alpha=0.35, linewidth=0)
-            point(axes, x, y, look, named[name])
+            how = {"color": look.colour, "marker": look.mark or "o", "label": named[name]}
+            axes.scatter(x, y, s=16, zorder=3, **how)
         for name in (name for name in ended if name not in points):  # all features: no stability
             level(axes, defined_mean(runs[name].accuracy), LOOKS[name], named[name])
         level(axes, majority, _MAJORITY, "majority class", linewidth=0.8)

@@ -141,7 +141,7 @@ class Summary:
         if above_noise is None and self._has_intervals:
             above_noise = features.above_noise()
         counts = self._counts(above_noise)
-        stability = self._stability()
+        change, stability = self._change(above_noise, features.rank), self._stability()
         doubts = facts.get("doubts") or []
         twins = [
             {"feature": doubt["column"], "of": doubt["other"], "why": doubt["why"]}
@@ -159,13 +159,7 @@ class Summary:
             | {"name": self._name, "shape": self._shape, "intervals": self._has_intervals},
             "counts": counts,
             "sentence": sentence(
-                counts["batches"],
-                counts["features"],
-                counts["selected"],
-                counts["above_noise"],
-                self._change(above_noise, features.rank),
-                stability["total"],
-                has_ended=self._facts.has_ended,
+                counts, change, stability["total"], has_ended=self._facts.has_ended
             ),
             "now": features.now(above_noise),
             "rank_before_row": None if features.before is None else features.before.rows,
