@@ -65,6 +65,8 @@ def test_a_column_is_open_until_its_first_value():
     X, after = columns.encode(frame)
     np.testing.assert_array_equal(X[:, 0], [np.nan, 0, 1, 0])
     assert after.all[0].kind == "category"
+    X, after = columns.encode(pl.DataFrame({"x": ["-", "Ulm", "-"]}))  # a category behind another
+    np.testing.assert_array_equal(X[:, 0], [np.nan, 0, 1])
     X, after = columns.encode(pl.DataFrame({"x": ["$3", "$4"]}))
     assert X[:, 0].tolist() == [3, 4]
 

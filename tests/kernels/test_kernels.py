@@ -102,6 +102,12 @@ def step(seed, n_classes, n_columns, n_rows=4, n_more=1):
 RATES = (0.3, 0.7, -0.5, 1.0)
 
 
+def move(arguments, intercept):
+    mu, sigma, *sums, own_mu, own_sigma = arguments
+    moved = gradient.Coefficients(mu, sigma, own_mu, own_sigma)
+    return gradient.move(moved, *sums, intercept, gradient.Pace(*RATES))
+
+
 @given(
     seed=st.integers(0, 2**16),
     n_classes=st.integers(1, 3),
@@ -112,7 +118,7 @@ RATES = (0.3, 0.7, -0.5, 1.0)
 def test_a_step_equals_its_definition(seed, n_classes, n_columns, n_more, intercept):
     arguments = step(seed, n_classes, n_columns, n_more=n_more)
     expected = naive.move_plain(*arguments, intercept, *RATES)
-    least = gradient.move(*arguments, intercept, *RATES)
+    least = move(arguments, intercept)
     mu, sigma, *_, intercept_mean, own_sigma = arguments
     for got, wanted in zip((mu, sigma, intercept_mean, own_sigma), expected, strict=True):
         assert_allclose(got, wanted, rtol=1e-13, atol=1e-15)
@@ -125,7 +131,7 @@ def test_sums_that_are_not_finite_move_nothing(which, bad):
     arguments = step(0, 1, 3, n_more=0)
     arguments[which][0, 1] = bad
     before = [part.copy() for part in arguments]
-    assert np.isnan(gradient.move(*arguments, True, *RATES))
+    assert np.isnan(move(arguments, True))
     for part, old in zip(arguments, before, strict=True):
         np.testing.assert_array_equal(part, old)
 
@@ -135,7 +141,7 @@ def test_nor_do_sums_that_only_the_scale_would_learn_from(bad):
     arguments = step(0, 1, 3)
     arguments[3][1, 2] = bad
     before = [part.copy() for part in arguments]
-    assert np.isnan(gradient.move(*arguments, False, *RATES))
+    assert np.isnan(move(arguments, False))
     for part, old in zip(arguments, before, strict=True):
         np.testing.assert_array_equal(part, old)
 
@@ -167,7 +173,7 @@ def pulls(function, a, v, y, mu, sigma, *settings, n_more=0):
     """What a loop over rows gives and returns."""
     c, d = np.zeros((2, len(a) + n_more, a.shape[1]))
     bend = np.empty_like(a)
-    greatest = function(a, v, y, mu, sigma, *settings, c, d, bend)
+    greatest = function(a, v, y, gradient.Start(mu, sigma, *settings), c, d, bend)
     return c, d, bend, greatest
 
 
@@ -183,7 +189,7 @@ def test_what_rows_pull_with_equals_its_definition(name, seed, n_classes, n_more
     settings = (0.3 + family.noise, level, family.start_width, 0.2)
     plain = partial(pull_rows_plain, family.scores)
     expected = pulls(plain, a, v, y, mu, sigma, *settings, n_more=n_more)
-    got = pulls(family.pull_rows, a, v, y, mu, sigma, *settings, n_more=n_more)
+    got = pulls(family.gradient.rows, a, v, y, mu, sigma, *settings, n_more=n_more)
     for one, other in zip(got, expected, strict=True):
         assert_allclose(one, other, rtol=1e-10, atol=1e-13)
 
@@ -193,7 +199,7 @@ def test_probit_slopes_equal_the_family_far_into_both_tails():
     rng = np.random.default_rng(0)
     v, y = rng.exponential(size=a.shape), rng.choice([-1.0, 1.0], size=a.shape)
     none, probit = np.zeros(1), FAMILIES["probit"]
-    c, d, _, _ = pulls(probit.pull_rows, a, v, y, none, none, 0.0, none, 0.0, 0.0)
+    c, d, _, _ = pulls(probit.gradient.rows, a, v, y, none, none, 0.0, none, 0.0, 0.0)
     _, *expected = probit.scores(a, v, y)
     for slope, wanted in zip((c, d), expected, strict=True):
         assert_allclose(slope, wanted, rtol=1e-12, atol=1e-300)

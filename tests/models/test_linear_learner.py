@@ -156,7 +156,7 @@ def test_dense_learning_equals_the_plain_loop(scale, family, n_classes, missing,
         seen_X, seen_y, seen_w = np.vstack([seen_X, X]), np.append(seen_y, y), np.append(seen_w, w)
     assert_allclose(model.mu, plain.mu, rtol=1e-8, atol=1e-10)
     assert_allclose(model.sigma, plain.sigma, rtol=1e-8)
-    assert_allclose(model.intercept.mu, plain.mu0, rtol=1e-8, atol=1e-10)
+    assert_allclose(model.intercept_mean, plain.mu0, rtol=1e-8, atol=1e-10)
     assert_allclose(model.noise, plain.noise, rtol=1e-8)
 
 

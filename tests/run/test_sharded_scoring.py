@@ -83,7 +83,7 @@ def plain_scores(selector, X, columns):
         level = np.log(target.scale.shift)
     v = (learner.sigma**2 * keep) @ (V * V).T
     start = level[:, None] * np.sqrt(1.0 + learner.family.start_width * v)
-    return (mu * keep) @ Z.T + learner.intercept.mu[:, None] + start
+    return (mu * keep) @ Z.T + learner.intercept_mean[:, None] + start
 
 
 def mixed(learner, X):

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,41 +19,73 @@ from fires.core.validation import LARGEST
 from fires.kernels.compiling import compiled, compiled_with
 from fires.kernels.linear import accumulate_rows, project_rows
 
-RowPulls = Callable[..., float]
-"""See :func:`row_pulls`."""
+TOO_LONG = -1.0
+"""What a step returns that has moved nothing since it has to be shortened first."""
+
+slopes: Any = None  # the family's slopes; filled in by gradient_loops
+pull_rows: Any = None  # the loop over rows; filled in by gradient_loops
 
 
-slopes: Any = None  # filled in with the slopes of a family, by row_pulls
+class Coefficients(NamedTuple):
+    """What a step moves: a line of coefficients and an intercept for each row of parameters."""
+
+    mu: Floats
+    sigma: Floats
+    own_mu: Floats
+    own_sigma: Floats
 
 
-def row_pulls(family: str, slopes: Callable[[float, float, float], Any]) -> RowPulls:
-    """A compiled loop over the rows of a batch, for the compiled slopes of one family."""
-    return compiled_with(_pull_rows, f"{family}_rows", slopes=slopes)
+class Start(NamedTuple):
+    """What predictions have besides features, and the least variance of a coefficient."""
+
+    own_mu: Floats
+    own_sigma: Floats
+    noise: float
+    level: Floats
+    width: float
+    least: float
+
+
+class Pace(NamedTuple):
+    """Rates, and the least and the greatest share of itself by which sigma changes."""
+
+    mu: float
+    sigma: float
+    least: float
+    most: float
+
+
+class GradientLoops(NamedTuple):
+    """The slopes of rows, and a step in one call if the family has compiled slopes."""
+
+    rows: Callable[..., float]
+    step: Callable[..., float] | None
+
+
+def gradient_loops(
+    family: str,
+    slopes: Callable[[float, float, float], Any] | None,
+    scores: Callable[[Any, Any, Any], tuple[Floats, Floats, Floats]],
+) -> GradientLoops:
+    """The loops of one family; in NumPy, if it has no compiled slopes."""
+    if slopes is None:
+        return GradientLoops(partial(pull_rows_plain, scores), None)
+    rows = compiled_with(_pull_rows, f"{family}_rows", slopes=slopes)
+    return GradientLoops(rows, compiled_with(_step, f"{family}_step", pull_rows=rows))
 
 
 def _pull_rows(
-    a: Floats,
-    v: Floats,
-    y: Floats,
-    mu: Floats,
-    sigma: Floats,
-    noise: float,
-    level: Floats,
-    width: float,
-    least: float,
-    c: Floats,
-    d: Floats,
-    bend: Floats,
+    a: Floats, v: Floats, y: Floats, start: Start, c: Floats, d: Floats, bend: Floats
 ) -> float:
-    greatest = 0.0
+    greatest, width, level = 0.0, start.width, start.level
     for k in range(a.shape[0]):
-        own = sigma[k] * sigma[k] + noise
+        own = start.own_sigma[k] * start.own_sigma[k] + start.noise
         for b in range(a.shape[1]):
             variance = v[k, b] + own
             root = math.sqrt(1.0 + width * variance)
-            g_a, g_v = slopes(a[k, b] + (mu[k] + level[k] * root), variance, y[k, b])
+            g_a, g_v = slopes(a[k, b] + (start.own_mu[k] + level[k] * root), variance, y[k, b])
             bend[k, b] = g_a * g_a - 2.0 * g_v
-            greatest = max(greatest, bend[k, b] * (variance - own + least))
+            greatest = max(greatest, bend[k, b] * (variance - own + start.least))
             c[k, b] = g_a
             d[k, b] = g_v + g_a * (level[k] * (0.5 * width / root))
     return greatest
@@ -63,12 +96,7 @@ def pull_rows_plain(
     a: Floats,
     v: Floats,
     y: Floats,
-    mu: Floats,
-    sigma: Floats,
-    noise: float,
-    level: Floats,
-    width: float,
-    least: float,
+    start: Start,
     c: Floats,
     d: Floats,
     bend: Floats,
@@ -78,6 +106,7 @@ def pull_rows_plain(
     First the terms that do not come from features are added: the intercept, the noise, and the
     level ``level * sqrt(1 + width * v)``. The slope of the level in v is part of ``d``.
     """
+    mu, sigma, noise, level, width, least = start
     n = len(mu)
     own = (sigma * sigma + noise)[:, None]
     with np.errstate(all="ignore"):  # overflow is found later, before anything is changed
@@ -101,35 +130,29 @@ def _total(rows: Floats) -> float:
 
 @compiled
 def move(
-    mu: Floats,
-    sigma: Floats,
+    moved: Coefficients,
     p: Floats,
     q: Floats,
     gain: Floats,
     c: Floats,
     d: Floats,
-    intercept_mean: Floats,
-    own_sigma: Floats,
     has_own: bool,
-    rate_mu: float,
-    rate_sigma: float,
-    least_change: float,
-    most_change: float,
+    pace: Pace,
 ) -> float:
     """One step of ascent in place. Return the smallest sigma, or NaN if nothing was changed.
 
-    ``mu += rate_mu * gain * p``, and sigma is multiplied by 1 plus ``2 rate_sigma * gain² * q``,
+    ``mu += pace.mu * gain * p``, and sigma is multiplied by 1 plus ``2 pace.sigma * gain² * q``,
     clipped to the changes allowed. The intercepts ``own`` move in the same way: their x is 1 in
     every row, so their p and q are the sums of ``c`` and ``d``. Nothing is changed if the new
     values or their squares, or the sums in any row of ``q``, would not be finite.
     """
-    strange = 0.0
+    mu, sigma, strange = moved.mu, moved.sigma, 0.0
     for k in range(mu.shape[0]):
         m, s, pk, qk = mu[k], sigma[k], p[k], q[k]
         for j in range(len(gain)):
-            change = 2.0 * rate_sigma * gain[j] * gain[j] * qk[j]
-            change = 1.0 + min(max(change, least_change), most_change)
-            magnitude = abs(m[j] + rate_mu * gain[j] * pk[j]) + s[j] * change + 0.0 * qk[j]
+            change = 2.0 * pace.sigma * gain[j] * gain[j] * qk[j]
+            change = 1.0 + min(max(change, pace.least), pace.most)
+            magnitude = abs(m[j] + pace.mu * gain[j] * pk[j]) + s[j] * change + 0.0 * qk[j]
             strange += 0.0 if magnitude <= LARGEST else 1.0  # also counts NaN
     for k in range(mu.shape[0], q.shape[0]):
         qk = q[k]
@@ -141,14 +164,14 @@ def move(
     for k in range(mu.shape[0]):
         m, s, pk, qk = mu[k], sigma[k], p[k], q[k]
         for j in range(len(gain)):
-            m[j] += rate_mu * gain[j] * pk[j]
-            change = 2.0 * rate_sigma * gain[j] * gain[j] * qk[j]
-            s[j] *= 1.0 + min(max(change, least_change), most_change)
+            m[j] += pace.mu * gain[j] * pk[j]
+            change = 2.0 * pace.sigma * gain[j] * gain[j] * qk[j]
+            s[j] *= 1.0 + min(max(change, pace.least), pace.most)
             least = min(least, s[j])
         if has_own:
-            change = 2.0 * rate_sigma * _total(d[k : k + 1])
-            intercept_mean[k] += rate_mu * _total(c[k : k + 1])
-            own_sigma[k] *= 1.0 + min(max(change, least_change), most_change)
+            change = 2.0 * pace.sigma * _total(d[k : k + 1])
+            moved.own_mu[k] += pace.mu * _total(c[k : k + 1])
+            moved.own_sigma[k] *= 1.0 + min(max(change, pace.least), pace.most)
     return least
 
 
@@ -159,55 +182,37 @@ def weigh(mu: Floats, sigma: Floats, penalty: float, scale: float, weights: Floa
         weights[j] = (mu[j] * mu[j] - penalty * sigma[j] * sigma[j]) / scale
 
 
-TOO_LONG = -1.0
-"""What a step returns that has moved nothing since it has to be shortened first."""
-
-pull_rows: Any = None  # filled in with the compiled rows of a family, by whole_step
-
-
-def whole_step(family: str, pull_rows: RowPulls) -> RowPulls:
-    """A compiled step, for the compiled rows of one family."""
-    return compiled_with(_step, f"{family}_step", pull_rows=pull_rows)
-
-
 def _step(
     X: Floats,
     y: Floats,
     weight: Floats,
     is_weighted: bool,
-    mu: Floats,
-    sigma: Floats,
+    coefficients: Any,
     gain: Floats,
-    intercept_mean: Floats,
-    own_sigma: Floats,
     has_own: bool,
-    level: Floats,
-    width: float,
-    least: float,
+    begins: Any,
     longest: float,
-    rate_mu: float,
-    rate_sigma: float,
-    least_change: float,
-    most_change: float,
-    p: Floats,
-    q: Floats,
+    paces: Any,
 ) -> float:
-    n_classes, n_rows = mu.shape[0], X.shape[0]
+    """A whole step on C-ordered rows, unless a row asks for more than ``longest``.
+
+    It is called with plain tuples, since named ones cost a microsecond each at the door.
+    """
+    moved, start, pace = Coefficients(*coefficients), Start(*begins), Pace(*paces)
+    mu, sigma, n_rows = moved.mu, moved.sigma, X.shape[0]
+    p, q, n_classes = np.empty(mu.shape), np.empty(mu.shape), mu.shape[0]
     for k in range(n_classes):
         for j in range(len(gain)):
             q[k, j] = sigma[k, j] * sigma[k, j]
     a, v = np.empty((n_classes, n_rows)), np.empty((n_classes, n_rows))
     project_rows(X, mu, q, a, v)
     c, d = np.empty((n_classes, n_rows)), np.empty((n_classes, n_rows))
-    bend, none = np.empty((n_classes, n_rows)), np.zeros(n_classes)
-    mine, width_of_mine = (intercept_mean, own_sigma) if has_own else (none, none)
-    greatest = pull_rows(a, v, y, mine, width_of_mine, 0.0, level, width, least, c, d, bend)
-    if greatest > longest:
+    bend = np.empty((n_classes, n_rows))
+    if pull_rows(a, v, y, start, c, d, bend) > longest:
         return TOO_LONG
     for k in range(n_classes):
         for b in range(n_rows):
             c[k, b] *= weight[b] if is_weighted else 1.0
             d[k, b] *= weight[b] if is_weighted else 1.0
     accumulate_rows(X, c, d, p, q)
-    pace = rate_mu, rate_sigma, least_change, most_change
-    return move(mu, sigma, p, q, gain, c, d, intercept_mean, own_sigma, has_own, *pace)
+    return move(moved, p, q, gain, c, d, has_own, pace)

@@ -91,28 +91,14 @@ def start_learner(
     watches: bool = False,
 ) -> Learner:
     """A learner that has learnt nothing yet."""
-    if isinstance(model, Linear) and memory is not None:
-        return BayesLearner(
-            model.family,
-            n_features,
-            n_classes,
-            fit_intercept=model.fit_intercept,
-            scale=scale,
-            memory=memory,
-            watches=watches,
-        )
     if isinstance(model, Linear):
-        mu, sigma = starts
-        return LinearLearner(
-            model.family,
-            n_features,
-            n_classes,
-            fit_intercept=model.fit_intercept,
-            scale=scale,
-            mu_init=mu,
-            sigma_init=sigma,
-        )
+        size, own = (model.family, n_features, n_classes), model.fit_intercept
+        if memory is None:
+            mu, sigma = starts
+            return LinearLearner(
+                *size, fit_intercept=own, scale=scale, mu_init=mu, sigma_init=sigma
+            )
+        return BayesLearner(*size, fit_intercept=own, scale=scale, memory=memory, watches=watches)
     n_classes = max(n_classes, 2) if n_classes else 0
-    if isinstance(model, MonteCarlo):
-        return MonteCarloLearner(model, n_features, n_classes, scale=scale, rng=rng())
-    return ModelLearner(model, n_features, n_classes, scale=scale, rng=rng())
+    kind = MonteCarloLearner if isinstance(model, MonteCarlo) else ModelLearner
+    return kind(model, n_features, n_classes, scale=scale, rng=rng())

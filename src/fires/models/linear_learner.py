@@ -11,8 +11,7 @@ import copy
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +25,9 @@ from fires.core.errors import OVERFLOW
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Labels, Matrix, Places
 from fires.kernels import oriented, project, read_only
-from fires.kernels.gradient import TOO_LONG
+from fires.kernels.gradient import TOO_LONG, Coefficients, Pace, Start
 from fires.kernels.gradient import move as move_in_place
-from fires.models.base import Learner, Rates
+from fires.models.base import Learner, Rates, kept_rows
 from fires.models.families import FAMILIES
 from fires.models.linear import over_classes
 from fires.models.scale import MinMax, Scaler, Standard
@@ -54,15 +53,6 @@ class BatchFacts(NamedTuple):
     total: float
     target: Floats  # one row per row of parameters
     level: Floats  # where predictions start from, per row of parameters
-
-
-class _SparseUnit(Protocol):
-    """A scale of sparse rows, or what shards need of it."""
-
-    @property
-    def pace(self) -> float: ...
-    def gain(self, columns: Ints) -> Floats: ...
-    def pull(self, columns: Ints) -> Floats: ...
 
 
 class SparseTerms(NamedTuple):
@@ -124,8 +114,9 @@ class LinearLearner(Learner):
         "pull_squares": Array(),
         "noise": Array(low=0.0),
         "least_sigma": Array(low=0.0),
+        "intercept_mean": Array("R", key="intercept.mu"),
+        "intercept_sigma": Array("R", low=0.0, key="intercept.sigma"),
     }
-    learnt_intercept: ClassVar[Declared] = {"mu": Array("R"), "sigma": Array("R", low=0.0)}
 
     def __init__(
         self,
@@ -141,31 +132,33 @@ class LinearLearner(Learner):
         self.family, self.fit_intercept, self.scale = FAMILIES[family], fit_intercept, scale
         self.n_features = n_features
         self.init = (mu_init, sigma_init)
-        n_rows = n_classes if n_classes > 2 else 1
-        self.mu = np.empty((n_rows, n_features))
-        self.sigma = np.empty((n_rows, n_features))
-        self.mu[:], self.sigma[:] = mu_init, sigma_init
-        # The intercept starts at mean 0 and standard deviation 1, whatever the features do.
-        self.intercept = Belief.standard(n_rows)
-        self.drift = np.zeros(n_rows)  # A of the docstring
-        self.pulled = np.zeros(n_rows)  # sum of u_j pull_j
-        self.pull_squares = 0.0
+        self.in_sparse_terms, self.scaler = False, Scaler(scale, n_features)
+        self._begin(n_classes if n_classes > 2 else 1)
         self.noise = self.family.noise
-        self.least_sigma = float(self.sigma.min())  # a lower bound, not always the minimum
-        published = scale is None and self.family.kind == "classes"
-        self._sigma_change = _AS_PUBLISHED if published else _CAPPED
-        self.scaler = Scaler(scale, n_features)
-        self.in_sparse_terms = False
         scaled = scale is not None
+        published = not scaled and self.family.kind == "classes"
+        self._sigma_change = _AS_PUBLISHED if published else _CAPPED
         levelled = scaled and fit_intercept
-        self.target = target_of(self.family, n_rows, scaled=scaled, levelled=levelled)
-        self._buffers: dict[str, Floats] = {}
-        self._believed: Belief | None = None  # views of the arrays that steps move in place
+        self.target = target_of(self.family, self.n_rows, scaled=scaled, levelled=levelled)
 
-    @property
-    def n_rows(self) -> int:
-        """Rows of parameters: one, or one per class."""
-        return len(self.mu)
+    def _begin(self, n_rows: int) -> None:
+        """Know nothing, with this many rows of parameters: one, or one per class."""
+        self.n_rows = n_rows
+        self.mu, self.sigma = (np.empty((n_rows, self.n_features)) for _ in range(2))
+        self.mu[:], self.sigma[:] = self.init
+        self._features = Belief(self.mu[0], self.sigma[0])  # views, which steps move
+        # The intercept starts at mean 0 and standard deviation 1, whatever the features do.
+        self.intercept_mean, self.intercept_sigma = np.zeros(n_rows), np.ones(n_rows)
+        self.drift = np.zeros(n_rows)  # A of the docstring
+        self.pulled, self.pull_squares = np.zeros(n_rows), 0.0  # the sum of u_j pull_j
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Compute what follows from the belief and the scale, where they have changed at once."""
+        self.least_sigma = float(self.sigma.min())  # a lower bound, not always the minimum
+        if self.in_sparse_terms and self.scaler.sparse.ready:
+            pulls = self.scaler.sparse.pulls  # that of a feature never seen is 0
+            self.pulled, self.pull_squares = self.mu @ pulls, float(pulls @ pulls)
 
     # --- learning ---------------------------------------------------------------------------
 
@@ -188,69 +181,67 @@ class LinearLearner(Learner):
         level = _zeros(self.n_rows) if level is None else level
         return BatchFacts(weight, is_weighted, total, target, level)
 
+    def _scaled(self, batch: CheckedBatch, weight: Floats) -> tuple[Floats, Callable[[], None]]:
+        """Dense rows on their scale, and what learns the scale."""
+        if batch.scale is not None and batch.scale == self.scale:
+            return batch.X, nothing
+        return self.scaler.dense.scaled(batch.X, weight, batch.n_missing > 0)
+
     def _step_dense(self, batch: CheckedBatch, rows: BatchFacts, rates: Rates) -> None:
-        scaled, learn_scale = batch.X, nothing
-        if batch.scale is None or batch.scale != self.scale:
-            scaled, learn_scale = self.scaler.scaled(batch.X, rows.weight, batch.n_missing > 0)
-        p, q = self._buffer("p", self.n_rows), self._buffer("q", self.n_rows)
-        least = self._whole_step(scaled, rows, rates, p, q)
-        if least == TOO_LONG:
-            least = self._step_by_step(scaled, rows, rates, p, q)
-        if least != least:
-            raise ValueError(OVERFLOW)
-        self.least_sigma = least
+        X, learn_scale = self._scaled(batch, rows.weight)
+        share, step, least = rates.shared(rows.total), self.family.gradient.step, TOO_LONG
+        if step is not None and X.flags.c_contiguous:
+            start = self._start(rows)
+            least = step(
+                *(*read_only(X), rows.target, rows.weight, rows.is_weighted),
+                (self.mu, self.sigma, self.intercept_mean, self.intercept_sigma),
+                *(ones(self.n_features), self.fit_intercept, tuple(start)),
+                np.inf if self.scale is None else start.least / rates.mu,
+                share + self._sigma_change,
+            )
+        if least == TOO_LONG:  # a row is to be shortened, or there is no compiled step
+            self.take_dense(self.dense_sums(X, rows, rates)[0], share)
+        else:
+            self._settle(least)
         learn_scale()
 
-    def _whole_step(self, X: Floats, rows: BatchFacts, rates: Rates, p: Floats, q: Floats) -> float:
-        """The step in one compiled call, if the family has one and the step needs no cap."""
-        step = self.family.whole_step
-        if step is None or not X.flags.c_contiguous:
-            return TOO_LONG
-        own, least = self.intercept, self.least_sigma * self.least_sigma
-        longest = np.inf if self.scale is None else least / rates.mu
-        return step(
-            *(*read_only(X), rows.target, rows.weight, rows.is_weighted),
-            *(self.mu, self.sigma, ones(self.n_features)),
-            *(own.mu, own.sigma, self.fit_intercept),
-            *(rows.level, self.family.start_width, least, longest),
-            *(*rates.shared(rows.total), *self._sigma_change),
-            *(p, q),
-        )
+    def _moved(self, mu: Floats, sigma: Floats) -> Coefficients:
+        return Coefficients(mu, sigma, self.intercept_mean, self.intercept_sigma)
 
-    def _step_by_step(
-        self, X: Floats, rows: BatchFacts, rates: Rates, p: Floats, q: Floats
-    ) -> float:
-        """The step part by part: works for every family and every memory order."""
-        own, _ = self.dense_sums(X, rows, rates, p, q)
-        return self.take_dense(StepSums(p, q, own), rates.shared(rows.total))
+    def _start(self, rows: BatchFacts) -> Start:
+        """What predictions start from."""
+        none = _zeros(self.n_rows)
+        own = (self.intercept_mean, self.intercept_sigma) if self.fit_intercept else (none, none)
+        least = self.least_sigma * self.least_sigma
+        return Start(*own, self.noise, rows.level, self.family.start_width, least)
 
     def dense_sums(
-        self,
-        X: Floats,
-        rows: BatchFacts,
-        rates: Rates,
-        p: Floats,
-        q: Floats,
-        *,
-        watched: bool = False,
-    ) -> tuple[Floats, tuple[float, float]]:
-        """Fill in the sums over dense rows; the intercept's, and how surprising the rows are."""
-        gain = ones(self.n_features)
+        self, X: Floats, rows: BatchFacts, rates: Rates, *, watched: bool = False
+    ) -> tuple[StepSums, tuple[float, float]]:
+        """The sums over dense rows that a step is taken by, and how surprising the rows are."""
         view, project_into, accumulate_into = oriented(X)
         a, v = np.empty((2, self.n_rows, len(rows.weight)))
+        p, q = np.empty((2, *self.mu.shape))
         project_into(view, self.mu, np.square(self.sigma, out=q), a, v)
         surprise = self.surprise_of(a, v, rows) if watched else (0.0, 0.0)
 
         def norms() -> Floats:
-            return project(X, gain[None, :], gain[None, :])[1]
+            every = ones(self.n_features)[None, :]
+            return project(X, every, every)[1]
 
         c, d = pulls = self.pulls(a, v, rows, rates, norms, self.n_rows)
         accumulate_into(view, c, d, p, q)
-        return np.add.reduce(pulls, axis=2), surprise
+        return StepSums(p, q, np.add.reduce(pulls, axis=2)), surprise
 
-    def take_dense(self, sums: StepSums, share: tuple[float, float]) -> float:
-        """Take the step that sums over dense rows call for; returns the least sigma, or NaN."""
-        return self._move(self.mu, self.sigma, sums, ones(self.n_features), share)
+    def take_dense(self, sums: StepSums, share: tuple[float, float]) -> None:
+        """Take the step that sums over dense rows call for."""
+        self._settle(self._move(self.mu, self.sigma, sums, ones(self.n_features), share))
+
+    def _settle(self, least: float) -> None:
+        """Know the least sigma after a step; ValueError if it would have overflowed."""
+        if least != least:
+            raise ValueError(OVERFLOW)
+        self.least_sigma = least
 
     def _step_sparse(self, batch: CheckedBatch, rows: BatchFacts, rates: Rates) -> None:
         X = batch.X if sp.issparse(batch.X) else sp.csr_array(batch.X)
@@ -265,7 +256,7 @@ class LinearLearner(Learner):
         seen = touched.sums(half.kind, sums.p[-1], sums.q[-1]) if learns else None
         self.take_sparse(touched.columns, seen, half, terms, sums, rates.shared(rows.total))
 
-    def sparse_terms(self, columns: Ints, half: _SparseUnit, first: bool) -> SparseTerms:
+    def sparse_terms(self, columns: Ints, half: SparseScale, first: bool) -> SparseTerms:
         """What a step on sparse rows needs to know of the columns they touch."""
         gain, pull = half.gain(columns), half.pull(columns)
         kept, sigma = self.mu.take(columns, axis=1), self.sigma.take(columns, axis=1)
@@ -317,10 +308,9 @@ class LinearLearner(Learner):
         # Where rows are standardised, the sums of the scale are checked, too.
         n = self.n_rows + (half.kind == "standard" and seen is not None)
         checked = StepSums(sums.p[:n], sums.q[:n], sums.own)
-        least = self._move(mu, sigma, checked, gain, share)
-        if least != least:
-            raise ValueError(OVERFLOW)
-        self.drift, self.least_sigma = drift, min(least, self.least_sigma)
+        before = self.least_sigma
+        self._settle(self._move(mu, sigma, checked, gain, share))
+        self.drift, self.least_sigma = drift, min(self.least_sigma, before)
         self.scaler.sparse = half
         if seen is not None:
             half.absorb(seen)
@@ -343,17 +333,13 @@ class LinearLearner(Learner):
 
         If there is one more row of sums, for the scale, it gets the weights.
         """
-        family, bend, n_rows = self.family, np.empty_like(a), self.n_rows
+        bend, n_rows, start = np.empty_like(a), self.n_rows, self._start(rows)
         c, d = pulls = np.empty((2, n_sums, a.shape[1]))
         pulls[:, n_rows:] = rows.weight
-        none = _zeros(n_rows)
-        own = (self.intercept.mu, self.intercept.sigma) if self.fit_intercept else (none, none)
         # v bounds the norm of a row from above. Mostly that shows already that no cap is needed.
-        least = self.least_sigma * self.least_sigma
-        start = rows.level, family.start_width, least
-        greatest = family.pull_rows(a, v, rows.target, *own, self.noise, *start, c, d, bend)
+        greatest = self.family.gradient.rows(a, v, rows.target, start, c, d, bend)
         factor: Floats | None = rows.weight if rows.is_weighted else None
-        if self.scale is not None and rates.mu * greatest > least:
+        if self.scale is not None and rates.mu * greatest > start.least:
             with np.errstate(all="ignore"):
                 overshoot = rates.mu * np.maximum(bend, 0.0) * (norms() + self.fit_intercept)
                 factor = rows.weight / np.maximum(overshoot, 1.0)
@@ -370,10 +356,9 @@ class LinearLearner(Learner):
         share: tuple[float, float],
     ) -> float:
         """Take the step that sums over rows call for."""
-        own, (c, d) = self.intercept, sums.own[:, :, None]
-        intercept = own.mu, own.sigma, self.fit_intercept
-        step = mu, sigma, sums.p, sums.q, gain, c, d
-        least = move_in_place(*step, *intercept, *share, *self._sigma_change)
+        c, d = sums.own[:, :, None]
+        moved, pace = self._moved(mu, sigma), Pace(*share, *self._sigma_change)
+        least = move_in_place(moved, sums.p, sums.q, gain, c, d, self.fit_intercept, pace)
         if self.noise and least == least:
             # The logarithm moves, so that the noise stays positive, by at most a factor e.
             growth = share[0] * self.noise * float(d.sum())
@@ -388,23 +373,16 @@ class LinearLearner(Learner):
         Each row of parameters is an old row times a sign, or a new start.
         """
         sources = class_rows(before, after)
+        rows, old, signs = kept_rows(sources)
         other = copy.copy(self)
-        other._buffers = {}
-        other.mu, other.sigma = np.empty((2, len(sources), self.n_features))
-        other.mu[:], other.sigma[:] = self.init
-        other.intercept = Belief.standard(len(sources))
-        other.drift, other.pulled = np.zeros((2, len(sources)))
-        kept = [row for row, source in enumerate(sources) if source is not None]
-        pairs = [source for source in sources if source is not None]
-        old = np.array([row for row, _ in pairs], dtype=np.intp)
-        sign = np.array([sign for _, sign in pairs])
-        other.mu[kept], other.sigma[kept] = sign[:, None] * self.mu[old], self.sigma[old]
-        other.drift[kept], other.pulled[kept] = sign * self.drift[old], sign * self.pulled[old]
-        other.intercept.mu[kept] = sign * self.intercept.mu[old]
-        other.intercept.sigma[kept] = self.intercept.sigma[old]
+        other._begin(len(sources))
+        other.mu[rows], other.sigma[rows] = signs[:, None] * self.mu[old], self.sigma[old]
+        other.drift[rows] = signs * self.drift[old]
+        other.intercept_mean[rows] = signs * self.intercept_mean[old]
+        other.intercept_sigma[rows] = self.intercept_sigma[old]
         assert isinstance(self.target, ClassTarget)
         other.target = self.target.with_rows(sources)
-        other.least_sigma = float(other.sigma.min())
+        other.refresh()
         return other
 
     def ready_for(self, X: Matrix) -> LinearLearner:
@@ -417,7 +395,8 @@ class LinearLearner(Learner):
         if self.scale is None or self.in_sparse_terms or isinstance(X, np.ndarray):
             return self
         other = copy.copy(self)
-        other.target, other.intercept = copy.deepcopy((self.target, self.intercept))
+        own = self.target, self.intercept_mean, self.intercept_sigma
+        other.target, other.intercept_mean, other.intercept_sigma = copy.deepcopy(own)
         other.scaler, other.in_sparse_terms = self.scaler.in_sparse_terms(), True
         dense = self.scaler.dense
         if isinstance(dense, Standard | MinMax) and dense.ready:
@@ -425,9 +404,7 @@ class LinearLearner(Learner):
             now = dense.gain
             unit = np.where(gain > 0.0, now / np.where(gain > 0.0, gain, 1.0), 1.0)
             other.mu, other.sigma = self.mu * unit, self.sigma * unit
-            other.least_sigma = float(other.sigma.min())
-            pulls = other._pulls()
-            other.pulled, other.pull_squares = other.mu @ pulls, float(pulls @ pulls)
+            other.refresh()
         return other
 
     # --- drift ------------------------------------------------------------------------------
@@ -439,16 +416,14 @@ class LinearLearner(Learner):
                 "With the gradient update, alarms need dense rows; use update='bayes'."
             )
         rows = self._look(batch, y)
-        Z: Matrix = batch.X
-        if batch.scale is None or batch.scale != self.scale:
-            Z, _ = self.scaler.scaled(batch.X, rows.weight, batch.n_missing > 0)
+        Z, _ = self._scaled(batch, rows.weight)
         return self.surprise_of(*project(Z, self.mu, self.sigma**2), rows)
 
     def surprise_of(self, a: Floats, v: Floats, rows: BatchFacts) -> tuple[float, float]:
         """How much worse rows are predicted than expected."""
         v = v + self.noise
         if self.fit_intercept:
-            a, v = a + self.intercept.mu[:, None], v + self.intercept.sigma[:, None] ** 2
+            a, v = a + self.intercept_mean[:, None], v + self.intercept_sigma[:, None] ** 2
         a = a + start(self.family.start_width, rows.level[:, None], v)[0]
         if self.family.kind == "numbers":
             return surprise_of_numbers(((rows.target - a) ** 2 / v)[0], rows.weight)
@@ -469,33 +444,24 @@ class LinearLearner(Learner):
         mu, sigma = self.init
         self.mu += (1.0 - keep) * (np.asarray(mu) - self.mu)
         self.sigma += (1.0 - keep) * (np.asarray(sigma) - self.sigma)
-        self.least_sigma = float(self.sigma.min())
-
-    def _pulls(self) -> Floats:
-        return self.scaler.sparse.pulls
+        self.refresh()
 
     def restart_features(self, columns: Places) -> None:
         """Forget some features: they start anew. See :class:`fires.models.base.Learner`."""
         for values, first in zip((self.mu, self.sigma), self.init, strict=True):
             values[:, columns] = np.broadcast_to(first, self.n_features)[columns]
-        self.least_sigma = float(self.sigma.min())
         self.scaler.restart(columns)
-        if self.in_sparse_terms and self.scaler.sparse.ready:
-            pulls = self._pulls()  # that of a feature never seen is 0
-            self.pulled, self.pull_squares = self.mu @ pulls, float(pulls @ pulls)
+        self.refresh()
 
     def rearranged(self, source: Places) -> LinearLearner:
         """A copy for other columns; new ones are at the start of all."""
         other = copy.copy(self)
-        other.n_features, other._buffers, other._believed = len(source), {}, None
+        other.n_features = len(source)
         other.mu, other.sigma = self.mu[:, source], self.sigma[:, source]
         for values, first in zip((other.mu, other.sigma), self.init, strict=True):
             values[:, source < 0] = first
-        other.least_sigma = float(other.sigma.min())
         other.scaler = self.scaler.rearranged(source)
-        if self.in_sparse_terms and self.scaler.sparse.ready:
-            pulls = other._pulls()  # that of a feature never seen is 0
-            other.pulled, other.pull_squares = other.mu @ pulls, float(pulls @ pulls)
+        other.refresh()
         return other
 
     # --- the belief -------------------------------------------------------------------------
@@ -505,13 +471,12 @@ class LinearLearner(Learner):
 
         The next step may change the arrays.
         """
-        if self.n_rows == 1 and not self.in_sparse_terms:
-            if self._believed is None or self._believed.mu.base is not self.mu:
-                self._believed = Belief(self.mu[0], self.sigma[0])
-            return self._believed
+        if self.n_rows == 1 and not self.in_sparse_terms and self._features.mu.base is self.mu:
+            return self._features
         mu, sigma = self.by_class()
         if self.n_rows == 1:
-            return Belief(mu[0], sigma[0])
+            self._features = Belief(mu[0], sigma[0])
+            return self._features
         assert isinstance(self.target, ClassTarget)
         seen = self.target.class_weight
         return over_classes(mu, sigma, seen / seen.sum())
@@ -520,38 +485,22 @@ class LinearLearner(Learner):
         """Mean and standard deviation of every row of parameters; the next step may change them."""
         mu = self.mu
         if self.in_sparse_terms:
-            mu = self._pulls() * self.drift[:, None]
+            mu = self.scaler.sparse.pulls * self.drift[:, None]
             np.subtract(self.mu, mu, out=mu)
         return mu, self.sigma
 
     def state(self) -> Arrays:
         """See :class:`fires.models.base.Learner`."""
-        _, arrays = collect(self, self.learnt)
-        arrays |= under("intercept", collect(self.intercept, self.learnt_intercept)[1])
-        return arrays | self.scaler.state() | under("target", self.target.state())
+        arrays = collect(self, self.learnt)[1] | self.scaler.state()
+        return arrays | under("target", self.target.state())
 
     def restore(self, arrays: Arrays) -> None:
         """See :class:`fires.models.base.Learner`."""
         sizes = {"J": self.n_features, "R": self.n_rows}
         restore(self, self.learnt, {}, arrays, sizes)
-        intercept = SimpleNamespace()
-        restore(intercept, self.learnt_intercept, {}, part_of("intercept", arrays), sizes)
-        self.intercept = Belief(intercept.mu, intercept.sigma)
         self.scaler.restore(arrays)
         self.in_sparse_terms = self.scale is not None and bool(part_of("sparse", arrays))
         self.target.restore(part_of("target", arrays))
-
-    # --- helpers ----------------------------------------------------------------------------
-
-    def _buffer(self, name: str, n_rows: int) -> Floats:
-        """Scratch space of the size of the features, kept between steps."""
-        buffer = self._buffers.get(name)
-        if buffer is None or len(buffer) < n_rows:
-            buffer = self._buffers[name] = np.empty((n_rows, self.n_features))
-        return buffer[:n_rows]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_buffers": {}, "_believed": None}
 
 
 @lru_cache(maxsize=16)

@@ -22,8 +22,8 @@ from fires.core.types import Floats, Labels, Places
 from fires.models.sharded_scale import (
     ShardedScale,
     ShardedStandard,
+    column_moments,
     columns_of,
-    moments,
     sampling,
 )
 from fires.models.target import KEPT, BayesTarget, ClassTarget, LinearTarget, ScoredTarget
@@ -157,5 +157,8 @@ class _Doubts:
         found: Sums = {}
         for what, columns in self.columns.items():
             X = columns_of(shard, y, what, columns)
-            found |= {f"list {what} sample": X[places], f"moments {what}": moments(X, weight)}
+            found |= {
+                f"list {what} sample": X[places],
+                f"moments {what}": column_moments(X, weight),
+            }
         return found

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from fires.core.batch import CheckedBatch
-from fires.core.errors import OVERFLOW
 from fires.core.sharding import Rounds, ShardTarget, Sums, add_up, weight_of
 from fires.core.types import Floats, Labels
 from fires.kernels.linear import DenseRows
@@ -75,10 +74,7 @@ def gradient_rounds(
         x.take_step(sums, share)
     else:
         step = StepSums(*(np.array(sums[name]) for name in ("p", "q", "own")))
-        least = learner.take_dense(step, share)
-        if least != least:
-            raise ValueError(OVERFLOW)
-        learner.least_sigma = least
+        learner.take_dense(step, share)
     batch.learn(sums)
 
 
@@ -108,8 +104,9 @@ class _StepTask:
         return sums | add_up(parts)
 
     def _dense(self, Z: Floats, rows: BatchFacts) -> Sums:
-        p, q = np.empty((2, *self.learner.mu.shape))
-        own, surprise = self.learner.dense_sums(Z, rows, self.rates, p, q, watched=self.watched)
+        (p, q, own, _), surprise = self.learner.dense_sums(
+            Z, rows, self.rates, watched=self.watched
+        )
         return {"p": p, "q": q, "own": own, "surprise": np.array(surprise)}
 
 

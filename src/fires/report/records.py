@@ -179,7 +179,7 @@ class Records:
         self.n_waited += int(frame["waited"].sum())
         self.n_missing = [self.n_missing, *frame["missing"].drop_nulls()][-1]
         self.score_names |= dict.fromkeys(score_names)
-        self.latencies.add_all((frame["seconds_select"] + frame["seconds_train"]).to_numpy())
+        self.latencies.add((frame["seconds_select"] + frame["seconds_train"]).to_numpy())
         alarms = [one for alarms in frame["alarms"].drop_nulls() for one in alarms]
         self.n_alarms += len(alarms)
         self.alarms += alarms
@@ -262,7 +262,7 @@ class Records:
 
 def _interval(sets: Sequence[Ints], n_features: int) -> tuple[float, float, float]:
     """The stability of some sets, and the ends of its 95 % interval."""
-    is_one = len(sets) > 1 and all(one is sets[0] for one in sets)
+    is_one = len(sets) > 1 and len(set(map(id, sets))) == 1
     if is_one and 0 < len(sets[0]) < n_features:
         return 1.0, 1.0, 1.0  # nearly always, and at no cost
     # Only how many there are beside the selected ones matters, not which.

@@ -35,9 +35,9 @@ from fires.core.types import (
     Places,
     RowsLike,
 )
+from fires.kernels import scan
 from fires.kernels.lookup import ManyNames
 from fires.kernels.select import placed
-from fires.selectors.columns import count_missing
 
 if TYPE_CHECKING:
     from fires.columns import Columns
@@ -444,6 +444,17 @@ class OpenColumns:
             names += others
         told = matrix if raw is not None else matrix[~np.isnan(matrix)]
         return Given(matrix, names, told), known
+
+
+def count_missing(
+    matrix: Matrix, stored: Floats, names: Iterable[str] | None, missing: str, owner: str
+) -> int:
+    """How many entries are missing; an error if there are some that cannot be used."""
+    counts = scan(stored)
+    if any(counts):
+        called = None if names is None else np.array(list(names), dtype=object)
+        validation.refuse(matrix, counts, called, missing=missing, owner=owner)
+    return counts[0]
 
 
 def _columns_of(columns: Columns) -> list[str]:

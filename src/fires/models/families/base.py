@@ -24,11 +24,12 @@ from scipy.special import erfcx
 
 from fires.core.types import Floats
 from fires.kernels.assimilate import Loops, assimilations
-from fires.kernels.gradient import RowPulls, pull_rows_plain
+from fires.kernels.gradient import GradientLoops, gradient_loops
 
 Kind = Literal["classes", "numbers", "counts"]
 LogMarginal = tuple[Floats, Floats, Floats]
 Moments = Callable[[float, float, float], tuple[float, float, float]]
+Slopes = Callable[[float, float, float], tuple[float, float]]
 TINY = 1e-300  # the least bend, so that it is positive even where it underflows
 
 
@@ -71,16 +72,6 @@ class Family(ABC):
         """
 
     @property
-    def pull_rows(self) -> RowPulls:
-        """The slopes of all rows of a batch: compiled, if the family has compiled slopes."""
-        return lambda *rows: pull_rows_plain(self.scores, *rows)
-
-    @property
-    def whole_step(self) -> RowPulls | None:
-        """A step in one call, if the family has compiled slopes: :mod:`fires.kernels.gradient`."""
-        return None
-
-    @property
     @abstractmethod
     def moments(self) -> Moments:
         r"""What one row teaches, compiled: ``(a, v, y) -> (log Z, g_a, bend)``, all numbers.
@@ -89,6 +80,16 @@ class Family(ABC):
         mean of ``theta.x`` is :math:`a + v g_a`, and its variance is :math:`v (1 - v \,bend)`. So
         ``bend`` is positive, and ``v * bend`` is at most 1.
         """
+
+    @property
+    def slopes(self) -> Slopes | None:
+        """``(a, v, y) -> (g_a, g_v)`` of one row, compiled, if the gradient is to be fast."""
+        return None
+
+    @cached_property
+    def gradient(self) -> GradientLoops:
+        """The loops of the gradient step: :mod:`fires.kernels.gradient`."""
+        return gradient_loops(type(self).__name__.lower(), self.slopes, self.scores)
 
     @cached_property
     def assimilations(self) -> Loops:

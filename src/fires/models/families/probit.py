@@ -10,8 +10,7 @@ from scipy.special import erfcx, log_ndtr, ndtri
 
 from fires.core.types import Floats
 from fires.kernels.compiling import inner
-from fires.kernels.gradient import RowPulls, row_pulls, whole_step
-from fires.models.families.base import TINY, Family, LogMarginal, Moments, floats, shares
+from fires.models.families.base import TINY, Family, LogMarginal, Moments, Slopes, floats, shares
 
 _ROOT = math.sqrt(2.0 / math.pi)
 _HALF = math.sqrt(0.5)
@@ -48,14 +47,9 @@ class Probit(Family):
         return floats(log_ndtr(z), y * pull, -0.5 * (z / rho) * pull)
 
     @property
-    def pull_rows(self) -> RowPulls:
+    def slopes(self) -> Slopes:
         """Compiled."""
-        return _pull_rows
-
-    @property
-    def whole_step(self) -> RowPulls:
-        """Compiled."""
-        return _whole_step
+        return _slopes
 
     @property
     def moments(self) -> Moments:
@@ -126,10 +120,6 @@ def _moments(a: float, v: float, y: float) -> tuple[float, float, float]:
     # Far in the tail r + z loses its digits; there this is the series of r (r + z).
     rest = ratio * (ratio + z) if z > -1e4 else 1.0 - 1.0 / z / z
     return log_z, y * ratio / rho, max(rest / rho / rho, TINY)
-
-
-_pull_rows = row_pulls("probit", _slopes)
-_whole_step = whole_step("probit", _pull_rows)
 
 
 FAMILY = Probit()
