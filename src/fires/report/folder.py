@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -140,16 +139,12 @@ class Snapshot:
         self.places = arrays["features"].astype(np.int32)
         self.importance = arrays["importance"].astype(np.float32)
         self.uncertainty = arrays["uncertainty"].astype(np.float32)
-        self.has_moments = {"mean", "deviation"} <= arrays.keys()
+        # Of the last rows of each feature, where they are told.
+        names = [name for name in ("mean", "deviation") if name in arrays]
+        self.moments = np.array([arrays[name] for name in names], dtype=np.float64)
         # An earlier version has not written down the rank.
         of_it = arrays["rank"] if "rank" in arrays else rank(np.abs(self.importance))
         self.rank = of_it.astype(np.int32)
-
-    @cached_property
-    def moments(self) -> Floats:
-        """Mean and standard deviation of the last rows of each feature, read when asked for."""
-        _, arrays = read_snapshot(self.path)
-        return np.array([arrays["mean"], arrays["deviation"]], dtype=np.float64)
 
 
 class Snapshots:
