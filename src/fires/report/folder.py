@@ -184,9 +184,8 @@ class Snapshots:
 class Result:
     """What a run says about its features and columns when it has ended, as far as it is there."""
 
-    n_features: int | None = None
-    n_selected: int | None = None
-    n_above_noise: int | None = None
+    # As the user counts them: a column of several features is one.
+    counts: dict[str, int | None] = field(default_factory=dict)
     numbers: dict[str, Floats] = field(default_factory=dict)
     above_noise: Mask | None = None
     classes: Labels | None = None
@@ -214,14 +213,14 @@ def read_result(folder: Path, names: Sequence[str]) -> Result:
 
 
 def _add_features(result: Result, table: pl.DataFrame) -> None:
-    result.n_features = len(table)
-    result.n_selected = int((table["selected"] == "True").sum())
+    n_selected = int((table["selected"] == "True").sum())
+    result.counts = {"features": len(table), "selected": n_selected, "above_noise": None}
     columns = pl.DataFrame({"feature": result.columns}, schema={"feature": pl.String})
     rows = columns.join(table, on="feature", how="left", maintain_order="left")
     if len(rows) != len(columns):  # names are not told apart: no run writes that
         return
     if (table["above_noise"] != "").any():
-        result.n_above_noise = int((table["above_noise"] == "True").sum())
+        result.counts["above_noise"] = int((table["above_noise"] == "True").sum())
         result.above_noise = (rows["above_noise"] == "True").fill_null(False).to_numpy()
     if "class" in table.columns:
         result.classes = rows["class"].to_numpy()
