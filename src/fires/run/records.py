@@ -54,6 +54,7 @@ VERSION = 1
 """Of the form of the records; in ``run.json`` as ``records``."""
 
 STEPS, QUARANTINE, SNAPSHOTS = "steps.jsonl", "quarantine.ndjson", "snapshots"
+REPORT = "report.html"
 _EACH, _EVERY = 100, 10
 _N_SNAPSHOTS = 128
 _MOST_FEATURES = 10_000
