@@ -98,14 +98,12 @@ class _StepTask:
             if isinstance(self.x, CentredScale) and isinstance(Z, CentredRows):
                 parts.append(self.x.sums(self.learner, Z.batch, rows, self.rates))
             elif isinstance(Z, DenseRows):
-                parts.append(self._dense(Z.full, rows))
+                step, surprise = self.learner.dense_sums(
+                    Z.full, rows, self.rates, watched=self.watched
+                )
+                found = {"p": step.p, "q": step.q, "own": step.own}
+                parts.append(found | {"surprise": np.array(surprise)})
         return sums | add_up(parts)
-
-    def _dense(self, Z: Floats, rows: BatchFacts) -> Sums:
-        (p, q, own, _), surprise = self.learner.dense_sums(
-            Z, rows, self.rates, watched=self.watched
-        )
-        return {"p": p, "q": q, "own": own, "surprise": np.array(surprise)}
 
 
 class CentredScale(ShardedScale):
