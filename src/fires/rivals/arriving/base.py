@@ -238,13 +238,16 @@ def as_numbers(y: Labels, owner: str) -> Floats:
     """The target as numbers. Of two text labels, the greater is 1 and the other 0."""
     if y.dtype.kind in "biuf":
         return validation.as_numbers(y, owner)
-    found = merge_classes(None, y)
-    if len(found) > 2:
-        raise ValueError(
-            f"{owner} needs numbers or two classes in y; these are {len(found)} labels such as "
-            f"{y[0]!r}."
-        )
-    return np.where(y == found[-1], 1.0, 0.0)
+    return two_classes(y, f"{owner} learns numbers or two classes")
+
+
+def two_classes(y: Labels, wanted: str) -> Floats:
+    """1 for the greater of two labels, 0 for the other one."""
+    labels = merge_classes(None, y)
+    if len(labels) > 2:
+        known = f"{labels[:5].tolist()}{'...' if len(labels) > 5 else ''}"
+        raise ValueError(f"{wanted}; these are {len(labels)}: {known}")
+    return np.where(y == labels[-1], 1.0, 0.0)
 
 
 def centred(x: Floats) -> Floats:

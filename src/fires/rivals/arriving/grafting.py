@@ -8,13 +8,12 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from fires.core.classes import NO_CLASSES
 from fires.core.declared import Array, Declared, Value
 from fires.core.errors import StateError
 from fires.core.settings import choice, flag, number
 from fires.core.types import Floats, Labels
 from fires.core.validation import as_numbers
-from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures
+from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures, two_classes
 from fires.rivals.base import settings
 
 # The search ends when every slope is this close to its optimum; columns lie within [-1, 1].
@@ -100,14 +99,8 @@ class Grafting(ArrivingFeatures):
     def _start(self, y: Labels) -> None:
         self._logistic_ = self.loss == "logistic"
         if self._logistic_:
-            label_index, codes = NO_CLASSES.take(y)
-            classes = label_index.labels
-            if len(classes) > 2:
-                raise ValueError(
-                    f"Grafting(loss='logistic') learns two classes; these are {len(classes)}: "
-                    f"{classes[:5].tolist()}{'...' if len(classes) > 5 else ''}"
-                )
-            self._target_, self._unit_ = np.where(codes == 1, 1.0, -1.0), 1.0
+            greater = two_classes(y, "Grafting(loss='logistic') learns two classes")
+            self._target_, self._unit_ = 2.0 * greater - 1.0, 1.0
         else:
             numbers = as_numbers(y, "Grafting(loss='squared')")
             self._unit_ = float(np.abs(numbers).max())

@@ -18,6 +18,7 @@ from fires.core.randomness import generator, random_state
 from fires.core.settings import count
 from fires.core.types import CsrRows, Floats, Labels, Matrix, Places, Seed
 from fires.core.validation import repeated
+from fires.kernels.select import keep_columns, placed
 from fires.predictors.base import can
 from fires.rivals.base import TargetSelector, settings, weights_or_ones
 from fires.rivals.from_model import TakesEstimator, weights_of
@@ -245,8 +246,6 @@ def _with_full_columns_centred(Z: CsrRows, X: CsrRows, weight: Floats) -> CsrRow
         return Z
     columns = np.flatnonzero(full)
     centred = sp.csr_array(standardised(X[:, columns].toarray(), weight))
-    places = (np.ones(len(columns)), (np.arange(len(columns)), columns))
-    others = sp.csr_array(Z @ sp.diags_array((~full).astype(np.float64)))
-    others.eliminate_zeros()
-    wide: CsrRows = others + centred @ sp.csr_array(places, shape=(len(columns), n_features))
+    others = keep_columns(Z, np.flatnonzero(~full))
+    wide: CsrRows = others + placed(centred, columns, n_features)
     return kept(wide)
