@@ -53,22 +53,16 @@ class TextOptions:
         if comment is not None and (not comment or set(comment) & set('"\r\n')):
             raise InputError(f"{comment!r} cannot begin a comment: a sign such as # can")
         if self.encoding is not None:
-            check_encoding(self.encoding)
+            try:
+                codecs.getincrementaldecoder(self.encoding)
+                b"a".decode(self.encoding, "replace")  # refuses what makes no text, such as hex
+            except (LookupError, ValueError):
+                message = f'there is no encoding "{self.encoding}"'
+                raise InputError(message, hint="utf-8, utf-16 and cp1252 are some") from None
 
 
 FOUND_OUT = TextOptions()  # the user says nothing
 _HEAD_LINES = 100  # lines by which the delimiter is found
-
-
-def check_encoding(name: str) -> None:
-    """Raise if Python knows no text encoding of this name."""
-    try:
-        io.TextIOWrapper(io.BytesIO(), name)  # also refuses codecs that make no text, such as hex
-        known = name != "" and codecs.lookup(name).incrementaldecoder is not None
-    except (LookupError, ValueError):
-        known = False
-    if not known:
-        raise InputError(f'there is no encoding "{name}"', hint="utf-8, utf-16 and cp1252 are some")
 
 
 @dataclass(frozen=True)
