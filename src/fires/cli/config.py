@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
-import time
 import tomllib
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,14 +76,21 @@ def as_toml(ctx: click.Context, **known: Any) -> str:
         if key in _NOT_OF_THE_RUN:
             continue
         off = "# " * (value is None or value == ())
-        lines.append(f"{off}{key} = {_toml(option, value)}")
-    return "\n".join(lines) + "\n"
+        if isinstance(value, tuple) and not (option.nargs == -1 or option.multiple):
+            value = ",".join(value)
+        is_long = isinstance(value, tuple) and sum(map(len, value)) > 60
+        how: dict[str, Any] = {"ensure_ascii": False, "default": str, "indent": 4 * is_long or None}
+        lines.append(f"{off}{key} = {json.dumps('' if value is None else value, **how)}")
+    # What JSON leaves as it is, TOML does too, but for one control character.
+    text = "\n".join([*lines, ""]).replace("\x7f", "\\u007f")
+    return text.encode(errors="replace").decode()
 
 
 def _options(ctx: click.Context) -> list[click.Parameter]:
     """What a file can hold: the arguments, and the options by their order in the help."""
-    options = [option for option in ctx.command.params if option.expose_value]
-    return sorted(options, key=lambda option: isinstance(option, click.Option))
+    known = [one for one in ctx.command.params if one.expose_value]
+    arguments = [one for one in known if isinstance(one, click.Argument)]
+    return arguments + [one for one in known if one not in arguments]
 
 
 def typed_options(ctx: click.Context) -> list[click.Parameter]:
@@ -96,17 +102,6 @@ def typed_options(ctx: click.Context) -> list[click.Parameter]:
 def _key(option: click.Parameter) -> str:
     """What an option is called in a file: as on the command line, without dashes before it."""
     return max(option.opts, key=len).lstrip("-")
-
-
-def _toml(option: click.Parameter, value: Any) -> str:
-    """A value as TOML has it: as JSON does, but for one control character."""
-    if isinstance(value, tuple) and not (option.nargs == -1 or option.multiple):
-        value = ",".join(value)
-    value = "" if value is None else value
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    if isinstance(value, tuple) and len(text) >= 80:
-        text = json.dumps(value, ensure_ascii=False, default=str, indent=4)
-    return text.replace("\x7f", "\\u007f").encode(errors="replace").decode()
 
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
@@ -139,11 +134,3 @@ def stream_facts(stream: TableStream, seconds: float) -> dict[str, Any]:
         "doubts": [vars(doubt) for doubt in stream.doubts],
         "rejected_examples": [list(example) for example in stream.rejected.examples],
     }
-
-
-def run_facts(stream: TableStream, started: float, **known: Any) -> dict[str, Any]:
-    """All of it, for a command that writes it down at its end."""
-    seconds = time.perf_counter() - started
-    began = datetime.now(UTC) - timedelta(seconds=seconds)
-    facts = settings_facts(**known) | {"started": began.isoformat(timespec="seconds")}
-    return facts | stream_facts(stream, seconds)
