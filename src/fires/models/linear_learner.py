@@ -11,7 +11,7 @@ import copy
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,15 +53,6 @@ class BatchFacts(NamedTuple):
     total: float
     target: Floats  # one row per row of parameters
     level: Floats  # where predictions start from, per row of parameters
-
-
-class _SparseUnit(Protocol):
-    """A scale of sparse rows, or what shards need of it."""
-
-    @property
-    def pace(self) -> float: ...
-    def gain(self, columns: Ints) -> Floats: ...
-    def pull(self, columns: Ints) -> Floats: ...
 
 
 class SparseTerms(NamedTuple):
@@ -265,7 +256,7 @@ class LinearLearner(Learner):
         seen = touched.sums(half.kind, sums.p[-1], sums.q[-1]) if learns else None
         self.take_sparse(touched.columns, seen, half, terms, sums, rates.shared(rows.total))
 
-    def sparse_terms(self, columns: Ints, half: _SparseUnit, first: bool) -> SparseTerms:
+    def sparse_terms(self, columns: Ints, half: SparseScale, first: bool) -> SparseTerms:
         """What a step on sparse rows needs to know of the columns they touch."""
         gain, pull = half.gain(columns), half.pull(columns)
         kept, sigma = self.mu.take(columns, axis=1), self.sigma.take(columns, axis=1)

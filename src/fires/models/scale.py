@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fires.core.batch import nothing
-from fires.core.declared import Array, Declared, collect, rearrange, restart, restore
+from fires.core.declared import Array, Declared, View, collect, rearrange, restart, restore
 from fires.core.errors import OVERFLOW
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import CsrRows, Floats, Matrix, Places
@@ -66,20 +66,6 @@ class DenseScale:
 
     def refresh(self) -> None:
         """Compute what follows from what was learnt."""
-
-
-class _Line:
-    """One line of what is known of the columns, as an attribute."""
-
-    def __init__(self, line: int) -> None:
-        self.line = line
-
-    def __get__(self, scale: Standard, owner: type) -> Floats:
-        line: Floats = scale.known[self.line]
-        return line
-
-    def __set__(self, scale: Standard, values: Floats) -> None:
-        scale.known[self.line] = values
 
 
 class Standard(DenseScale):
@@ -134,17 +120,17 @@ class Standard(DenseScale):
         "reset_threshold": Array("J", low=1.0, key="patience"),
     }
 
-    count = _Line(moments.COUNT)
-    shift = _Line(moments.SHIFT)
-    spread = _Line(moments.SPREAD)
-    gain = _Line(moments.GAIN)
-    max_abs = _Line(moments.MAX_ABS)
-    beyond = _Line(moments.BEYOND)  # sampled entries in a row beyond the reach
-    waiting = _Line(moments.WAITING)  # the reach once entries are within it again
-    refused = _Line(moments.OUTLIERS)  # entries out of all proportion, fading
-    narrow = _Line(moments.NARROW)  # rows for which the column has hardly varied
-    settled = _Line(moments.SETTLED)  # about which value
-    reset_threshold = _Line(moments.RESET)  # how many such rows are too many
+    count = View("known", moments.COUNT)
+    shift = View("known", moments.SHIFT)
+    spread = View("known", moments.SPREAD)
+    gain = View("known", moments.GAIN)
+    max_abs = View("known", moments.MAX_ABS)
+    beyond = View("known", moments.BEYOND)  # sampled entries in a row beyond the reach
+    waiting = View("known", moments.WAITING)  # the reach once entries are within it again
+    refused = View("known", moments.OUTLIERS)  # entries out of all proportion, fading
+    narrow = View("known", moments.NARROW)  # rows for which the column has hardly varied
+    settled = View("known", moments.SETTLED)  # about which value
+    reset_threshold = View("known", moments.RESET)  # how many such rows are too many
 
     def __init__(self, n_features: int) -> None:
         self.n_features, self.ready = n_features, False
@@ -154,14 +140,11 @@ class Standard(DenseScale):
     def scaled(self, X: Floats, weight: Floats, missing: bool = True) -> Scaled:
         """Scale a batch by the batches before it."""
         rows = row_major(X)
-        plan, out, shown = self.plan(rows, weight), np.empty(X.shape), self.empty_shown()
+        plan, out = self.plan(rows, weight), np.empty(X.shape)
+        shown = np.zeros((moments.N_SHOWN, self.n_features))
         if not math.isfinite(moments.rescale_rows(rows, weight, plan, out, shown)):
             raise ValueError(OVERFLOW)
         return out, lambda: self.learn(shown, plan, weight)
-
-    def empty_shown(self) -> Floats:
-        """Space for what a batch shows."""
-        return np.zeros((moments.N_SHOWN, self.n_features))
 
     def plan(self, rows: Floats, weight: Floats) -> Floats:
         """How to scale a batch: see :mod:`fires.kernels.moments`."""

@@ -88,12 +88,11 @@ class ClassTarget:
 
     def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
         """The target in the form a model takes, and the level that predictions start from."""
-        return signed(y, self.n_rows), self._level(y, weight) if self.levelled else None
-
-    def _level(self, y: Values, weight: Floats) -> Floats:
-        """The level that predictions start from, by the shares of the classes."""
-        seen = self.class_weight.tolist()
-        return self.level_of(seen if any(seen) else self.per_class(y, weight).tolist())
+        target: Floats = _SIGNS[y][None] if self.n_rows == 1 else signed(y, self.n_rows)
+        if not self.levelled:
+            return target, None
+        seen = self.class_weight if self.class_weight.any() else self.per_class(y, weight)
+        return target, self.level_of(seen.tolist())
 
     def level_of(self, seen: list[float]) -> Floats:
         """The level that predictions start from, by the weight of the rows of every class."""
@@ -104,17 +103,14 @@ class ClassTarget:
 
     def log_level(self, target: Floats) -> Floats:
         """The log likelihood of each row if only the shares of the classes are known."""
-        total = float(self.class_weight.sum()) + 1.0
-        shares = [(one + 0.5) / total for one in self.class_weight[-self.n_rows :].tolist()]
-        table = np.array([[math.log(1.0 - share), math.log(share)] for share in shares])
-        if self.n_rows == 1:
-            likelihood: Floats = table[0].take(target > 0.0)
-            return likelihood
-        return np.where(target > 0.0, table[:, 1:], table[:, :1])
+        share = (self.class_weight[-self.n_rows :] + 0.5) / (self.class_weight.sum() + 1.0)
+        likely, unlikely = np.log(share)[:, None], np.log(1.0 - share)[:, None]
+        likelihood: Floats = np.where(target > 0.0, likely, unlikely)
+        return likelihood
 
     def count(self, y: Values, weight: Floats) -> None:
         """Learn from a batch, after :meth:`look`."""
-        self.class_weight += self.per_class(y, weight)
+        self.class_weight += np.bincount(y, weight, minlength=len(self.class_weight))
 
     def with_rows(self, sources: list[tuple[int, float] | None]) -> ClassTarget:
         """A copy for other rows of parameters."""
