@@ -156,6 +156,11 @@ class BayesLearner(Learner):
         return self
 
     @property
+    def takes_sparse(self) -> bool:
+        """Whether sparse rows need not be made dense; see :meth:`ready_for`."""
+        return self.sparse is not None
+
+    @property
     def losses(self) -> Floats:
         """The log loss of each row of the last batch, before it was learnt from."""
         losses: Floats = -self._row_stats[:, 1].sum(axis=0)

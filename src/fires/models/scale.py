@@ -392,18 +392,6 @@ class Scaler:
             return rows
         return X.toarray()
 
-    def in_sparse_terms(self) -> Scaler:
-        """A copy for sparse rows that goes on from what dense rows have taught."""
-        other = Scaler(self.scale, self.n_features)
-        half = self.dense
-        if isinstance(half, Standard) and half.ready:
-            squares = half.spread + half.count * half.shift**2
-            other.sparse.take_over(half.count, half.count * half.shift, squares=squares)
-        elif isinstance(half, MinMax) and half.ready:
-            low, high = np.minimum(half.low, 0.0), np.maximum(half.high, 0.0)
-            other.sparse.take_over(half.count, half.count * half.mean, low=low, high=high)
-        return other
-
     def restart(self, columns: Places) -> None:
         """Forget the scale of some columns.
 

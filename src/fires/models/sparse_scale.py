@@ -261,16 +261,6 @@ class SparseScale:
             self.low, self.high = self.low / gain, self.high / gain
             self.refresh()
 
-    def take_over(self, count: Floats, sums: Floats, **more: Floats) -> None:
-        """Go on from what is known of dense columns: squares, or low and high."""
-        every = np.broadcast_to(count, sums.shape)
-        self.count, self.batches, self.sums = np.full(1, every.max()), np.ones(1), sums
-        vars(self).update(more)
-        if len(count) > 1:
-            self.absent = self.count - every
-            self.observed = np.maximum(every / self.count, _EPSILON)
-        self.refresh()
-
     def state(self) -> Arrays:
         """Everything needed to go on, as arrays."""
         return collect(self, self.learnt)[1]
