@@ -16,14 +16,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from fires.core.batch import nothing
-from fires.core.declared import Array, Declared, View, collect, rearrange, restart, restore
+from fires.core.declared import Array, Declared, View, rearrange, restore
 from fires.core.errors import OVERFLOW
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import CsrRows, Floats, Matrix, Places
 from fires.kernels import accumulate, moments
 from fires.kernels.compiling import row_major
 from fires.kernels.moments import CLIP, MOVED, PATIENCE, PROPORTION, rescale, widen
-from fires.models.sparse_scale import SparseScale, Touched
+from fires.models.sparse_scale import ColumnScale, SparseScale, Touched
 
 _TINY = np.finfo(np.float64).tiny
 _KNOWN: Declared = {"known": Array(moments.N_KNOWN, "J")}
@@ -31,14 +31,14 @@ Scaled = tuple[Floats, Callable[[], None]]
 """The rows on a scale, and what learns the scale from them."""
 
 
-class DenseScale:
+class DenseScale(ColumnScale):
     """X as it comes; the base class of the scales of dense rows."""
 
     kind: ClassVar[str | None] = None
-    learnt: ClassVar[Declared] = {}
 
     def __init__(self, n_features: int) -> None:
-        self.n_features, self.ready = n_features, True
+        super().__init__(n_features)
+        self.ready = True
 
     def scaled(self, X: Floats, weight: Floats, missing: bool = True) -> Scaled:
         """Scale a batch by the batches before it."""
@@ -48,24 +48,19 @@ class DenseScale:
         """Scale rows without learning; a column not seen yet becomes 0."""
         return rescale(X, np.zeros(self.n_features), np.ones(self.n_features))
 
-    def restart(self, columns: Places) -> None:
-        """Forget some columns."""
 
-    def rearranged(self, source: Places) -> DenseScale:
-        """The scale of other columns: see :func:`fires.core.declared.rearrange`."""
-        return type(self)(len(source))
-
-    def state(self) -> Arrays:
-        """Everything needed to go on, as arrays."""
-        return collect(self, self.learnt)[1]
-
-    def restore(self, arrays: Arrays) -> None:
-        """Go on from :meth:`state`; StateError if the arrays do not fit."""
-        restore(self, self.learnt, {}, arrays, {"J": self.n_features})
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Compute what follows from what was learnt."""
+_STANDARD: Declared = {
+    "count": Array("1|J", low=0.0),
+    "shift": Array("J"),
+    "spread": Array("J", low=0.0),
+    "max_abs": Array("J", low=0.0, key="reach"),
+    "beyond": Array("J", low=0.0),
+    "waiting": Array("J", low=0.0),
+    "refused": Array("J", low=0.0),
+    "narrow": Array("J", low=0.0),
+    "settled": Array("J"),
+    "reset_threshold": Array("J", low=1.0, key="patience"),
+}
 
 
 class Standard(DenseScale):
@@ -107,18 +102,7 @@ class Standard(DenseScale):
     """
 
     kind = "standard"
-    learnt: ClassVar[Declared] = {
-        "count": Array("1|J", low=0.0),
-        "shift": Array("J"),
-        "spread": Array("J", low=0.0),
-        "max_abs": Array("J", low=0.0, key="reach"),
-        "beyond": Array("J", low=0.0),
-        "waiting": Array("J", low=0.0),
-        "refused": Array("J", low=0.0),
-        "narrow": Array("J", low=0.0),
-        "settled": Array("J"),
-        "reset_threshold": Array("J", low=1.0, key="patience"),
-    }
+    learnt = _STANDARD
 
     count = View("known", moments.COUNT)
     shift = View("known", moments.SHIFT)
@@ -225,6 +209,15 @@ class Standard(DenseScale):
         self.gain = np.where(seen, 1.0 / np.where(seen, deviation, 1.0), 0.0)
 
 
+_MINMAX: Declared = {
+    "low": Array("J", finite=False),
+    "high": Array("J", finite=False),
+    # Files of earlier versions have neither: their means begin with the next batch.
+    "count": Array("1|J", low=0.0, optional=True),
+    "mean": Array("J", optional=True),
+}
+
+
 class MinMax(DenseScale):
     """0 for the smallest and 1 for the greatest value seen.
 
@@ -241,13 +234,7 @@ class MinMax(DenseScale):
     """
 
     kind = "minmax"
-    learnt: ClassVar[Declared] = {
-        "low": Array("J", finite=False),
-        "high": Array("J", finite=False),
-        # Files of earlier versions have neither: their means begin with the next batch.
-        "count": Array("1|J", low=0.0, optional=True),
-        "mean": Array("J", optional=True),
-    }
+    learnt = _MINMAX
 
     def __init__(self, n_features: int) -> None:
         self.n_features = n_features
@@ -294,18 +281,6 @@ class MinMax(DenseScale):
         """Scale rows without learning. See :class:`DenseScale`."""
         gaps = np.isnan(X)
         return rescale(np.where(gaps, self.mean, X) if gaps.any() else X, self.shift, self.gain)
-
-    def restart(self, columns: Places) -> None:
-        """Forget some columns. See :class:`DenseScale`."""
-        restart(self, self.learnt, columns, self.n_features, fresh=MinMax(self.n_features))
-        self.refresh()
-
-    def rearranged(self, source: Places) -> MinMax:
-        """The scale of other columns. See :class:`DenseScale`."""
-        other = rearrange(self, self.learnt, source, MinMax(len(source)))
-        other.n_features = len(source)
-        other.refresh()
-        return other
 
     def refresh(self) -> None:
         """Compute shift and gain from the range."""
