@@ -46,7 +46,12 @@ from typing import Any, NamedTuple
 
 BASE = "5d5bf84"
 """The commit whose code the mutants are drawn from."""
-RENAMED: dict[str, str] = {"_MOST": "_MAX_FLOAT", "reach": "max_abs", "winnow_rows": "winnow"}
+RENAMED: dict[str, str] = {
+    "_MOST": "_MAX_FLOAT",
+    "reach": "max_abs",
+    "winnow_rows": "winnow",
+    "FollowedTable": "Follow",
+}
 """What identifiers are called now: functions, classes, names in statements; several by spaces."""
 
 ROOT = Path(__file__).parents[1]

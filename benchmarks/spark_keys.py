@@ -149,11 +149,12 @@ def _other_mechanism(df: Any, selector: FIRES, *, key: str, target: str, state: 
 
     from fires.integrations.spark import keyed
 
-    layout = keyed._layout(df.schema, selector, [key], target, None, None, None, None, None)
+    given = target, None, None, None, None
+    _, layout = keyed._layout(df.schema, selector, key, None, given)
     df, layout = keyed._in_arrays(df, layout)
     learning = keyed._ByKey(selector, layout, [key], None, state)
     schema, chosen = keyed._schema(df.schema, learning), df.select(*learning.columns)
-    learn = keyed._frame_learner(learning, to_arrow_schema(chosen.schema), schema.names)
+    arrow = to_arrow_schema(chosen.schema)
 
     class OneKey(StatefulProcessor):  # type: ignore[misc]
         def init(self, handle: Any) -> None:
@@ -166,7 +167,7 @@ def _other_mechanism(df: Any, selector: FIRES, *, key: str, target: str, state: 
                 exists, get = saved is not None, saved
                 update = staticmethod(self.saved.update)
 
-            yield from learn(key, rows, State)
+            yield from learning.of_frames(key, rows, State, arrow, schema.names)
 
         def close(self) -> None:
             pass

@@ -15,8 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from fires import rivals
 from fires.core import validation
-from fires.core.batch import CheckedBatch, ones
-from fires.core.belief import WeightSums, effective_weights
+from fires.core.batch import CheckedBatch, WeightSums, effective_weights, ones
 from fires.core.classes import NO_CLASSES, Classes, KnowsClasses
 from fires.core.declared import Declared, Value, restore
 from fires.core.errors import InputError, StateError
@@ -42,9 +41,8 @@ from fires.predictors.scikit_learn import SklearnPredictor
 from fires.predictors.slots import PredictorStep, Slots
 from fires.predictors.state import step_from_state, step_state
 from fires.selectors.base import OnlineSelector
-from fires.selectors.columns import FixedColumns
+from fires.selectors.columns import FixedColumns, InputValidator, KnownColumns, forget
 from fires.selectors.open_columns import OpenColumns
-from fires.selectors.selector import InputValidator, KnownColumns, forget
 
 if TYPE_CHECKING:
     from fires.columns import Columns
@@ -266,7 +264,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         the scale, and what the columns are; until it is called, nothing has changed.
         """
         self.start()
-        raw = self._admit(X, y, classes, sample_weight, learn=True)
+        raw = self._admit(self.known_columns, X, y, classes, sample_weight, learn=True)
         known, is_open = raw.known, isinstance(raw.known, OpenColumns)
         if columns is not None:
             if is_open:
@@ -339,7 +337,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         found = validation.as_columns(columns, known.n_features, known.names, owner)
         if can(self.selector, "restart_features"):
             self.selector.restart_features(found)
-        names = known.named(found.tolist()) if isinstance(known, OpenColumns) else ()
+        names = known.named(found) if isinstance(known, OpenColumns) else ()
         self._step_.restart_features(found, names)
         if self._scaler_ is not None and len(found):
             self._scaler_.restart(found)
@@ -422,7 +420,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             selector.partial_fit(batch.X, batch.y, batch.classes, batch.weight)
         selected = selector.get_support(indices=True)
         if self._step_.slots is not None:
-            self._step_.give_slots(batch.known.named(selected.tolist()))
+            self._step_.give_slots(batch.known.named(selected))
         return selected, time.perf_counter() - started
 
     def shown(self, batch: CheckedBatch, selected: Places) -> Matrix:
@@ -435,7 +433,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             rows: Matrix = keep_columns(X, selected)
             return rows
         slots = self._step_.slots
-        return X if slots is None else slots.shown(X, selected, known.named(selected.tolist()))
+        return X if slots is None else slots.shown(X, selected, known.named(selected))
 
     def train(self, batch: CheckedBatch, rows: Matrix) -> float:
         """Let the predictor learn from what it is :meth:`shown`; the seconds that it took."""
@@ -460,7 +458,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     def label_index(self) -> Classes:
         """The labels that the selector knows; if it knows none, those of the predictor."""
         for part in (self._own_selector, self._step_.predictor):
-            if isinstance(part, KnowsClasses) and len(part.label_index):
+            if isinstance(part, KnowsClasses) and part.label_index is not NO_CLASSES:
                 return part.label_index
         return NO_CLASSES
 
@@ -500,7 +498,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         if self._open is not None:
             rows: Matrix = self.selector.transform(X)
         else:
-            rows = self._admit(X).X[:, self.selector.get_support(indices=True)]
+            rows = self._admit(self.known_columns, X).X[:, self.selector.get_support(indices=True)]
         return rows
 
     @property
@@ -526,7 +524,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def _shown(self, X: RowsLike) -> Matrix:
         """Rows in the form the predictor sees: scaled, with zeros where not selected."""
-        scaled = self._scale("a scale").applied(self._admit(X).X)
+        scaled = self._scale("a scale").applied(self._admit(self.known_columns, X).X)
         selected = self.selector.get_support(indices=True)
         return self._masked(scaled, self.known_columns, selected)
 

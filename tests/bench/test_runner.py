@@ -5,7 +5,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections import Counter, deque
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
@@ -158,8 +158,7 @@ def test_whoever_asks_every_cell_is_handed_out_once(groups, turns):
     from types import SimpleNamespace
 
     cells = [SimpleNamespace(group=group, number=n) for n, group in enumerate(groups)]
-    waiting = {name: deque(c for c in cells if c.group == name) for name in "abc"}
-    taken, begun = [], set()
+    waiting, taken, begun = list(cells), [], set()
     for turn in [*turns, *"a" * len(cells)]:
         left = [c for c in cells if c.number not in taken]
         cell = runner.next_cell(waiting, begun, turn)

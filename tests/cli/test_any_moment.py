@@ -61,7 +61,7 @@ SLOW = [
     "fires.run.run:prequential",
     "fires.cli.select:_service",
     "fires.cli.select:as_shape",
-    "fires.cli.select:_print",
+    "fires.cli.select:print_result",
     "fires.cli.select:_end",
     "fires.report.page:page",
 ]
@@ -177,7 +177,7 @@ def test_while_it_waits_for_its_first_batch_and_before_that_of_a_run_that_goes_o
 
 def test_nor_is_a_signal_lost_that_comes_when_rows_are_about_to_be_waited_for(file, tmp_path):
     arguments = ("select", file, *LEARNT, "--follow", "--out", tmp_path / "run")
-    moment = "fires.cli.select:_progress"
+    moment = "fires.cli.select:one_bar"
     errors = ended(begun("-c", PROGRAM, int(signal.SIGTERM), moment, *arguments))
     assert errors == "now\nInterrupted.\n"
 

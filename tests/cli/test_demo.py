@@ -160,17 +160,11 @@ def test_another_run_is_not_replaced(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["run.json"]
 
 
-def test_a_process_in_a_pipe_writes_plain_text_and_no_bar(demo, tmp_path):
-    result = subprocess.run(
-        [sys.executable, "-m", "fires.cli", "demo"],
-        cwd=tmp_path,
-        env={name: value for name, value in os.environ.items() if name != "FORCE_COLOR"},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=120,
-    )
-    assert result.returncode == 0
-    assert result.stderr == ""
+def test_a_pipe_gets_plain_text_and_no_bar(demo, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    result = run()
+    assert (result.exit_code, result.stderr) == (0, "")
     assert re.search(r"[\x00-\x09\x0b-\x1f\x7f]", result.stdout) is None
     assert "rows/s" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80

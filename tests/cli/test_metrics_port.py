@@ -162,7 +162,7 @@ def test_the_numbers_of_a_run_are_there_before_its_first_batch_and_its_lag_grows
         wait_for(lambda: answers(port).get("fires_rows_total") == 1_000, child)
         before = ended(child)
         child = start("--resume", out, "--rate", "0.001")
-        wait_for(lambda: answers(port), child)
+        wait_for(lambda: "fires_rows_total" in answers(port), child)
         seen = asked(port)
         assert seen["fires_rows_total"] == before["rows"] == 1_000
         assert seen["fires_batches_total"] == 10

@@ -113,11 +113,11 @@ def test_a_killed_run_ends_as_one_that_is_not(logs, tmp_path, monkeypatch):
     fires(*command, "--out", reference)
     add, n_added = RunFolder.add, []
 
-    def add_some(self, step, pipeline):
+    def add_some(self, step, *more):
         if len(n_added) == 14:
             raise KeyboardInterrupt
         n_added.append(step.index)
-        add(self, step, pipeline)
+        return add(self, step, *more)
 
     with monkeypatch.context() as patched:
         patched.setattr(RunFolder, "add", add_some)

@@ -6,7 +6,7 @@ import pytest
 
 from fires.columns.cells import read_cells
 from fires.columns.kinds import find_column, find_columns
-from fires.columns.schema import DateForm, Hints, NumberForm
+from fires.columns.schema import Column, DateForm, Hints, NumberForm, short
 from fires.columns.target import Target
 from fires.core.errors import InputError, Question
 
@@ -72,6 +72,25 @@ def test_numbers_and_dates_in_disguise_are_read(texts, expected):
     series = pl.Series("x", texts)
     column = find_column(series)
     assert read_cells(series, column).values.to_list() == expected
+
+
+@pytest.mark.parametrize(
+    ("form", "texts", "expected"),
+    [
+        (DateForm("day-first"), ["02/01/1970", "1.1.1970 00:01", "2 Jan 1970"], [86400, 60, 86400]),
+        (DateForm("day-first"), ["1970", "01/28/1970"], [None, None]),
+        (NumberForm("$", thousands=","), ["$1,234.50", "($3)", "-$2", "0"], [1234.5, -3, -2, 0]),
+        (NumberForm("$", thousands=","), ["7", "€3", "-($3)", "$1,23"], [None] * 4),
+    ],
+)
+def test_cells_are_read_in_the_form_of_their_column(form, texts, expected):
+    column = Column("x", "date" if isinstance(form, DateForm) else "number", form)
+    assert read_cells(pl.Series(texts), column).values.to_list() == expected
+
+
+def test_a_value_is_shown_in_one_line_of_forty_characters():
+    assert short("one\n two") == "one two"
+    assert short("x" * 41) == "x" * 37 + "..."
 
 
 def test_another_unit_is_not_read_as_a_wrong_number():

@@ -490,8 +490,11 @@ def by_name(model):
     return {check.__name__: check for check in checks.yield_checks(model)}
 
 
-@pytest.mark.parametrize("size", [7, 10, 100])
-@pytest.mark.parametrize("selector", [FIRES(3), FSDS(3), WindowRefit(3)], ids=lambda s: str(s)[:5])
+@pytest.mark.parametrize(
+    ("selector", "size"),
+    [(FIRES(3), 7), (FIRES(3), 100), (FSDS(3), 10), (WindowRefit(3), 100)],
+    ids=lambda value: str(value)[:5],
+)
 @pytest.mark.usefixtures("seeded")
 def test_river_finds_nothing_amiss(selector, size):
     model = FiresSelector(selector, size)

@@ -5,7 +5,7 @@ from unittest import mock
 
 import numpy as np
 import polars as pl
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fires.report.reading import BadRows, Follower, n_places, read_block
@@ -102,9 +102,10 @@ def records_of(path, sets, n_features, size=1 << 21):
     return records
 
 
+@settings(max_examples=12)
 @given(
     sets=st.lists(st.sets(st.integers(0, 5), max_size=4).map(sorted), min_size=1, max_size=60),
-    size=st.integers(200, 5_000),
+    size=st.integers(300, 5_000),
 )
 def test_members_are_counted_in_spans(tmp_path_factory, sets, size):
     path = tmp_path_factory.mktemp("members") / "steps.jsonl"

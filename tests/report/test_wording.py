@@ -13,7 +13,9 @@ def text(parts):
 
 
 def say(n_features, n_selected, n_above, change, stability=None, *, batches=20, ended=True):
-    parts = sentence(batches, n_features, n_selected, n_above, change, stability, has_ended=ended)
+    counts = {"batches": batches, "features": n_features, "selected": n_selected}
+    counts["above_noise"] = n_above
+    parts = sentence(counts, change, stability, has_ended=ended)
     assert all(isinstance(part, dict) or part for part in parts)
     return text(parts)
 
@@ -102,7 +104,8 @@ def test_while_a_run_goes_on_it_is_said_that_more_may_come():
 
 
 def test_names_are_never_part_of_the_text():
-    parts = sentence(20, 9, 3, 3, Change(7, ["<b>"], ["; stability"]), None, has_ended=True)
+    counts = {"batches": 20, "features": 9, "selected": 3, "above_noise": 3}
+    parts = sentence(counts, Change(7, ["<b>"], ["; stability"]), None, has_ended=True)
     assert [part for part in parts if isinstance(part, dict)] == [
         {"feature": "<b>"},
         {"feature": "; stability"},

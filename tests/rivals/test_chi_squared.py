@@ -255,16 +255,15 @@ def test_a_setting_that_makes_no_sense_is_named(options, message):
 
 @kinds
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-@pytest.mark.parametrize("forgetting", [0.0, 0.3])
+@pytest.mark.parametrize("forgetting", [0.0, 0.5])  # the unit of counts is put back meanwhile
 def test_a_loaded_selector_goes_on_bit_for_bit(kind, missing, forgetting, tmp_path):
-    X, y, w = documents(missing=missing, n_rows=900)
+    X, y, w = documents(missing=missing, n_rows=300)
     y[:40] = 0  # classes that come later
-    selector = learnt(X[:800], y[:800], w[:800], 40, kind, forgetting=forgetting)
-    for when in (40, 800):
+    for when in (40, 240):
         selector = learnt(X[:when], y[:when], w[:when], 40, kind, forgetting=forgetting)
         selector.save(tmp_path / "state")
         loaded = fires.load(tmp_path / "state")
-        for start in range(when, 900, 30):
+        for start in range(when, 300, 30):
             rows = slice(start, start + 30)
             for one in (selector, loaded):
                 one.partial_fit(kind(X[rows]), y[rows], sample_weight=w[rows])

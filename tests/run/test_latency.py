@@ -11,8 +11,7 @@ from fires.run.records import Latencies
 
 def of(times):
     latencies = Latencies()
-    for seconds in times:
-        latencies.add(seconds)
+    latencies.add(np.array(times))
     return latencies
 
 

@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fires
 from fires import FIRES, OnlinePipeline, Sharded
-from fires.core.batch import CheckedBatch
-from fires.core.belief import WeightSums, effective_weights
+from fires.core.batch import CheckedBatch, WeightSums, effective_weights
 from fires.core.sharding import Shards
 from fires.predictors import LinearRegressor
 from fires.selectors.sharded import partial_fit_sharded

@@ -71,7 +71,7 @@ def test_a_stream_goes_on_wherever_it_was_left(files, block_size):
     stream = from_file(paths, "y", columns="open", exclude=["b"], block_size=block_size)
     whole = list(stream.batches(30))
     assert {name for batch in whole for name in batch.names} == {"a", "town", "c", "when"}
-    for stop in range(1, len(whole)):
+    for stop in range(1, len(whole), 3):
         stream = from_file(paths, "y", columns="open", exclude=["b"], block_size=block_size)
         reading = stream.batches(30)
         list(itertools.islice(reading, stop))

@@ -80,13 +80,13 @@ def write(frame, folder, kind):
     return path
 
 
-@pytest.mark.parametrize("kind", ["tsv", "txt", "data", "csv.gz", "tsv.gz", "parquet"])
-def test_a_table_gives_the_same_batches_from_every_kind_of_file(tmp_path, kind):
+def test_a_table_gives_the_same_batches_from_every_kind_of_file(tmp_path):
     frame = table()
     expected = collect(from_file(write(frame, tmp_path, "csv"), "label"))
-    X, y, names, rejected = collect(from_file(write(frame, tmp_path, kind), "label"))
-    assert_same((X, y, names), expected[:3])
-    assert rejected.count == 0
+    for kind in ("tsv", "txt", "data", "tsv.gz", "parquet"):
+        X, y, names, rejected = collect(from_file(write(frame, tmp_path, kind), "label"))
+        assert_same((X, y, names), expected[:3])
+        assert rejected.count == 0, kind
     assert y.tolist() == frame["label"].to_list()
     np.testing.assert_array_equal(X[:, 0], frame["count"].to_numpy())
     np.testing.assert_array_equal(X[:, 1], frame["size"].to_numpy())
@@ -100,7 +100,7 @@ def test_a_table_gives_the_same_batches_from_every_kind_of_file(tmp_path, kind):
 @settings(deadline=None, max_examples=4)
 @given(seed=st.integers(0, 100), block_size=st.integers(20, 2000), batch_size=st.integers(1, 50))
 def test_neither_block_nor_batch_size_changes_the_rows(seed, block_size, batch_size):
-    lines = table(40, seed).write_csv().splitlines()
+    lines = table(25, seed).write_csv().splitlines()
     rng = np.random.default_rng(seed)
     for fault in ("x,1,true", '7,"', "", "1,inf,true,,,,,,ham", ",,,,,,,,", "old,,,,,,,,ham"):
         lines.insert(int(rng.integers(5, len(lines))), fault)
@@ -147,8 +147,15 @@ def test_faults_in_a_long_file_cost_their_own_rows_or_cells_only():
     assert len(cells) == 16
 
 
-@pytest.mark.parametrize("block_size", [300, 1 << 20])
-@pytest.mark.parametrize("hints", [{}, {"na_values": ["7", "8.5"]}, {"categorical": ["d"]}])
+@pytest.mark.parametrize(
+    ("block_size", "hints"),
+    [
+        (300, {}),
+        (1 << 20, {"na_values": ["7", "8.5"]}),
+        (300, {"na_values": ["7", "8.5"]}),
+        (300, {"categorical": ["d"]}),
+    ],
+)
 def test_very_many_columns_are_read_as_few_are(monkeypatch, block_size, hints):
     rng = np.random.default_rng(0)
     cells = rng.integers(0, 30, (400, 6)) / 2
@@ -455,7 +462,7 @@ def test_rows_added_to_a_file_are_read_by_a_later_run(tmp_path):
 
 @pytest.mark.parametrize("packed", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_standard_input_is_read_like_a_file_but_once(tmp_path, monkeypatch, packed):
-    path = write(table(2000), tmp_path, "csv.gz" if packed else "csv")
+    path = write(table(600), tmp_path, "csv.gz" if packed else "csv")
     with path.open("rb") as file:
         pipe = SimpleNamespace(read=file.read)  # It cannot seek.
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=pipe))
@@ -524,7 +531,7 @@ def test_a_run_that_stops_early_leaves_no_thread_behind(tmp_path, kind):
 
 
 def test_progress_of_a_packed_file_is_counted_in_its_own_bytes(tmp_path):
-    path = write(table(5000), tmp_path, "csv.gz")
+    path = write(table(1500), tmp_path, "csv.gz")
     stream = from_file(path, "label", block_size=10_000)
     used = [batch.position.bytes for batch in stream.batches(100)]
     assert used == sorted(used)

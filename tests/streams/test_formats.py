@@ -347,8 +347,9 @@ def test_packed_text_without_its_end_is_damaged_and_stays_so(packing):
 
 @pytest.mark.parametrize("packing", STREAMED)
 def test_all_whole_records_before_damage_come_first(tmp_path, packing):
+    n = 60_000 if packing == "bz2" else 30_000  # which packs so much at once
     rng = np.random.default_rng(0)
-    lines = [f"{x},{i},{i % 2}\n" for i, x in enumerate(rng.integers(0, 2**62, 60_000))]
+    lines = [f"{x},{i},{i % 2}\n" for i, x in enumerate(rng.integers(0, 2**62, n))]
     data = packed(("x,i,y\n" + "".join(lines)).encode(), packing)
     path = saved(tmp_path, data[: 2 * len(data) // 3])
     numbers = []
@@ -356,7 +357,7 @@ def test_all_whole_records_before_damage_come_first(tmp_path, packing):
     with pytest.raises(InputError, match=r"x.csv is damaged after line \d+: its end") as caught:
         list(batches)
     assert numbers == list(range(len(numbers)))
-    assert len(numbers) > 20_000
+    assert len(numbers) > n // 3
     assert f"after line {len(numbers) + 1}:" in str(caught.value)
     spoilt = bytearray(data)
     spoilt[len(data) // 2 : len(data) // 2 + 50] = bytes(50)
@@ -431,7 +432,7 @@ def test_whatever_byte_of_a_packed_file_is_wrong_it_is_said_in_one_line(tmp_path
     whole = packed(text, packing)
     rng = np.random.default_rng(0)
     expected, messages = set(text_rows(text)[0]), []
-    for trial in range(150):
+    for trial in range(80):
         data = bytearray(whole)
         at = int(rng.integers(10, len(data))) if trial % 2 else -int(rng.integers(1, 120))
         data[at] ^= int(rng.integers(1, 256))
@@ -441,7 +442,7 @@ def test_whatever_byte_of_a_packed_file_is_wrong_it_is_said_in_one_line(tmp_path
             messages.append(str(error))
         else:
             assert packing == "zstd" or expected.issuperset(rows)  # it has no checksum here
-    assert len(messages) > 20
+    assert len(messages) > 10
     assert all("\n" not in message and "x.csv" in message for message in messages)
 
 
@@ -506,7 +507,7 @@ def test_whatever_is_damaged_is_said_in_one_line_and_nothing_else(tmp_path, kind
     whole = path.read_bytes()
     rng = np.random.default_rng(0)
     messages = []
-    for trial in range(150):
+    for trial in range(80):
         data = bytearray(whole)
         first = 8 if trial % 2 else len(data) - 500
         data[int(rng.integers(first, len(data)))] ^= int(rng.integers(1, 256))
@@ -515,7 +516,7 @@ def test_whatever_is_damaged_is_said_in_one_line_and_nothing_else(tmp_path, kind
             rows_of(path)
         except InputError as error:
             messages.append(str(error))
-    assert len(messages) > 20
+    assert len(messages) > 10
     assert all("\n" not in message and str(path) in message for message in messages)
     assert capfd.readouterr().err == ""
 
@@ -625,14 +626,15 @@ def test_numbers_of_any_size_are_written_alike_whether_a_line_is_bad_or_not():
     assert json_rows(*lines)[0] == json_rows(*lines, "[]")[0]
 
 
-def test_keys_are_those_of_the_first_objects_however_long_a_block_is():
-    lines = ['{"a": 1, "y": 0}'] * 10_000 + ['{"a": 1, "new": 3, "y": 0}'] * 1000
+def test_keys_are_those_of_the_first_objects_however_long_a_block_is(monkeypatch):
+    monkeypatch.setattr("fires.streams.json_table.SAMPLE_ROWS", 1_000)
+    lines = ['{"a": 1, "y": 0}'] * 1_000 + ['{"a": 1, "new": 3, "y": 0}'] * 200
     data = "\n".join(lines).encode()
     for block_size in (100, 10_000, 1 << 20):
         opened = open_table(io.BytesIO(data), TextOptions(), block_size)
         assert opened.column_names == ("a", "y")
         rows_of(opened)
-        assert opened.new_fields == {"new": 10_001}
+        assert opened.new_fields == {"new": 1_001}
 
 
 def test_what_is_not_one_object_per_line_is_said(tmp_path):
@@ -818,7 +820,7 @@ def test_indices_may_start_at_zero_and_labels_may_be_fractions(tmp_path):
     rows=st.lists(
         st.tuples(
             st.integers(-3, 3),
-            st.lists(st.integers(0, 10**6), unique=True, max_size=4),
+            st.lists(st.integers(0, 10**4), unique=True, max_size=4),
             st.sampled_from(["", " #c 5:5", "\n# 77:7", "\n"]),
         ),
         min_size=1,

@@ -51,7 +51,6 @@ class Protocol(NamedTuple):
     scaled_while: str | None
     make_fires: Callable[..., FIRES]
     make_model: Callable[[type[NeuralNet] | type[SoftTree]], BaseModel]
-    about: str
 
 
 # "honest" is what files of results, and options, call the order test-then-train.
@@ -63,8 +62,6 @@ PROTOCOLS: Mapping[str, Protocol] = {
         scaled_while=None,
         make_fires=FIRES.as_published,
         make_model=lambda kind: kind.as_published(),
-        about="As published: each column scaled to [0, 1] over the whole set beforehand, "
-        "and the selector sees a batch, with its labels, before the batch is tested.",
     ),
     TEST_THEN_TRAIN: Protocol(
         order="test-then-train",
@@ -72,10 +69,6 @@ PROTOCOLS: Mapping[str, Protocol] = {
         scaled_while="minmax",
         make_fires=partial(FIRES, update="gradient", score="omega"),
         make_model=lambda kind: kind(),
-        about="Honest: scaled to [0, 1] by what the batches before have shown, and each batch "
-        "tested before anything is learnt from it. FIRES learns by gradient, as in the paper, but "
-        "standardises and learns an intercept, and its nets and trees are in the scaled form of "
-        "docs/models.md.",
     ),
 }
 WINDOW = 10  # sets that make up a stability, as in the paper
@@ -160,9 +153,14 @@ class Cell:
         )
 
     @property
+    def data(self) -> tuple[str, str, int | None, int]:
+        """What :func:`kept_dataset` takes."""
+        return self.dataset, self.protocol, self.n_rows, self.seed
+
+    @property
     def group(self) -> Hashable:
         """Cells of one group load the same data."""
-        return self.dataset, self.protocol, self.seed, self.n_rows
+        return self.data
 
 
 @dataclass(frozen=True)
@@ -173,7 +171,6 @@ class Method:
     predictor: Callable[[Cell], Predictor] = lambda cell: Perceptron()
     selects: bool = True
     needs: str | None = None
-    note: str = ""
 
 
 def _share(cell: Cell) -> float:
@@ -189,19 +186,10 @@ def _fires_with(kind: type[NeuralNet] | type[SoftTree], cell: Cell) -> FIRES:
 
 METHODS = {
     "OnlineBoosting": Method(
-        lambda cell: AllFeatures(),
-        lambda cell: boosting(cell.seed),
-        selects=False,
-        needs="river",
-        note="River's online boosting of three Gaussian naive Bayes, on all features; the paper "
-        "used the variant of scikit-multiflow",
+        lambda cell: AllFeatures(), lambda cell: boosting(cell.seed), selects=False, needs="river"
     ),
     "VFDT": Method(
-        lambda cell: AllFeatures(),
-        lambda cell: hoeffding_tree(),
-        selects=False,
-        needs="river",
-        note="River's Hoeffding tree with the majority class in its leaves, on all features",
+        lambda cell: AllFeatures(), lambda cell: hoeffding_tree(), selects=False, needs="river"
     ),
     "FIRES-GLM": Method(lambda cell: PROTOCOLS[cell.protocol].make_fires(_share(cell))),
     "FIRES-ANN": Method(lambda cell: _fires_with(models.NeuralNet, cell), needs="torch"),
@@ -209,13 +197,8 @@ METHODS = {
     "OFS": Method(lambda cell: OFS(_share(cell))),
     "EFS": Method(lambda cell: EFS(_share(cell))),
     "FSDS": Method(lambda cell: FSDS(_share(cell))),
-    "all features": Method(
-        lambda cell: AllFeatures(), selects=False, note="the Perceptron without any selection"
-    ),
-    "random features": Method(
-        lambda cell: RandomFeatures(_share(cell), random_state=cell.seed),
-        note="drawn once, before the first batch, so that their stability is always 1",
-    ),
+    "all features": Method(lambda cell: AllFeatures(), selects=False),
+    "random features": Method(lambda cell: RandomFeatures(_share(cell), random_state=cell.seed)),
 }
 
 
@@ -223,7 +206,7 @@ def run(cell: Cell) -> Record:
     """Evaluate one cell."""
     method = METHODS[cell.method]
     started = time.perf_counter()
-    data = kept_dataset(cell.dataset, cell.protocol, cell.n_rows, cell.seed)
+    data = kept_dataset(*cell.data)
     parts = method.selector(cell), method.predictor(cell)
     found = means_of(run_of(data, *parts, cell.batch_size, cell.protocol))
     if not method.selects:

@@ -11,7 +11,7 @@ import polars as pl
 from fires.bench.cells import WINDOW, Run
 from fires.core.types import Floats, Mask
 from fires.evaluation.records import defined_mean
-from fires.report.figures import Look, level, line, new_figure, point, rows_axis
+from fires.report.figures import Look, level, line, new_figure, rows_axis
 
 DIGITS = (3, 8, 9)
 LOOKS = {
@@ -122,34 +122,24 @@ def accuracy_against_stability(runs: Mapping[str, Run], settings: str, majority:
             for name, run in ended.items()
             if not np.isnan(run.stability).all()
         }
-        unit, largest = _circles([variance for *_, variance in points.values()])
+        widest = max((variance for *_, variance in points.values()), default=0.0) or 1.0
         for name, (x, y, variance) in points.items():
             look = LOOKS[name]
-            axes.scatter(x, y, s=unit * variance, color=look.colour, alpha=0.35, linewidth=0)
-            point(axes, x, y, look, named[name])
+            size = _LARGEST * variance / widest
+            axes.scatter(x, y, s=size, color=look.colour, alpha=0.35, linewidth=0)
+            how = {"color": look.colour, "marker": look.mark or "o", "label": named[name]}
+            axes.scatter(x, y, s=16, zorder=3, **how)
         for name in (name for name in ended if name not in points):  # all features: no stability
             level(axes, defined_mean(runs[name].accuracy), LOOKS[name], named[name])
         level(axes, majority, _MAJORITY, "majority class", linewidth=0.8)
         for name in (name for name in runs if name not in ended):
             axes.plot([], [], "x", color=LOOKS[name].colour, label=named[name])
         axes.margins(0.12, 0.15)
+        areas = "area of a circle: variance of the accuracy over steps"
+        axes.set_title(f"{areas}; the largest is {widest:.2g}", **_SMALL)
         axes.set_xlabel(f"stability (window of {WINDOW} batches, mean over steps)")
         axes.set_ylabel("accuracy (mean over steps)")
         figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", fontsize=8)
-        shown = [share * largest for share in (0.1, 0.5, 1.0)]
-        grey = {"color": "#808080", "alpha": 0.35, "linewidth": 0}
-        figure.legend(
-            [axes.scatter([], [], s=unit * variance, **grey) for variance in shown],
-            [f"{variance:.2g}" for variance in shown],
-            loc="outside lower center",
-            title="area of the circles: variance of the accuracy over steps",
-            title_fontsize=8,
-            fontsize=8,
-            ncols=len(shown),
-            handleheight=4.0,
-            handletextpad=1.5,
-            scatteryoffsets=[0.15],
-        )
     return figure
 
 
@@ -183,14 +173,6 @@ def _named(name: str, run: Run) -> str:
     end, note = run.diverged_at, LOOKS[name].note
     note = note if end is None else f"not finite behind row {end:,}"
     return f"{name} ({note})" if note else name
-
-
-def _circles(variances: Sequence[float]) -> tuple[float, float]:
-    """The area of a circle per unit of variance, and a round variance for the legend."""
-    widest = max(variances, default=0.0) or 1.0
-    power = 10.0 ** np.floor(np.log10(widest))
-    largest = max(digit * power for digit in (1, 2, 5) if digit * power <= widest)
-    return _LARGEST / widest, largest
 
 
 def _moving_mean(values: Floats, size: int) -> Floats:

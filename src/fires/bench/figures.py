@@ -54,18 +54,15 @@ class FigureCell(Cell):
 
 def run(cell: FigureCell) -> Record:
     """Run one cell: its series, or of a digit weights and pixels after the last row, and means."""
-    method, of_data = METHODS[cell.method], (cell.protocol, cell.n_rows, cell.seed)
+    method = METHODS[cell.method]
     selector = method.selector(cell)
     if cell.penalty is not None:
         selector.set_params(uncertainty_penalty=cell.penalty)
-    if cell.digit is None:
-        data = kept_dataset(cell.dataset, *of_data)
-    else:
-        data = _digit_data(cell.digit, cell.n_rows, cell.seed)
+    digit = cell.digit
+    data = kept_dataset(*cell.data) if digit is None else _digit_data(digit, *cell.data[2:])
     steps = run_of(data, selector, method.predictor(cell), cell.batch_size, cell.protocol)
-    if cell.digit is None:
-        shares = {"rows": data.n_samples, "majority": _majority(cell.dataset, *of_data)}
-        return steps.as_record() | shares
+    if digit is None:
+        return steps.as_record() | {"rows": data.n_samples, "majority": _majority(*cell.data)}
     if steps.diverged_at is not None:
         return {"diverged_at": steps.diverged_at}
     X, y = data.to_arrays()
@@ -172,13 +169,12 @@ def _is_whole(name: str) -> bool:
 
 def _of_digits(records: Sequence[Record], left_out: list[str]) -> Iterator[tuple[str, Figure]]:
     """The figure of the pixels that each method selects; which methods are missing is noted."""
-    found: dict[str, dict[int, Record]] = {}
-    for record in records:
-        if record["digit"] is not None:
-            found.setdefault(record["method"], {})[record["digit"]] = record
     pixels, means = {}, []
-    for method in (name for name in DIGIT_METHODS if len(found.get(name, ())) == len(DIGITS)):
-        of_it = [found[method][digit] for digit in DIGITS]
+    for method in DIGIT_METHODS:
+        by_digit = {r["digit"]: r for r in records if r["method"] == method}
+        of_it = [by_digit[digit] for digit in DIGITS if digit in by_digit]
+        if len(of_it) < len(DIGITS):
+            continue
         ends = [record["diverged_at"] for record in of_it if "diverged_at" in record]
         if ends:
             why = f"it ceased to be finite behind row {min(ends):,}"

@@ -70,18 +70,7 @@ def named_method(name: str) -> str:
 
 
 def missing(cells: Iterable[Cell]) -> dict[str, str]:
-    """The data sets and methods of these cells that cannot be had here, with one line each.
-
-    Parameters
-    ----------
-    cells : iterable of Cell
-        What is to be run.
-
-    Returns
-    -------
-    dict of str to str
-        Why, under the name of the data set or method.
-    """
+    """The data sets and methods of these cells that cannot be had here, with one line each."""
     why = {}
     for name in dict.fromkeys(cell.method for cell in cells):
         needs = METHODS[name].needs

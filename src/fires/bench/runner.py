@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Generator, Hashable, Iterable, Sequence
 from dataclasses import asdict
 from multiprocessing import connection
@@ -126,16 +126,13 @@ def _run(
     cells: Sequence[Cell], jobs: int, work: Work, progress: Progress
 ) -> Generator[tuple[Cell, Record]]:
     """Run all cells over processes; hand out each with its record as soon as it is there."""
-    groups: dict[Hashable, deque[Cell]] = {}
-    for cell in cells:
-        groups.setdefault(cell.group, deque()).append(cell)
-    begun: set[Hashable] = set()
+    waiting, begun = list(cells), set[Hashable]()
     ours = {"fires": __version__, "code": code()}
     workers: dict[Any, tuple[Worker, Cell]] = {}  # by pipe, those that are busy
 
     def occupy(worker: Worker | None, group: Hashable = None) -> None:
         """Let a process go on with the next cell, or end if there is none."""
-        cell = next_cell(groups, begun, group)
+        cell = next_cell(waiting, begun, group)
         if cell is None:
             if worker is not None:
                 worker.end()
@@ -160,22 +157,19 @@ def _run(
             worker.end(at_once=True)
 
 
-def next_cell(
-    groups: dict[Hashable, deque[Cell]], begun: set[Hashable], group: Hashable
-) -> Cell | None:
+def next_cell(waiting: list[Cell], begun: set[Hashable], group: Hashable) -> Cell | None:
     """The next cell for a process that has the data of a group; None if there is none.
 
     One of the same group, or else of a group that nobody has begun, or else of the group with
     most cells left: then another process loads the data once more, and no core is idle.
     """
-    left = {name: cells for name, cells in groups.items() if cells}
+    left = Counter(cell.group for cell in waiting)
     if not left:
         return None
     if group not in left:
-        fresh = [name for name in left if name not in begun]
-        group = fresh[0] if fresh else max(left, key=lambda name: len(left[name]))
+        group = next((name for name in left if name not in begun), left.most_common(1)[0][0])
     begun.add(group)
-    return left[group].popleft()
+    return waiting.pop(next(i for i, cell in enumerate(waiting) if cell.group == group))
 
 
 # --- files of results: lines of JSON, each of them on the disk before it counts ---------------

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import rankdata
 
-from fires.bench.cells import AS_PUBLISHED, DATASETS, METHODS, PROTOCOLS, TEST_THEN_TRAIN
+from fires.bench.cells import AS_PUBLISHED, DATASETS, METHODS, TEST_THEN_TRAIN
 from fires.bench.datasets.loading import describe
 from fires.bench.summary import (
     Summary,
@@ -124,12 +124,13 @@ def markdown(summary: Summary) -> str:
         findings()["about_tables"],
     ]
     for protocol in summary.protocols:
-        parts += [f"## {protocol}", PROTOCOLS[protocol].about]
+        parts += [f"## {protocol}", findings()["protocols"][protocol]]
         for table in protocol_tables(summary, protocol):
             parts += [f"### {table.title}", table.markdown()]
         parts.append(_list(protocol_notes(summary, protocol)))
     parts += ["## Data sets", _dataset_table(summary).markdown(), _list(dataset_notes(summary))]
-    notes = [f"{name}: {METHODS[name].note}." for name in summary.methods if METHODS[name].note]
+    of_methods = findings()["methods"]
+    notes = [f"{name}: {of_methods[name]}." for name in summary.methods if name in of_methods]
     parts += ["## Methods", _list(notes)] * bool(notes)
     return "\n\n".join(filter(None, parts)) + "\n"
 

@@ -25,17 +25,10 @@ TRIALS = "trials.jsonl"
 LEARNING_RATES = (0.01, 0.025, 0.1, 1.0, 10.0)
 UNCERTAINTY_PENALTIES = tuple(10.0**power for power in range(-4, 5))
 PAPER_S_CHOICE = 0.01, 0.01
-_PENALTY = (
-    "weight_penalty (lambda_r) is not searched: it scales all weights alike, and never changes "
-    "which features are selected."
-)
 ABOUT = (
-    "trade-off: the harmonic mean 2 a s / (a + s) of accuracy a and stability s, 0 where the "
-    f"stability is not above 0. {_PENALTY}"
-)
-ABOUT_NUMBERS = (
-    "trade-off: the harmonic mean 2 r s / (r + s) of R2 r and stability s, 0 where one of them is "
-    f"not above 0. {_PENALTY}"
+    "trade-off: the harmonic mean 2 a s / (a + s) of {score} a and stability s, 0 where one of "
+    "them is not above 0. weight_penalty (lambda_r) is not searched: it scales all weights alike, "
+    "and never changes which features are selected."
 )
 
 
@@ -80,7 +73,7 @@ def run(trial: Trial) -> Record:
     )
     stream: Stream
     if trial.target is None:
-        stream = data = kept_dataset(trial.dataset, trial.protocol, trial.n_rows, trial.seed)
+        stream = data = kept_dataset(*trial.data)
         more = {"complete": data.complete}
     else:
         stream, more = _beginning(trial.dataset, trial.target, trial.n_rows), {}

@@ -45,7 +45,7 @@ class Worker:
         """Start the process."""
         context = multiprocessing.get_context("spawn")
         process = context.Process(target=_serve, args=(pipe, work), daemon=True)
-        with _one_thread(), _without_interrupts():
+        with _alone():
             process.start()
         pipe.close()
         return process
@@ -114,30 +114,23 @@ def _how(code: int | None) -> str:
 
 
 @contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """Processes started here compute with one thread: libraries look at these when they load."""
-    before = {name: os.environ[name] for name in _ONE_THREAD if name in os.environ}
-    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
-    try:
-        yield
-    finally:
-        for name in _ONE_THREAD:
-            del os.environ[name]
-        os.environ.update(before)
+def _alone() -> Iterator[None]:
+    """Processes started here compute with one thread, and do not hear Ctrl-C.
 
-
-@contextlib.contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Processes started here do not hear Ctrl-C, which a terminal sends to all of them.
-
-    It is for the first one to say what becomes of it; here it is heard a little later.
+    Libraries look at the variables when they load. A terminal sends an interrupt to all processes:
+    it is for the first one to say what becomes of it; here it is heard a little later.
     """
-    if sys.platform == "win32":
-        yield
-        return
-    resource_tracker.ensure_running()  # which would let interrupts through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = {name: os.environ.pop(name, None) for name in _ONE_THREAD}
+    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    mask: set[Any] = set()
+    if sys.platform != "win32":
+        resource_tracker.ensure_running()  # which would let interrupts through again
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if sys.platform != "win32":
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for name, value in before.items():
+            del os.environ[name]
+            os.environ.update({} if value is None else {name: value})

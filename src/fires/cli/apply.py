@@ -6,7 +6,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -35,16 +35,8 @@ _CELLS = 1_000_000  # of rows that are dealt with at once
 _NEW_ROWS = options.part(Reading, only=OF_TEXT)
 
 
-class _Maker(Protocol):
-    def __call__(self, rows: Rows) -> pl.DataFrame:
-        """What some rows become."""
-
-    def lines(self) -> list[str]:
-        """What the user should know of all of them."""
-
-
 def write_rows(
-    reader: RowReader, make: _Maker, output: RowOutput, *, width: int, quiet: bool
+    reader: RowReader, make: Predict | Reduce, output: RowOutput, *, width: int, quiet: bool
 ) -> None:
     """Read all rows, and write what is made of them; whatever ends it early, they are whole."""
     let_signals_through()

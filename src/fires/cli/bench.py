@@ -321,7 +321,7 @@ def _tune(
     n_jobs = jobs or kdd2020.cores()
     records = _run(trials, out, n_jobs, "trial", work=tune.run, file=tune.TRIALS)
     found = tune.table(records)
-    meaning = tune.ABOUT_NUMBERS if numeric else tune.ABOUT
+    meaning = tune.ABOUT.format(score="R2" if numeric else "accuracy")
     about = f"{protocol}, batches of {batch_size}, {fraction:g} of the features. {meaning}"
     replace_file(out / "tune.csv", found.csv().encode())
     page = f"# FIRES on {name}: learning rate and uncertainty penalty\n\n{about}\n\n"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options
-from fires.cli.config import as_toml, run_facts
+from fires.cli.config import as_toml, settings_facts, stream_facts
 from fires.cli.progress import one_bar
 from fires.cli.reading import OF_SOURCES, Notices, Reading
 from fires.cli.text import message, printable, saying_where, tried
@@ -209,6 +209,7 @@ def command(given: _Options = options.part(_Options)) -> None:
         )
     from fires.run.folder import OutFolder
 
+    facts = settings_facts(file=reading.files)
     with ExitStack() as stack:
         folder, unsaved = None, None
         if given.out is not None:
@@ -217,8 +218,8 @@ def command(given: _Options = options.part(_Options)) -> None:
         notices = Notices(stream, given.quiet)
         found, predictor = _compared(given, stream, given.top)
         notices.tell()
-        known = {"file": reading.files, "predictor": predictor, "score": found.score}
-        facts = run_facts(stream, started, **known)
+        facts["settings"] |= {"predictor": predictor, "score": found.score}
+        facts |= stream_facts(stream, time.perf_counter() - started)
         document = json.dumps(
             facts | found.as_dict(), indent=2, ensure_ascii=False, allow_nan=False
         )

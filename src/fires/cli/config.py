@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
-import time
 import tomllib
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,8 +82,9 @@ def as_toml(ctx: click.Context, **known: Any) -> str:
 
 def _options(ctx: click.Context) -> list[click.Parameter]:
     """What a file can hold: the arguments, and the options by their order in the help."""
-    options = [option for option in ctx.command.params if option.expose_value]
-    return sorted(options, key=lambda option: isinstance(option, click.Option))
+    known = [one for one in ctx.command.params if one.expose_value]
+    arguments = [one for one in known if isinstance(one, click.Argument)]
+    return arguments + [one for one in known if one not in arguments]
 
 
 def typed_options(ctx: click.Context) -> list[click.Parameter]:
@@ -139,11 +139,3 @@ def stream_facts(stream: TableStream, seconds: float) -> dict[str, Any]:
         "doubts": [vars(doubt) for doubt in stream.doubts],
         "rejected_examples": [list(example) for example in stream.rejected.examples],
     }
-
-
-def run_facts(stream: TableStream, started: float, **known: Any) -> dict[str, Any]:
-    """All of it, for a command that writes it down at its end."""
-    seconds = time.perf_counter() - started
-    began = datetime.now(UTC) - timedelta(seconds=seconds)
-    facts = settings_facts(**known) | {"started": began.isoformat(timespec="seconds")}
-    return facts | stream_facts(stream, seconds)

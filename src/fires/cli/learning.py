@@ -57,6 +57,7 @@ class Learning:
         self.stream, self.folder, self._batch_size = stream, folder, batch_size
         self.schema, self._then = stream.schema, stream
         self._schedule, self._emitter, self._metrics = schedule, emitter, metrics
+        self._on_save = None if metrics is None else metrics.saved
         self._most_bad, self._n_bad = most_bad, stream.rejected.count
         self._began = time.perf_counter()
         self._run: Run | None = None
@@ -120,15 +121,8 @@ class Learning:
             self._emitter.names = self.names
 
     def _keep(self, run: Run, before: Header | None = None) -> None:
-        run.keep(
-            self.folder,
-            self._at_source,
-            schedule=self._schedule,
-            emitter=self._emitter,
-            on_save=None if self._metrics is None else self._metrics.saved,
-            before=before,
-            began=self._began,
-        )
+        service = self._schedule, self._emitter, self._on_save
+        run.keep(self.folder, self._at_source, *service, before=before, began=self._began)
         self._run = run
 
     def _at_source(self) -> Header:

@@ -190,11 +190,11 @@ class Reading:
         may_lack: bool = False,
     ) -> RowReader:
         """Make a reader of rows from which nothing is to be learnt."""
-        from fires.streams.rows import open_rows
+        from fires.streams.rows import RowReader
 
         keep = named_columns(keep, self._names_with_commas(*keep))
         text = self._text_options()
-        return open_rows(self.files, kinds, keep, if_present, text, may_lack=may_lack)
+        return RowReader(self.files, kinds, keep, if_present, text, may_lack=may_lack)
 
     @contextmanager
     def _named_in_questions(self) -> Iterator[None]:

@@ -51,7 +51,7 @@ def report(
 def write_report(runs: tuple[Path, ...], path: Path | None = None, shape: str | None = None) -> str:
     """Write the page of runs."""
     from fires.report.page import write_page
-    from fires.run.folder import REPORT
+    from fires.run.records import REPORT  # who writes a page needs no model
 
     path = path or runs[0] / REPORT
     n_bytes = write_page(runs, path, as_shape(shape, features_of(runs)))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout, suppress
+from contextlib import ExitStack, nullcontext, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from fires.cli import options as shared
 from fires.cli.config import as_toml, settings_facts, stream_facts
 from fires.cli.interrupts import FromTheStart, let_signals_through, quick_imports
 from fires.cli.learning import NUMERIC, Learning
-from fires.cli.progress import Values, json_progress, logs, one_bar
+from fires.cli.progress import json_progress, logs, one_bar
 from fires.cli.reading import Notices
 from fires.cli.report import as_shape, live_page, write_report
 from fires.cli.select_options import Options, refuse_what_does_not_go_together
@@ -121,7 +120,9 @@ def _select(options: Options) -> None:
         )
         label = stream.schema.target if options.transform else None
         where = saying_where(options.reading.name, stream.schema.target, learning)
-        with learning.source, _progress(stream.n_bytes, options) as show, where:
+        is_program = options.as_json and not options.quiet and not sys.stderr.isatty()
+        bar = one_bar("0 rows", total=stream.n_bytes, hidden=options.quiet)
+        with learning.source, json_progress() if is_program else bar as show, where:
             orders.hand_over(learning.source)
             if saved is not None:
                 learning.go_on(_moved_here(saved, stream) if _is_moved(saved) else saved, label)
@@ -131,14 +132,13 @@ def _select(options: Options) -> None:
                 learning.begin(options.selector(), options.model, scale, label)
             learning.learn(show)
         unsaved = _finish(learning, notices, facts, options.reading.name)
-    to_stderr = options.emit == "-"
-    _print(learning, facts, options, is_saved=unsaved is None)
-    reported = True
-    if options.report and options.folder is not None and unsaved is None:
-        quiet = options.quiet or options.as_json
-        reported = _report(options.folder, options.shape, quiet, to_stderr=to_stderr)
+    # Where records go to standard output, the result goes to standard error.
+    with redirect_stdout(sys.stderr) if options.emit == "-" else nullcontext():
+        how = {"live": stream.n_bytes is None, "is_saved": unsaved is None}
+        print_result(learning.run, learning.names, facts, stream.rejected, options, **how)
+        is_reported = unsaved is not None or _report(options)
     _end(learning, options.folder, unsaved)
-    if not reported:
+    if not is_reported:
         sys.exit(2)
 
 
@@ -202,15 +202,6 @@ def _holds(model: str, moved: Checkpoint | None) -> str:
     return "numbers" if model in NUMERIC else "auto" if model == "auto" else "classes"
 
 
-def _progress(
-    n_bytes: int | None, options: Options
-) -> AbstractContextManager[Callable[[Values], None]]:
-    """A bar for a person; objects for a program, which has no terminal."""
-    if options.as_json and not options.quiet and not sys.stderr.isatty():
-        return json_progress()
-    return one_bar("0 rows", total=n_bytes, hidden=options.quiet)
-
-
 def _service(
     options: Options, stack: ExitStack, run_id: str, stream: TableStream
 ) -> tuple[Emitter | None, MetricsPort | None]:
@@ -264,22 +255,17 @@ def _finish(learning: Learning, notices: Notices, facts: Header, name: str) -> O
     return tried(partial(run.finish, names, facts, described))
 
 
-def _print(learning: Learning, facts: Header, options: Options, *, is_saved: bool) -> None:
-    """Show the result: where records go to standard output, on standard error."""
-    how, stream = {"live": learning.stream.n_bytes is None, "is_saved": is_saved}, learning.stream
-    with redirect_stdout(sys.stderr) if options.emit == "-" else nullcontext():
-        print_result(learning.run, learning.names, facts, stream.rejected, options, **how)
-
-
-def _report(out: Path, shape: str | None, quiet: bool, *, to_stderr: bool) -> bool:
-    """Write the page of the run; whether that could be done. The result is there in any case."""
+def _report(options: Options) -> bool:
+    """Write the page of the run, if one is wanted; False if that could not be done."""
+    if not options.report or (out := options.folder) is None:
+        return True
     try:
-        line = write_report((out,), shape=shape)
+        line = write_report((out,), shape=options.shape)
     except OSError as error:
         say(f"Error: {message(error)}; once it can be written, fires report {out} does so")
         return False
-    if not quiet:
-        click.echo(line, err=to_stderr)
+    if not (options.quiet or options.as_json):
+        click.echo(line)
     return True
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from fires.columns import warnings
-from fires.columns.cells import Cells, read_cells, since_first
+from fires.columns.cells import read_cells, since_first
 from fires.columns.kinds import find_column, find_columns
 from fires.columns.schema import Column, Doubt, Hints, one_form, short
 from fires.columns.target import TargetStatistics, labels_of
@@ -20,8 +20,6 @@ from fires.core.errors import StateError
 from fires.core.types import Floats, Header, Ints, Labels, Places, RowIndex
 from fires.core.validation import LARGEST, refuse_names
 from fires.kernels.finite import scan
-
-_NO_CELLS: Mapping[str, Cells] = {}
 
 
 class NumberColumns(NamedTuple):
@@ -33,6 +31,15 @@ class NumberColumns(NamedTuple):
     def rows(self, which: RowIndex) -> NumberColumns:
         """Some of the rows."""
         return NumberColumns(self.names, self.X[which])
+
+
+class _Read(NamedTuple):
+    """Rows as numbers, and what was found out about their columns."""
+
+    X: Floats
+    found: dict[str, Column]
+    n_bad: Ints
+    examples: dict[str, str]
 
 
 class Columns:
@@ -238,28 +245,16 @@ class Columns:
             if part is self and not n_missing:
                 return X, self._counted(len(X))
             return X, self._counted(len(X), here, np.isnan(X).sum(axis=0))
-        first, frame = part._first_values(frame)
-        part = part._with(first)
-        cells = part._read(frame)
-        more = part._new_categories(cells)
-        part = part._with(more)
-        X, n_huge = part._assembled(frame, cells, numbers)
-        n_bad = n_huge.copy()
-        for name, cell in cells.items():
-            n_bad[part._places[name]] = cell.n_unreadable
-        missing = np.isnan(X[:, part._first]).sum(axis=0) - n_bad
-        known = part if len(part.used) == len(self.used) else self._with(first | more)
-        return X, known._counted(len(X), here, missing, n_bad, cells)
+        X, found, n_bad, examples = part._read(frame, numbers, learn=True)
+        n_missing = np.isnan(X[:, part._first]).sum(axis=0) - n_bad
+        return X, self._with(found)._counted(len(X), here, n_missing, n_bad, examples)
 
     def transform(self, frame: pl.DataFrame) -> Floats:
         """Turn rows into numbers by what is known; nothing is learnt. NaN where a column lacks."""
         here = self._here(frame.columns)
         part = self._at(here)
         plain = part._plain(frame)
-        if plain is not None:
-            X = plain[0]
-        else:
-            X = part.by_target(part._assembled(frame, part._read(frame))[0])[0]
+        X = plain[0] if plain is not None else part.by_target(part._read(frame).X)[0]
         if part is self:
             return X
         wide = np.full((len(frame), len(self.names)), np.nan)
@@ -320,69 +315,57 @@ class Columns:
             X[np.isin(X, numbers)] = np.nan
         return X
 
-    def _first_values(self, frame: pl.DataFrame) -> tuple[dict[str, Column], pl.DataFrame]:
-        """The kinds of empty columns that have their first value in these rows."""
-        found, cells = {}, []
-        for column in self.used:
-            if column.kind != "empty":
-                continue
-            first, values = since_first(frame[column.name], self.hints)
-            if len(first):
-                kind = find_column(first, self._late_hints)
-                kind = Column(column.name, "category") if kind.kind == "left out" else kind
-                found[column.name] = replace(kind, slots=column.slots)
-                cells.append(values)
-        return found, frame.with_columns(cells) if cells else frame
-
-    def _read(self, frame: pl.DataFrame) -> dict[str, Cells]:
-        """The cells of all columns that are not numbers already."""
-        cells = {}
-        for series in frame.iter_columns():
-            if series.name not in self._places:
-                continue
-            column = self.used[self._places[series.name]]
-            if not (column.is_plain and not self.hints.na_values and _is_ready(series)):
-                cells[column.name] = read_cells(series, column, self.hints)
-        return cells
-
-    def _new_categories(self, cells: Mapping[str, Cells]) -> dict[str, Column]:
-        """Columns with categories that come for the first time: those get the next codes."""
-        found = {}
-        for name, cell in cells.items():
-            column = self.used[self._places[name]]
-            room = self.hints.max_categories - len(column.categories)
-            if column.kind != "category" or room <= 0:
-                continue
-            met = cell.values.drop_nulls().unique(maintain_order=True)
-            new = met.filter(~met.is_in(column.categories)).head(room).to_list()
-            if new:
-                found[name] = replace(column, categories=(*column.categories, *new))
-        return found
-
-    def _assembled(
-        self, frame: pl.DataFrame, cells: Mapping[str, Cells], numbers: NumberColumns | None = None
-    ) -> tuple[Floats, Ints]:
-        """All features as one array; and how many numbers of each column are too large."""
-        columns: dict[str, pl.Series] = {}
-        here = self._here(frame.columns)
-        for column in (self.used[place] for place in here.tolist()):
-            cell = cells.get(column.name)
-            series = frame[column.name] if cell is None else self._numbers(column, cell.values)
-            columns[str(len(columns))] = series
-            for _ in range(1, column.slots):  # what the other slots hold, the target tells
-                columns[str(len(columns))] = 0.0 * series.abs()
+    def _read(
+        self, frame: pl.DataFrame, numbers: NumberColumns | None = None, *, learn: bool = False
+    ) -> _Read:
+        """Read rows column by column; what is learnt of a column holds for these rows, too."""
         n_rows = len(frame) if numbers is None else len(numbers.X)
-        X = pl.DataFrame(columns).to_numpy(order="c") if columns else np.empty((n_rows, 0))
-        n_huge = np.zeros(len(self.used), dtype=np.int64)
-        if numbers is None:
-            return X, n_huge
-        among = [self._places[name] for name in numbers.names]
-        huge = np.abs(numbers.X) > LARGEST
-        n_huge[among] = huge.sum(axis=0)
-        whole = np.empty((n_rows, len(self.groups)))
-        whole[:, self._first[among]] = self._without_words(np.where(huge, np.nan, numbers.X))
-        whole[:, np.isin(self.groups, here)] = X
-        return whole, n_huge
+        X, n_bad = np.empty((n_rows, len(self.groups))), np.zeros(len(self.used), dtype=np.int64)
+        found: dict[str, Column] = {}
+        examples: dict[str, str] = {}
+        for series in frame.iter_columns():
+            name, place = series.name, self._places.get(series.name)
+            if place is None:
+                continue
+            column, first = self.used[place], self._first[place]
+            if learn and column.kind == "empty":
+                column, series = self._opened(column, series)
+            if not (column.is_plain and not self.hints.na_values and _is_ready(series)):
+                cells = read_cells(series, column, self.hints)
+                if learn and column.kind == "category":
+                    column = self._with_new(column, cells.values)
+                series, n_bad[place] = self._numbers(column, cells.values), cells.n_unreadable
+                if n_bad[place] and name not in self.tallies.examples:
+                    examples[name] = one_form(str(cells.source.filter(cells.unreadable)[0]))
+            X[:, first] = series.to_numpy()
+            if column.slots > 1:  # what the other slots hold, the target tells
+                X[:, first + 1 : first + column.slots] = 0.0 * np.abs(X[:, [first]])
+            if column is not self.used[place]:
+                found[name] = column
+        if numbers is not None:
+            places = [self._places[name] for name in numbers.names]
+            huge = np.abs(numbers.X) > LARGEST
+            n_bad[places] = huge.sum(axis=0)
+            X[:, self._first[places]] = self._without_words(np.where(huge, np.nan, numbers.X))
+        return _Read(X, found, n_bad, examples)
+
+    def _opened(self, column: Column, series: pl.Series) -> tuple[Column, pl.Series]:
+        """An empty column as its first value shows it, if that is among these rows."""
+        first, values = since_first(series, self.hints)
+        if not len(first):
+            return column, series
+        kind = find_column(first, self._late_hints)
+        kind = Column(column.name, "category") if kind.kind == "left out" else kind
+        return replace(kind, slots=column.slots), values
+
+    def _with_new(self, column: Column, values: pl.Series) -> Column:
+        """With categories that come for the first time: those get the next codes."""
+        room = self.hints.max_categories - len(column.categories)
+        if room <= 0:
+            return column
+        met = values.drop_nulls().unique(maintain_order=True)
+        new = met.filter(~met.is_in(column.categories)).head(room).to_list()
+        return replace(column, categories=(*column.categories, *new)) if new else column
 
     def _numbers(self, column: Column, values: pl.Series) -> pl.Series:
         if column.kind != "category":
@@ -401,7 +384,7 @@ class Columns:
         here: Places | None = None,
         n_missing: Ints | int = 0,
         n_bad: Ints | int = 0,
-        cells: Mapping[str, Cells] = _NO_CELLS,
+        examples: Mapping[str, str] | None = None,
     ) -> Columns:
         """With some rows counted; of columns that are not here, all cells are missing."""
         other, before = copy.copy(self), self.tallies
@@ -410,12 +393,7 @@ class Columns:
             missing, unreadable = missing + n_rows, unreadable.copy()
             missing[here] += n_missing - n_rows
             unreadable[here] += n_bad
-        news = {
-            name: one_form(str(cell.source.filter(cell.unreadable)[0]))
-            for name, cell in cells.items()
-            if cell.n_unreadable and name not in before.examples
-        }
-        examples = {**before.examples, **news} if news else before.examples
+        examples = {**before.examples, **examples} if examples else before.examples
         other.tallies = Tallies(before.n_rows + n_rows, missing, unreadable, examples)
         return other
 

@@ -58,6 +58,7 @@ _MARKS = {
     (".", "'"): "['’]",
     (",", "'"): "['’]",
 }
+_PANDAS = {"b": "?", "i": "i8", "u": "u8", "M": "M8[us]", "m": "m8[us]"}  # as NumPy has its kinds
 _DAY = r"^(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4})(?:[T ,]|$)"
 _Found = tuple[Column, str]  # what a column holds, and a text that may be read otherwise as well
 _Form = TypeVar("_Form", NumberForm, DateForm)
@@ -91,13 +92,7 @@ def find_columns(sample: pl.DataFrame, hints: Hints | None = None) -> tuple[Colu
 
 
 def find_column(series: pl.Series, hints: Hints | None = None) -> Column:
-    """Find out what one column holds.
-
-    Examples
-    --------
-    >>> find_column(pl.Series("when", ["28/01/2024", "02/01/2024"])).form
-    DateForm(order='day-first')
-    """
+    """Find out what one column holds."""
     return find_columns(series.to_frame(), hints)[0]
 
 
@@ -142,7 +137,8 @@ def _of_text(text: pl.Series, values: pl.Series, hints: Hints) -> _Found:
         return Column(text.name, "left out", why=why), ""
     units = [column.form.unit for _, (column, _) in found if isinstance(column.form, NumberForm)]
     half = {column.kind for n_bad, (column, _) in found if 2 * n_bad <= len(values)}
-    what = "numbers in several units" if units else ""
+    several = next(_numbers(values, hints), None) is not None
+    what = "numbers in several units" if several else ""
     if "date" in half or ("number" in half and not any(units)):
         what = "numbers and other text" if "number" in half else "dates and other text"
     why = f"holds {what}: its values are categories" if what else ""
@@ -213,14 +209,7 @@ def _best(
 
 
 def _numbers(texts: pl.Series, hints: Hints) -> Iterator[_Found]:
-    """Numbers in the form in which most texts are.
-
-    Examples
-    --------
-    >>> [(column, example)] = _numbers(pl.Series(["$3", "$1,200", "$4.50"]), Hints())
-    >>> column.form, example
-    (NumberForm(unit='$', decimal='.', thousands=','), '')
-    """
+    """Numbers in the form in which most texts are."""
     matches = [match for match in map(_NUMBER.match, texts.to_list()) if match]
     matches = [match for match in matches if len(match["digits"]) <= _MOST_DIGITS]
     if not matches or len(texts) - len(matches) > max(1, len(texts) // 5):
@@ -247,14 +236,7 @@ def _numbers(texts: pl.Series, hints: Hints) -> Iterator[_Found]:
 
 
 def _dates(texts: pl.Series, hints: Hints) -> Iterator[_Found]:
-    """Dates, in the order that most of them can be read in.
-
-    Examples
-    --------
-    >>> [(column, example)] = _dates(pl.Series(["02/01/2024", "01/03/2024"]), Hints())
-    >>> column.form, example
-    (DateForm(order='month-first'), '02/01/2024')
-    """
+    """Dates, in the order that most of them can be read in."""
     days = texts.str.extract(_DAY, 1).drop_nulls().unique(maintain_order=True).head(_MOST_DAYS)
     if not len(days):
         if texts.str.contains(NAMED_DATE).any():
@@ -271,13 +253,7 @@ def _dates(texts: pl.Series, hints: Hints) -> Iterator[_Found]:
 
 
 def as_polars(X: Any) -> pl.DataFrame:
-    """A frame or a list of dicts as a frame of polars.
-
-    Examples
-    --------
-    >>> as_polars([{"age": 3, "town": "Ulm"}, {"age": 4.5}]).rows()
-    [(3.0, 'Ulm'), (4.5, None)]
-    """
+    """A frame or a list of dicts as a frame of polars."""
     if is_frame(X, "polars"):
         return X
     if is_frame(X, "pandas"):
@@ -295,23 +271,16 @@ def as_polars(X: Any) -> pl.DataFrame:
 
 def _from_pandas(name: str, series: pd.Series) -> pl.Series:
     """One column of pandas."""
-    api = sys.modules["pandas"].api.types
-    dtype = series.dtype
-    if isinstance(dtype, sys.modules["pandas"].CategoricalDtype):
+    pandas, dtype, kind = sys.modules["pandas"], series.dtype, series.dtype.kind
+    if isinstance(dtype, pandas.CategoricalDtype):
         texts = np.array([*map(str, dtype.categories), None], dtype=object)
         return pl.Series(name, texts[series.cat.codes.to_numpy()].tolist(), dtype=pl.String)
-    if api.is_bool_dtype(dtype) and not series.hasnans:
-        return pl.Series(name, series.to_numpy(dtype=bool))
-    if api.is_numeric_dtype(dtype):
-        if dtype.kind in "iu" and not series.hasnans:
-            return pl.Series(name, series.to_numpy(dtype=dtype.kind + "8"))
+    if isinstance(dtype, pandas.DatetimeTZDtype):
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    if kind == "f" or (kind in "biu" and series.hasnans):
         return pl.Series(name, series.to_numpy(dtype=np.float64, na_value=np.nan)).fill_nan(None)
-    if dtype.kind == "M":
-        if isinstance(dtype, sys.modules["pandas"].DatetimeTZDtype):
-            series = series.dt.tz_convert("UTC").dt.tz_localize(None)
-        return pl.Series(name, series.to_numpy().astype("datetime64[us]"))
-    if dtype.kind == "m":
-        return pl.Series(name, series.to_numpy().astype("timedelta64[us]"))
+    if kind in _PANDAS:
+        return pl.Series(name, series.to_numpy(dtype=_PANDAS[kind]))
     return _from_objects(name, series.astype(object).tolist())
 
 

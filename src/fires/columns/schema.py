@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from fires.core.errors import StateError
 from fires.core.types import Json
@@ -18,18 +18,29 @@ _LONGEST = 40
 Kind = Literal[
     "number", "integer", "flag", "date", "duration", "category", "empty", "left out", "label"
 ]
+
+
+class _Words(NamedTuple):
+    done: str
+    many: str
+    one: str
+
+
+# What is done with a column of a kind, and what its values are called.
+WORDS: Mapping[Kind, _Words] = {
+    "number": _Words("used as it is", "numbers", "a number"),
+    "integer": _Words("used as it is", "whole numbers", "a whole number"),
+    "flag": _Words("true is 1, false is 0", "true or false", "true or false"),
+    "date": _Words("seconds since 1970", "dates", "a date"),
+    "duration": _Words("seconds", "durations", "a duration"),
+    "empty": _Words("waits for its first value", "known", "known"),
+}
 DateOrder = Literal["year-first", "day-first", "month-first"]
 
 
 @dataclass(frozen=True)
 class NumberForm:
-    """How numbers are written, where it is not simply as 1234.5.
-
-    Examples
-    --------
-    >>> NumberForm("$", thousands=",")
-    NumberForm(unit='$', decimal='.', thousands=',')
-    """
+    """How numbers are written, where it is not simply as 1234.5."""
 
     unit: str = ""
     decimal: str = "."
@@ -52,11 +63,6 @@ class Column:
     without a target 0, 1, 2, ... in order of first appearance. A column is ``empty`` until its
     first value decides what it is. Only a target can be ``integer``: its integers, flags and
     categories stay the labels they are.
-
-    Examples
-    --------
-    >>> Column("town", "category", categories=("Bonn", "Ulm")).categories.index("Ulm")
-    1
     """
 
     name: str
@@ -95,13 +101,7 @@ class Column:
 
 
 def short(value: str) -> str:
-    r"""Make a value fit into a message of one line.
-
-    Examples
-    --------
-    >>> short("one\ntwo")
-    'one two'
-    """
+    """Make a value fit into a message of one line."""
     value = " ".join(value.split())
     return value if len(value) <= _LONGEST else value[: _LONGEST - 3] + "..."
 
@@ -161,13 +161,7 @@ DoubtKind = Literal["id", "clock", "constant", "copy", "leak"]
 
 @dataclass(frozen=True)
 class Doubt:
-    """Why a column should not be believed.
-
-    Examples
-    --------
-    >>> str(Doubt("row", "clock", "counts the rows"))
-    'clock: counts the rows'
-    """
+    """Why a column should not be believed."""
 
     column: str
     kind: DoubtKind

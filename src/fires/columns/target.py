@@ -13,7 +13,7 @@ import polars as pl
 
 from fires.columns.cells import drop_words, kind_of_type, read_cells, since_first, tidy
 from fires.columns.kinds import find_column
-from fires.columns.schema import NO_HINTS, Column, Hints, NumberForm, one_form, short
+from fires.columns.schema import NO_HINTS, WORDS, Column, Hints, NumberForm, one_form, short
 from fires.core.errors import InputError, Question, StateError
 from fires.core.types import Floats, Header, Ints, Label, Labels, Mask
 
@@ -29,13 +29,6 @@ _REACH = 3.0  # standard deviations of a numeric target that count
 _LEAST = 1e-6
 _NOTHING = 1e-9
 _NUMERIC = ("number", "date", "duration")
-_FITTING = {
-    "number": "a number",
-    "integer": "a whole number",
-    "flag": "true or false",
-    "date": "a date",
-    "duration": "a duration",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +128,7 @@ class Target:
                 f'no value in the target column "{name}"'
                 if found is None
                 else f'"{short(one_form(str(found)))}" in the target column "{name}" is not '
-                + _FITTING[self.column.kind]
+                + WORDS[self.column.kind].one
             )
         return ReadTarget(_as_array(read.drop_nulls()), usable, reasons)
 
@@ -318,13 +311,7 @@ class TargetStatistics:
 
 
 def labels_of(y: npt.NDArray[Any]) -> tuple[Label, ...] | None:
-    """The classes of a target that have a share of their own.
-
-    Examples
-    --------
-    >>> labels_of(np.array(["b", "a", "b"])), labels_of(np.array([0.5, 1.5]))
-    (('b',), None)
-    """
+    """The classes of a target that have a share of their own."""
     labels, counts = np.unique(y, return_counts=True)
     if y.dtype.kind == "f" and (len(labels) > 2 or (y != np.round(y)).any()):
         return None

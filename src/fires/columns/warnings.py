@@ -36,27 +36,13 @@ import polars as pl
 from fires.columns.cells import read_cells
 from fires.columns.copies import LEAST, Seen, copies, leaks
 from fires.columns.kinds import as_polars, find_columns
-from fires.columns.schema import NO_HINTS, Column, DateForm, Doubt, Hints, NumberForm, short
+from fires.columns.schema import NO_HINTS, WORDS, Column, DateForm, Doubt, Hints, NumberForm, short
 from fires.columns.target import TargetStatistics
 from fires.core.types import Floats, Ints, RowsLike
 
 _MANY_UNREADABLE = 0.05
 # Columns of which examples are kept; values among which one is looked for.
 _MOST_FACTS, _LOOKED_AT = 10_000, 1000
-_DONE = {
-    "number": "used as it is",
-    "flag": "true is 1, false is 0",
-    "date": "seconds since 1970",
-    "duration": "seconds",
-    "empty": "waits for its first value",
-}
-_PLURALS = {
-    "number": "numbers",
-    "flag": "true or false",
-    "date": "dates",
-    "duration": "durations",
-}
-
 _NEARLY_ALL = 0.95
 _MANY = 1000  # values, below which nearly all means 99 in 100
 _EQUAL_PAIRS = 20.0  # that chance must make, at least, for their lack to tell something
@@ -172,7 +158,7 @@ def _done(column: Column, example: str | None, by_target: bool) -> str:
     if column.kind == "category":
         by = "target-encoded from earlier rows" if by_target else "numbered as they appear"
         return f"{len(column.categories):,} categories, {by}"
-    return _read_as(column, example) or _DONE[column.kind]
+    return _read_as(column, example) or WORDS[column.kind].done
 
 
 def _read_as(column: Column, example: str | None) -> str:
@@ -213,13 +199,13 @@ def _unreadable(columns: KnownColumns) -> list[str]:
     n_values = tallies.n_rows - tallies.missing
     for place in (tallies.unreadable > _MANY_UNREADABLE * n_values).nonzero()[0].tolist():
         column = columns.used[place]
-        if column.kind not in _PLURALS:  # an earlier version let kinds change
+        if column.kind not in WORDS:  # an earlier version let kinds change
             continue
         share = tallies.unreadable[place] / n_values[place]
         example = tallies.examples.get(column.name)
         such = "" if example is None else f', such as "{short(example)}"'
         lines.append(
-            f'column "{column.name}": {share:.0%} of its values are not {_PLURALS[column.kind]}'
+            f'column "{column.name}": {share:.0%} of its values are not {WORDS[column.kind].many}'
             f"{such}: they count as missing"
         )
     return lines

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
-from fires.core.declared import Array
-from fires.core.state import Arrays
 from fires.core.types import Floats as Floats
 from fires.core.types import Places
 
@@ -97,7 +94,7 @@ class Belief:
         )
 
 
-# --- weights of features, and of rows ------------------------------------------------------------
+# --- weights of features -------------------------------------------------------------------------
 
 
 def stable_weights(
@@ -133,57 +130,6 @@ def stable_weights(
     array([ 7.5,  6. , -0.5])
     """
     return (belief.mu**2 - uncertainty_penalty * belief.sigma**2) / (2.0 * weight_penalty)
-
-
-class WeightSums(NamedTuple):
-    """The weights of the rows so far; older rows have faded.
-
-    Weights are taken in units of the first ones, so that a constant weight is 1 to the bit.
-    """
-
-    unit: float = 0.0
-    total: float = 0.0
-    squares: float = 0.0
-
-    @property
-    def ratio(self) -> float:
-        """What a weight of one unit counts in rows."""
-        return self.total / self.squares
-
-    @classmethod
-    def read(cls, arrays: Arrays) -> WeightSums:
-        """The sums in a state file; older files have none."""
-        saved = Array(3, low=0.0, optional=True).read("weight_sums", {}, arrays, {})
-        return cls() if saved is None else cls(*saved.tolist())
-
-    def after(self, total: float, squares: float, n_rows: int, memory: float) -> WeightSums:
-        """The sums with those of a batch, in units."""
-        keep = (1.0 - 1.0 / memory) ** n_rows
-        return WeightSums(self.unit, keep * self.total + total, keep * self.squares + squares)
-
-
-def effective_weights(
-    weight: Floats | None, n_rows: int, known: WeightSums, memory: float = 10_000.0
-) -> tuple[Floats | None, WeightSums]:
-    r"""Weights in units of rows: w times the running :math:`\sum w / \sum w^2` (Kish, 1965).
-
-    A constant weight becomes 1. Unequal weights count as their effective number of rows.
-
-    Examples
-    --------
-    >>> effective_weights(np.array([10.0, 10.0]), 2, WeightSums())
-    (array([1., 1.]), WeightSums(unit=10.0, total=2.0, squares=2.0))
-    >>> effective_weights(np.array([3.0, 1.0]), 2, WeightSums())[0]
-    array([1.2, 0.4])
-    """
-    if not known.unit:
-        known = known._replace(unit=1.0 if weight is None else float(weight.max()))
-    if weight is None and known.unit == 1.0:
-        known = known.after(n_rows, n_rows, n_rows, memory)
-        return (None if known.ratio == 1.0 else np.full(n_rows, known.ratio)), known
-    units = np.full(n_rows, 1.0 / known.unit) if weight is None else weight / known.unit
-    known = known.after(float(units.sum()), float(units @ units), n_rows, memory)
-    return units * known.ratio, known
 
 
 def rank(weights: Floats) -> Places:

@@ -195,13 +195,16 @@ def fits(value: Any, shape: Any) -> bool:
         return isinstance(value, list) and all(fits(one, shape[0]) for one in value)
     if not isinstance(shape, dict):
         return isinstance(value, shape) and not isinstance(value, bool)
-    return isinstance(value, dict) and all(
-        all(fits(one, of) for one in value.values())
-        if key == "*"
-        else (key[-1] == "?" and value.get(key[:-1]) is None)
-        or (key.rstrip("?") in value and fits(value[key.rstrip("?")], of))
-        for key, of in shape.items()
-    )
+    if not isinstance(value, dict):
+        return False
+    for key, of in shape.items():
+        name = key.rstrip("?")
+        if name != "*" and name not in value and name == key:
+            return False
+        for one in value.values() if name == "*" else [value.get(name)]:
+            if not (one is None and name != key) and not fits(one, of):
+                return False
+    return True
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import field, fields
 from functools import partial
 from numbers import Integral, Real
@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 def checked(default: _T, check: Callable[[str, Any], None]) -> _T:
-    """A setting with this default; ``check`` gets its name and its value."""
+    """A setting with this default; ``check`` gets its name and its value, unless both are None."""
     return field(default=default, metadata={"check": check})
 
 
@@ -31,7 +31,7 @@ def number(
     return checked(default, partial(check_number, low=low, high=high, ends=ends, wanted=wanted))
 
 
-def count(default: int) -> int:
+def count(default: _T) -> _T:
     """A setting that is 1, 2, 3, ..."""
     return checked(default, check_count)
 
@@ -60,8 +60,9 @@ def check_declared(kind: Any, values: Mapping[str, Any]) -> None:
     ValueError: rate must be a number greater than 0 and less than 1; got 2.0.
     """
     for each in fields(kind):
-        if "check" in each.metadata:
-            each.metadata["check"](each.name, values[each.name])
+        check, value = each.metadata.get("check"), values.get(each.name)
+        if check is not None and not (value is None and each.default is None):
+            check(each.name, value)
 
 
 # --- checks -----------------------------------------------------------------------------------
@@ -159,7 +160,7 @@ def plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, dict):
         return {key: plain(part) for key, part in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+    if isinstance(value, (Sequence, Set)) and not isinstance(value, (str, bytes)):
         return [plain(part) for part in value]
     return value
 

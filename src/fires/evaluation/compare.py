@@ -245,6 +245,7 @@ class _Run:
         n_rows: int,
     ) -> None:
         self._whole, *self._pieces = (Scores((score,), classes) for _ in range(n_pieces + 1))
+        self._name = score
         self._n_first, self._n_rows, self._n_before = n_first, n_rows, 0
         self.stability: list[float] = []
         self.seconds: list[float] = []
@@ -256,7 +257,7 @@ class _Run:
         n_pieces, n_done = len(self._pieces), max(self._n_before - self._n_first, 0)
         piece = min(n_pieces * n_done // (self._n_rows - self._n_first), n_pieces - 1)
         self._pieces[piece].update(y, predicted)
-        return _only(self._whole.update(y, predicted))
+        return self._whole.update(y, predicted)[self._name]
 
     def add(self, step: Step) -> None:
         self._n_before += step.n_rows
@@ -266,15 +267,10 @@ class _Run:
 
     def end(self) -> _Run:
         """Score what was counted. Counts, which many classes make large, are not kept."""
-        self.score = _only(self._whole.total)
-        self.pieces = np.array([_only(piece.total) for piece in self._pieces])
+        self.score = self._whole.total[self._name]
+        self.pieces = np.array([piece.total[self._name] for piece in self._pieces])
         del self._whole, self._pieces
         return self
-
-
-def _only(scores: Mapping[str, float]) -> float:
-    (value,) = scores.values()
-    return value
 
 
 def _that_take_part(

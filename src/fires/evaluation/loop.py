@@ -225,7 +225,7 @@ class _Evaluation:
         self.baselines, self.names = baselines, names
         alarms = self._alarms
         self._last_alarm = alarms[-1].batch if alarms else -1
-        self.stability, self.selected = np.nan, np.empty(0, dtype=np.intp)
+        self.selected = np.empty(0, dtype=np.intp)
         if pipeline.has_learnt:
             with suppress(NotFittedError):  # of rows without labels, only the scale is learnt
                 self.selected = pipeline.selector.get_support(indices=True)
@@ -234,12 +234,9 @@ class _Evaluation:
         self._totals, self._classes = totals, classes
         self._published, self._label_delay = order == "as-published", label_delay
         self._waiting: deque[CheckedBatch] = deque()
-        self.stabilities: StabilityWindow | None = None
-        self._window = 0
-        if isinstance(window, StabilityWindow):
-            self.stabilities, self.stability = window, window.value
-        else:
-            self._window = window
+        self.stabilities = window if isinstance(window, StabilityWindow) else None
+        self._window = window.size if isinstance(window, StabilityWindow) else window
+        self.stability = np.nan if self.stabilities is None else self.stabilities.value
         self._untested = {} if totals is None else dict.fromkeys(totals.names, np.nan)
         self._shown: tuple[CheckedBatch, Places, Matrix] | None = None
 
@@ -296,19 +293,16 @@ class _Evaluation:
                 self.selected = before
             return scores, 0.0, 0.0
         self.pipeline.check(now)
+        scores = {} if self._published else self._test(tested)
+        self.selected, seconds = self.pipeline.select(now)
+        self.has_learnt = True
         if self._published:  # the order of the paper's own code
-            self.selected, seconds = self.pipeline.select(now)
-            self.has_learnt = True
             scores = self._test(tested)
-        else:
-            scores = self._test(tested)
-            self.selected, seconds = self.pipeline.select(now)
         seconds_train = self.pipeline.train(now, self._masked(now))
         expected = self.pipeline.label_index
         for one in self.baselines.values():
             one.learn(now, expected)
         learn_scale()
-        self.has_learnt = True
         self._follow()
         width = None if self.names is not None else now.X.shape[1]
         if self.stabilities is None:

@@ -94,20 +94,7 @@ def p_value(one: Outcome, other: Outcome) -> float:
 
 
 def interval(one: Outcome, other: Outcome, alpha: float = 0.05) -> tuple[float, float]:
-    """The differences of two selectors that the test of :func:`p_value` does not reject.
-
-    Parameters
-    ----------
-    one, other : Outcome
-        Of the same runs and pieces.
-    alpha : float
-        The level of the test. The interval leaves out 0 if p is below it.
-
-    Returns
-    -------
-    low, high : float
-        NaN if there are fewer than three runs or pieces.
-    """
+    """The differences of two selectors that the test of :func:`p_value` does not reject."""
     from scipy.stats import t
 
     difference, error, freedom = _t_test(one, other)
@@ -145,9 +132,7 @@ def holm(p_values: npt.ArrayLike) -> Floats:
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """
-    p = np.asarray(p_values, dtype=np.float64)
-    corrected: Floats = np.minimum(1.0, _factors(p) * p)
-    return corrected
+    return np.minimum(1.0, _factors(p_values) * np.asarray(p_values, dtype=np.float64))
 
 
 def _factors(p_values: npt.ArrayLike) -> Floats:

@@ -201,8 +201,7 @@ class Scores(KnowsClasses):
 
     def count(self, label_index: Classes, truth: Codes, taken: Codes) -> dict[str, float]:
         """Count a batch in whose labels have been looked up, where all scores are counts."""
-        counts = self._count(label_index, truth, taken)
-        return {name: _FROM_COUNTS[name](*counts) for name in self.names}
+        return self._named(self._count(label_index, truth, taken), {})
 
     def _count(
         self, label_index: Classes, truth: Codes, taken: Codes, times: Counts | None = None

@@ -33,7 +33,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fires.core.errors import OVERFLOW, InputError
-from fires.core.sharding import Rounds, ShardTarget, Sums, Task
+from fires.core.sharding import Rounds, Sums, Task
 from fires.core.types import Floats, Ints
 from fires.kernels.assimilate import ALONG, NOISE, NOISE_ROWS, ROWS
 from fires.models.base import Learner, Rates
@@ -43,7 +43,13 @@ from fires.models.lbfgs import TOL, Search
 from fires.models.linear_learner import LinearLearner
 from fires.models.sharded_batch import ShardedBatch
 from fires.models.sharded_gradient import CentredScale, gradient_rounds
-from fires.models.sharded_scale import ShardedMixed, ShardedScale, by_column, dense_scale
+from fires.models.sharded_scale import (
+    ShardedMixed,
+    ShardedScale,
+    SparseRows,
+    by_column,
+    dense_scale,
+)
 from fires.models.target import BayesTarget, ScoredTarget
 
 MOST_ROUNDS = 12
@@ -54,7 +60,6 @@ _CLOSE = 10.0  # if so little is to gain, the next point may well be the last on
 
 def step_rounds(
     learner: Learner,
-    target: ShardTarget,
     rates: Rates,
     watch: Callable[[float, float], bool] | None = None,
     *,
@@ -62,8 +67,9 @@ def step_rounds(
 ) -> Rounds:
     """The step of a linear learner on one batch.
 
-    A task never sees a shard without rows, nor one with labels that the learner does not know: if
-    there are any, the learner is made to know them, and its rounds begin again. The sums of every
+    A task never sees a shard without rows, and its target is class codes or numbers, as a learner
+    takes it. If there are new labels, the learner is made to know them first, and its rounds begin
+    again. The sums of every
     round also have "batch weight", "batch rows" and, in shard order, "list batch rows". The learner
     changes after the last round only; so on an error, nothing has changed.
     """
@@ -74,137 +80,98 @@ def step_rounds(
             hint="make them dense, or begin anew.",
         )
     if isinstance(learner, BayesLearner):
-        return rounds(learner, target)
-    return gradient_rounds(learner, target, rates, watch, sparse=sparse)
+        return rounds(learner)
+    return gradient_rounds(learner, rates, watch, sparse=sparse)
 
 
-def rounds(learner: BayesLearner, target: ShardTarget) -> Rounds:
+def rounds(learner: BayesLearner) -> Rounds:
     """The Bayesian step on one batch."""
     if learner.sparse is not None and learner.scale == "minmax":
         raise InputError(
             "the Bayesian update cannot bring sparse rows in shards to [0, 1]",
             hint="use scale='standard' or None, or update='gradient'.",
         )
-    driver = _Driver(learner, target)
-    yield from driver.begin()
-    driver.set_level()
-    looked = driver.gathered((yield from driver.settled(driver.look)))
-    climb = _Climb(driver, looked)
-    while not climb.is_over:
-        climb.take(driver.gathered((yield climb.task())))
-    driver.move(looked, climb)
+    step = _Step(learner)
+    yield from step.begin()
+    step.start((yield from step.settled(step.look)))
+    while not step.is_over:
+        step.take((yield step.task()))
+    step.move()
 
 
 def scale_of(learner: LinearLearner | BayesLearner, *, sparse: bool = False) -> ShardedScale:
     """The scale of a learner's rows, as shards know it."""
-    if isinstance(learner, LinearLearner):
-        return (
-            CentredScale(learner)
-            if sparse or learner.in_sparse_terms
-            else dense_scale(learner.scaler)
-        )
-    if learner.sparse is None:
+    if isinstance(learner, LinearLearner) and (sparse or learner.in_sparse_terms):
+        return CentredScale(learner)
+    if isinstance(learner, LinearLearner) or learner.sparse is None:
         return dense_scale(learner.scaler)
-    return ShardedScale(sparse=True) if learner.scale is None else ShardedMixed(learner)
+    return SparseRows() if learner.scale is None else ShardedMixed(learner)
 
 
-class _Driver(ShardedBatch[BayesTarget]):
-    """The belief before the batch, scale and target."""
+class _Step(ShardedBatch[BayesTarget]):
+    """The rounds that climb F from the belief before the batch, for all rows of parameters."""
 
-    def __init__(self, learner: BayesLearner, read: ShardTarget) -> None:
-        super().__init__(learner.target, read, scale_of(learner))
-        self.bayes = learner
-        self.before = Point(np.arange(learner.n_rows), *learner.coefficients(), learner.noise, None)
-        self.touched: Ints | None = None  # the columns that the batch has moved; None for all
-
-    def set_level(self) -> None:
-        """Let a first batch begin at its level, if it is one of counts."""
-        level = self.target.look(np.zeros(0, dtype=np.intp), np.zeros(0))[1]
-        if level is not None and self.bayes.fit_intercept and not self.bayes.evidence_rows[0]:
-            self.before.theta[:, -1] = level
-
-    def gathered(self, sums: Sums) -> Sums:
-        """The sums, with slope and bend of all columns."""
-        if "list columns" not in sums:
-            return sums
-        n_lines = len(sums["own slope"])
-        columns, lines = by_column(sums["list columns"], sums["list parts"])
-        parts = np.zeros((2 * n_lines, self.bayes.n_features + 1))
-        parts[:, columns] = lines
-        parts[:, -1] = np.concatenate([sums["own slope"], sums["own bend"]])
-        self.touched = columns
-        return sums | {"slope": parts[:n_lines], "bend": parts[n_lines:]}
-
-    def look(self) -> Task:
-        """What the batch shows at the belief before it."""
-        learner = self.bayes
-        asks = not learner.evidence_rows.any() and learner.leading.holds_all
-        point = self.before._replace(columns=learner.leading.columns if asks else None)
-        watch = Watch(self.before, None) if self._can_watch else None
-        return self.sums(point, watch, is_look=True)
-
-    @property
-    def _can_watch(self) -> bool:
-        """Whether there is a level to hold predictions against."""
-        scores = not isinstance(self.target, ScoredTarget) or self.target.scores is not None
-        return self.bayes.watches and scores and self.is_scaled
-
-    def sums(self, point: Point, watch: Watch | None, *, is_look: bool = False) -> Task:
-        """The task of one round."""
-        facts = self.read, self.bayes.family, self.target, self.x
-        return PointSums(*facts, point, watch, is_look)
-
-    def move(self, looked: Sums, climb: _Climb) -> None:
-        """Move the belief and all that goes with it, now that nothing can fail any more."""
-        learner, total = self.bayes, climb.total
-        belief = climb.belief()
-        if not all(np.isfinite(part).all() for part in belief):
-            raise ValueError(OVERFLOW)
-        theta, var, facts, information, pull = belief
-        learner.facts = facts
-        learner.renew(theta, var, total)
-        learner.evidence_rows = learner.evidence_rows + total
-        self.learn(looked)
-        learner.leading = climb.leading
-        learner.leading.add_sums(information, pull, climb.kept)
-        learner.end_rounds(climb.greatest(), self.touched)
-
-
-class _Climb:
-    """The rounds that climb F, for all rows of parameters at once."""
-
-    def __init__(self, driver: _Driver, looked: Sums) -> None:
-        learner, before = driver.bayes, driver.before
-        self.driver, self.looked = driver, looked
-        self.total, self.evidence = float(looked["batch weight"]), learner.evidence_rows
-        self.kept = learner.gamma**self.total  # the share of its evidence that the belief keeps
-        self.share = learner.gamma ** (0.5 * self.total)  # what a row of the batch counts
-        most = np.full(before.var.shape, learner.prior)
-        most[:, -1] = learner.own_prior
-        self.prior = np.minimum(before.var / self.kept, most)
-        if not np.isfinite(looked["bend"]).all():
-            raise ValueError(OVERFLOW)
-        self.searches = [self._search(k) for k in range(learner.n_rows)]
-        var = np.array([search.variances(looked["bend"][k]) for k, search in self.numbered()])
-        self.point = before._replace(var=var)
+    def __init__(self, learner: BayesLearner) -> None:
+        super().__init__(learner.target, scale_of(learner))
+        self.learner, rows = learner, np.arange(learner.n_rows)
+        self.before = Point(rows, *learner.coefficients(), learner.noise, None)
         self.leading = copy.deepcopy(learner.leading)
         self.found: dict[int, Sums] = {}  # by row of parameters, once it is at its end
         self.n_rounds, self.closing = 1, False
         self.segments: Floats | None = None
+        self.touched: Ints | None = None  # the columns that the batch has moved; None for all
 
-    def numbered(self) -> list[tuple[int, Search]]:
-        return list(enumerate(self.searches))
+    def look(self) -> Task:
+        """What the batch shows at the belief before it."""
+        learner, target = self.learner, self.target
+        level = target.look(np.zeros(0, dtype=np.intp), np.zeros(0))[1]
+        if level is not None and learner.fit_intercept and not learner.evidence_rows[0]:
+            self.before.theta[:, -1] = level  # that of the first counts
+        asks = not learner.evidence_rows.any() and learner.leading.holds_all
+        point = self.before._replace(columns=learner.leading.columns if asks else None)
+        # Is there a level to hold predictions against?
+        is_known = not isinstance(target, ScoredTarget) or target.scores is not None
+        watched = learner.watches and is_known and self.is_scaled
+        return self._sums(point, Watch(self.before, None) if watched else None, is_look=True)
 
-    def _search(self, k: int) -> Search:
-        learner, looked = self.driver.bayes, self.looked
-        information = looked["information"][k] if "information" in looked else None
-        if information is None:
-            information = learner.leading.information[k]
+    def _sums(self, point: Point, watch: Watch | None, *, is_look: bool = False) -> Task:
+        return PointSums(self.learner.family, self.target, self.x, point, watch, is_look)
+
+    def _gathered(self, sums: Sums) -> Sums:
+        """The sums, with slope and bend of all columns."""
+        if "list columns" not in sums:
+            return sums
+        n_lines = len(sums["own slope"])
+        self.touched, lines = by_column(sums["list columns"], sums["list parts"])
+        parts = np.zeros((2 * n_lines, self.learner.n_features + 1))
+        parts[:, self.touched] = lines
+        parts[:, -1] = np.concatenate([sums["own slope"], sums["own bend"]])
+        return sums | {"slope": parts[:n_lines], "bend": parts[n_lines:]}
+
+    def start(self, sums: Sums) -> None:
+        """Begin to climb from what the batch shows."""
+        learner, before = self.learner, self.before
+        self.looked = looked = self._gathered(sums)
+        self.total = float(looked["batch weight"])
+        self.kept = learner.gamma**self.total  # the share of its evidence that the belief keeps
+        self.share = learner.gamma ** (0.5 * self.total)  # what a row of the batch counts
+        if not np.isfinite(looked["bend"]).all():
+            raise ValueError(OVERFLOW)
+        most = np.full(before.var.shape, learner.prior)
+        most[:, -1] = learner.own_prior
+        prior = np.minimum(before.var / self.kept, most)
         places = np.append(learner.leading.columns, learner.n_features)
-        search = Search(self.driver.before.theta[k], self.prior[k], self.share)
-        search.know(looked["bend"][k], places, information)
-        search.begin(looked["slope"][k])
-        return search
+        known = looked.get("information", learner.leading.information)
+        self.searches = []
+        for k, start in enumerate(before.theta):
+            search = Search(start, prior[k], self.share)
+            search.know(looked["bend"][k], places, known[k])
+            search.begin(looked["slope"][k])
+            self.searches.append(search)
+        self.var = self._variances(looked["bend"])
+
+    def _variances(self, bend: Floats) -> Floats:
+        return np.array([s.variances(one) for s, one in zip(self.searches, bend, strict=True)])
 
     @property
     def is_over(self) -> bool:
@@ -219,35 +186,35 @@ class _Climb:
         if not self.closing and (last or close):
             self.closing = True
             self._choose_leading()
-        wanted = [k for k, search in self.numbered() if k not in self.found]
-        if not self.closing:
-            wanted = [k for k in wanted if self.searches[k].gain > _CLOSE]
+        self.asked = [
+            k
+            for k, search in enumerate(self.searches)
+            if k not in self.found and (self.closing or search.gain > _CLOSE)
+        ]
+        wanted = [self.searches[k] for k in self.asked]
         if last:
-            for k in wanted:
-                self.searches[k].stay()
-        rows = np.array(wanted)
-        theta = np.array([self.searches[k].trial for k in wanted])
+            for search in wanted:
+                search.stay()
+        rows, theta = np.array(self.asked), np.array([search.trial for search in wanted])
         columns = self.leading.columns if self.closing else None
-        point = Point(rows, theta, self.point.var[rows], self.point.noise[rows], columns)
-        self.asked = rows
+        point = Point(rows, theta, self.var[rows], self.before.noise[rows], columns)
         usual = self._usual() if self.closing else None
-        watch = None if usual is None else Watch(self.driver.before, usual)
-        return self.driver.sums(point, watch)
+        return self._sums(point, None if usual is None else Watch(self.before, usual))
 
     def take(self, sums: Sums) -> None:
         """Take in what shards say of these points."""
-        for i, k in enumerate(self.asked.tolist()):
+        sums, last = self._gathered(sums), self.n_rounds >= MOST_ROUNDS
+        for i, k in enumerate(self.asked):
             one = {name: sums[name][i] for name in _OF_POINT if name in sums}
             search = self.searches[k]
             better = search.take(float(one["fit"]), one["slope"])
-            last = self.n_rounds >= MOST_ROUNDS
             if self.closing and ((better and search.gain <= TOL) or last):
                 self.found[k] = one | {"theta": search.best_theta}
         self.segments = sums.get("list segments", self.segments)
 
     def _usual(self) -> Floats | None:
         """The usual increment in the middle of the batch, if there may be an alarm."""
-        alarm = self.driver.bayes.alarm
+        alarm = self.learner.alarm
         early = (alarm.rows < alarm.warm_up).all()
         if "more" not in self.looked or self.segments is not None or early:
             return None
@@ -255,45 +222,50 @@ class _Climb:
 
     def _choose_leading(self) -> None:
         """Let the best features lead, before the sums over the batch are made."""
-        learner, leading = self.driver.bayes, self.leading
+        learner, leading, before = self.learner, self.leading, self.before
         leading.waited += float(self.looked["batch rows"])
         if leading.holds_all or not leading.is_due:
             return
         after = copy.copy(learner)
         after.mu = np.array([search.trial[:-1] for search in self.searches])
-        after.var, after.sparse, after._unclear = self.point.var[:, :-1], None, None
-        before = self.driver.before
+        after.var, after.sparse, after._unclear = self.var[:, :-1], None, None
         leading.follow(after.scores(), before.theta[:, :-1], before.var[:, :-1], learner.prior)
 
-    def belief(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """Coefficients, variances and facts after the batch; the sums of the leading columns."""
-        learner, kept, share = self.driver.bayes, self.kept, self.share
-        ends = [self.found[k] for k, _ in self.numbered()]
+    def move(self) -> None:
+        """Move the belief and all that goes with it, once nothing can fail any more."""
+        learner, kept, share, total = self.learner, self.kept, self.share, self.total
+        ends = [self.found[k] for k in range(learner.n_rows)]
         found = {name: np.array([end[name] for end in ends]) for name in ends[0]}
         facts = learner.facts.copy()
-        facts[:, ROWS] += self.total
+        facts[:, ROWS] += total
         facts[:, ALONG] = kept * facts[:, ALONG] + share * found["along"]
         scale = np.ones(learner.n_rows)
         if learner.family.noise > 0.0:
-            before = self.point.noise
+            before = self.before.noise
             squares = before[:, None] * found["bend"]  # of the columns
-            unsure = (self.point.var * squares).sum(axis=1)
+            unsure = (self.var * squares).sum(axis=1)
             facts[:, NOISE] = kept * facts[:, NOISE] + share * (found["error"] + unsure)
-            facts[:, NOISE_ROWS] = kept * facts[:, NOISE_ROWS] + share * self.total
+            facts[:, NOISE_ROWS] = kept * facts[:, NOISE_ROWS] + share * total
             # What a row says is in units of the noise, which is known better now.
             scale = before * facts[:, NOISE_ROWS] / facts[:, NOISE]
-        var = np.array([s.variances(scale[k] * found["bend"][k]) for k, s in self.numbered()])
-        weight = share * scale
+        var, weight = self._variances(scale[:, None] * found["bend"]), share * scale
         information = weight[:, None, None] * found["information"]
-        return found["theta"], var, facts, information, weight[:, None] * found["pull"]
-
-    def greatest(self) -> Floats | None:
-        """The greatest sums of the alarm within the batch, if it is watched."""
-        learner = self.driver.bayes
-        if "more" not in self.looked:
-            return None
-        mean = self.looked["more"] / self.total
-        return learner.alarm.take(self.segments, mean, self.total, self.evidence)
+        pull = weight[:, None] * found["pull"]
+        if not all(
+            np.isfinite(one).all() for one in (found["theta"], var, facts, information, pull)
+        ):
+            raise ValueError(OVERFLOW)
+        greatest, evidence = None, learner.evidence_rows
+        learner.facts = facts
+        learner.renew(found["theta"], var, total)
+        learner.evidence_rows = evidence + total
+        self.learn(self.looked)
+        learner.leading = self.leading
+        learner.leading.add_sums(information, pull, kept)
+        if "more" in self.looked:
+            mean = self.looked["more"] / total
+            greatest = learner.alarm.take(self.segments, mean, total, evidence)
+        learner.end_rounds(greatest, self.touched)
 
 
 _OF_POINT = ("fit", "slope", "bend", "information", "pull", "along", "error")

@@ -12,7 +12,7 @@ again with the new plan.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -22,29 +22,10 @@ import scipy.sparse as sp
 from fires.core.batch import CheckedBatch
 from fires.core.errors import OVERFLOW
 from fires.core.sharding import Sums
-from fires.core.types import CsrRows, Floats, Ints, Labels, Places
+from fires.core.types import CsrRows, Floats, Ints, Labels, Mask, Places
+from fires.kernels import moments
 from fires.kernels.compiling import read_only, row_major
 from fires.kernels.linear import DenseRows, MixedRows
-from fires.kernels.moments import (
-    CLIP,
-    EDGE,
-    FARTHEST,
-    IS_COMMON,
-    LIMIT,
-    MOVED,
-    N_SHOWN,
-    ORIGIN,
-    REFUSED,
-    ROUNDING,
-    RUN,
-    SQUARES,
-    UNIT,
-    find_moved_among,
-    own_moments,
-    rescale,
-    rescale_rows,
-    sample_step,
-)
 from fires.models.bayes_learner import BayesLearner
 from fires.models.scale import MinMax, Scaler, Standard
 from fires.models.sparse_scale import SparseScale, Touched
@@ -81,9 +62,8 @@ class ShardedScale:
 
     kind: ClassVar[str | None] = None
     is_first = False  # whether it has to be taken from the batch itself
-
-    def __init__(self, *, sparse: bool = False) -> None:
-        self.is_sparse = sparse
+    is_sparse = False
+    standards: Sequence[ShardedStandard] = ()  # the scales whose columns may have moved
 
     def rows(self, shard: CheckedBatch, weight: Floats, sums: Sums | None = None) -> Blocks:
         """The rows of a shard on their scale; what they show of it is added to the sums, if any."""
@@ -111,11 +91,6 @@ class ShardedScale:
     def begin(self, sums: Sums) -> None:
         """Take the scale of a first batch from itself."""
 
-    @property
-    def standards(self) -> list[ShardedStandard]:
-        """The scales whose columns may have moved."""
-        return []
-
     def learn(self, sums: Sums, total: float) -> None:
         """Learn from the batch, unless it was scaled already."""
 
@@ -123,7 +98,7 @@ class ShardedScale:
         return {name: part for name, part in vars(self).items() if name not in _OF_DRIVER}
 
 
-_OF_DRIVER = {"scale", "scaler", "learner"}
+_OF_DRIVER = {"scale", "scaler", "learner", "standards"}
 
 
 class ShardedStandard(ShardedScale):
@@ -132,43 +107,38 @@ class ShardedStandard(ShardedScale):
     In a target, and in :class:`fires.models.mixed.Mixed`, it stands for the scale itself.
     """
 
-    kind = "standard"
-    ready, is_sparse = True, False
+    kind, ready = "standard", True
 
     def __init__(self, scale: Standard, what: str = "x", places: Places | None = None) -> None:
         self.scale, self.what, self.is_first = scale, what, not scale.ready
         self._places = places  # of the columns among all; None if they are all
-        self.lines = _plan(scale)
+        self.lines, self.standards = _plan(scale), [self]
         self.count = scale.count if what == "y" else np.empty(0)
 
     @property
     def shift(self) -> Floats:
         """What is subtracted."""
-        shift: Floats = self.lines[ORIGIN]
+        shift: Floats = self.lines[moments.ORIGIN]
         return shift
-
-    @property
-    def standards(self) -> list[ShardedStandard]:
-        """See :class:`ShardedScale`."""
-        return [self]
 
     # --- on shards ----------------------------------------------------------------------------
 
     def scaled(self, X: Floats, weight: Floats) -> tuple[Floats, Callable[[], Sums]]:
         """Scaled rows, and what they show."""
-        out, shown = np.empty(X.shape), np.zeros((N_SHOWN, X.shape[1]))
-        rescale_rows(row_major(X), weight, self.lines, out, shown)
+        out, shown = np.empty(X.shape), np.zeros((moments.N_SHOWN, X.shape[1]))
+        moments.rescale_rows(row_major(X), weight, self.lines, out, shown)
         return out, lambda: self._show(shown, X)
 
     def _scaled(self, shard: CheckedBatch, weight: Floats, sums: Sums | None) -> Blocks:
-        shown, out = np.zeros((N_SHOWN, self.lines.shape[1])), np.empty((0, 0))
+        shown, out = np.zeros((moments.N_SHOWN, self.lines.shape[1])), np.empty((0, 0))
+        shift, unit, limit, *_ = self.lines
         for block, X in _blocks(shard):
             out = out if len(out) else np.empty(X.shape)
             Z = out[: len(X)]
             if sums is None:  # less work, if nobody asks
-                rescale(X, self.shift, self.lines[UNIT], self.lines[LIMIT], CLIP, Z)
+                moments.rescale(X, shift, unit, limit, moments.CLIP, Z)
             else:
-                rescale_rows(row_major(X), weight[block], self.lines, Z, shown)
+                moments.rescale_rows(row_major(X), weight[block], self.lines, Z, shown)
             yield block, _read_only(Z)
         if sums is not None:
             sums.update(self._show(shown, shard.X))
@@ -179,40 +149,44 @@ class ShardedStandard(ShardedScale):
         Where entries are beyond 1.5 times the reach, it is also told where they are, if they are
         few: mostly that shows that no column has moved.
         """
-        what, edge = self.what, EDGE * self.lines[LIMIT]
-        sums = {f"{what} shown": shown[:FARTHEST], f"max {what} far": shown[FARTHEST]}
-        columns = np.flatnonzero((shown[FARTHEST] > edge) | (shown[REFUSED] > 0.0))
-        n_found = 0
+        what, edge, far = self.what, moments.EDGE * self.lines[moments.LIMIT], moments.FARTHEST
+        sums = {f"{what} shown": shown[:far], f"max {what} far": shown[far]}
+        columns, n_found = np.flatnonzero(self._is_beyond(shown)), 0
         if len(columns):
             n_found = _TOO_MANY
             if len(columns) * len(X) <= max(X.size // 4, 1 << 12):
-                beyond = np.abs(X[:, columns] - self.shift[columns]) > edge[columns]
-                rows, which = np.nonzero(beyond)
+                distance = np.abs(X[:, columns] - self.shift[columns])
+                rows, which = np.nonzero(distance > edge[columns])
                 if len(rows) <= 1 << 12:
                     n_found = len(rows)
                     sums[f"list {what} beyond"] = np.stack([rows, columns[which]], axis=1)
         return sums | {f"list {what} n beyond": np.array([n_found])}
 
+    def _is_beyond(self, shown: Floats) -> Mask:
+        """The columns with entries beyond 1.5 times the reach."""
+        *_, refused, farthest = shown
+        beyond: Mask = (farthest > moments.EDGE * self.lines[moments.LIMIT]) | (refused > 0.0)
+        return beyond
+
     def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
         """See :class:`ShardedScale`."""
         if self.what == "x" and shard.scale == self.kind:
             return {}
-        return {
-            f"moments {self.what}": moments(columns_of(shard, y, self.what, slice(None)), weight)
-        }
+        X = columns_of(shard, y, self.what, slice(None))
+        return {f"moments {self.what}": column_moments(X, weight)}
 
     # --- on the driver ------------------------------------------------------------------------
 
     def begin(self, sums: Sums) -> None:
         """See :class:`ShardedScale`."""
         if (own := sums.get(f"moments {self.what}")) is not None:
-            self.lines[ORIGIN], self.lines[UNIT] = _mean_and_gain(own)
+            self.lines[moments.ORIGIN], self.lines[moments.UNIT] = _mean_and_gain(own)
             self.count = own[0] if self.what == "y" else self.count
 
     def _shown(self, sums: Sums) -> Floats:
         """What the whole batch has shown, for :meth:`fires.models.scale.Standard.learn`."""
         shown = np.vstack([sums[f"{self.what} shown"], sums[f"max {self.what} far"]])
-        if not np.isfinite(shown[SQUARES]).all() or not np.isfinite(self.shift).all():
+        if not np.isfinite(shown[moments.SQUARES]).all() or not np.isfinite(self.shift).all():
             raise ValueError(OVERFLOW)
         return shown
 
@@ -223,9 +197,8 @@ class ShardedStandard(ShardedScale):
         shown = self._shown(sums)
         if not self.scale.ready:
             return _NOWHERE
-        sure = (self.lines[RUN] > 0.0) | (self.scale.narrow >= self.scale.reset_threshold)
-        beyond = (shown[FARTHEST] > EDGE * self.lines[LIMIT]) | (shown[REFUSED] > 0.0)
-        columns = np.flatnonzero(beyond | sure)
+        sure = (self.lines[moments.RUN] > 0.0) | (self.scale.narrow >= self.scale.reset_threshold)
+        columns = np.flatnonzero(self._is_beyond(shown) | sure)
         n_found = sums[f"list {self.what} n beyond"]
         if not len(columns) or (n_found == _TOO_MANY).any():
             return columns
@@ -247,9 +220,10 @@ class ShardedStandard(ShardedScale):
         before, shown, self.lines = self.lines, self._shown(sums), _plan(self.scale)
         samples = np.ascontiguousarray(found[f"list {self.what} sample"])
         own, n_rows = _mean_and_gain(found[f"moments {self.what}"]), int(found["batch rows"])
-        find_moved_among(columns, samples, *own, n_rows, self.scale.known, self.lines)
-        counted = (before[IS_COMMON] != self.lines[IS_COMMON]) & (shown[REFUSED] > 0.0)
-        return not counted.any() and np.array_equal(before[RUN] == MOVED, self.lines[RUN] == MOVED)
+        moments.find_moved_among(columns, samples, *own, n_rows, self.scale.known, self.lines)
+        differ = before[moments.IS_COMMON] != self.lines[moments.IS_COMMON]
+        moved, now = (lines[moments.RUN] == moments.MOVED for lines in (before, self.lines))
+        return not (differ & (shown[moments.REFUSED] > 0.0)).any() and np.array_equal(moved, now)
 
     def learn(self, sums: Sums, total: float) -> None:
         """See :class:`ShardedScale`."""
@@ -257,11 +231,16 @@ class ShardedStandard(ShardedScale):
             self.scale.learn(self._shown(sums), self.lines, np.array([total]))
 
 
+class SparseRows(ShardedScale):
+    """Sparse rows as they come."""
+
+    is_sparse = True
+
+
 class ShardedRange(ShardedScale):
     """The range of dense columns."""
 
     kind = "minmax"
-    is_sparse = False
 
     def __init__(self, scaler: Scaler, scale: MinMax) -> None:
         self.scaler, self.range, self.is_first = scaler, scale, not scale.ready
@@ -312,11 +291,7 @@ class ShardedMixed(ShardedScale):
 
     def _follow(self) -> None:
         self._full = ShardedStandard(self.mixed.full, "x", self.mixed.columns)
-
-    @property
-    def standards(self) -> list[ShardedStandard]:
-        """See :class:`ShardedScale`."""
-        return [self._full]
+        self.standards = [self._full]
 
     def _scaled(self, shard: CheckedBatch, weight: Floats, sums: Sums | None) -> Blocks:
         mixed: Any = copy.copy(self.mixed)
@@ -374,7 +349,7 @@ def sampling(sums: Sums) -> tuple[Ints, int]:
     """Where shards begin in the batch, and every how manieth row of it is looked at."""
     sizes = sums["list batch rows"]
     sizes = sizes[sizes > 0]
-    return np.cumsum(sizes) - sizes, sample_step(int(sizes.sum()))
+    return np.cumsum(sizes) - sizes, moments.sample_step(int(sizes.sum()))
 
 
 def columns_of(shard: CheckedBatch, y: Labels, what: str, columns: Places | slice) -> Floats:
@@ -386,10 +361,10 @@ def columns_of(shard: CheckedBatch, y: Labels, what: str, columns: Places | slic
     return found
 
 
-def moments(X: Floats, weight: Floats) -> Floats:
+def column_moments(X: Floats, weight: Floats) -> Floats:
     """Weight, mean and sum of squares of every column of a shard."""
     own = np.empty((4, X.shape[1]))
-    own_moments(row_major(X), weight, 0, X.shape[1], own)
+    moments.own_moments(row_major(X), weight, 0, X.shape[1], own)
     count, mean, square, rest = own
     more = np.divide(rest, count, out=np.zeros_like(rest), where=count > 0.0)
     return np.stack([count, mean + more, np.maximum(square - rest * more, 0.0)])
@@ -428,5 +403,5 @@ def _mean_and_gain(own: Floats) -> tuple[Floats, Floats]:
     count, mean, square = own
     with np.errstate(all="ignore"):  # overflow is found when sums are checked
         variance = np.divide(square, count, out=np.zeros_like(count), where=count > 0.0)
-        varies = variance > np.maximum(ROUNDING * mean * mean, 1e-300)
+        varies = variance > np.maximum(moments.ROUNDING * mean * mean, 1e-300)
         return mean, np.where(varies, 1.0 / np.sqrt(variance), 0.0)

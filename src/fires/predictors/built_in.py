@@ -28,6 +28,8 @@ class BuiltIn(Predictor):
     _learnt: ClassVar[Declared]
     _attribute = "{}_"
     _has_labels = True
+    _repeats_rows = False  # whether a row of weight w, a whole number, is learnt w times
+    width: int | None = None  # how many features it has learnt
 
     def state(self) -> State:
         """Everything there is to save: a header of JSON values, and arrays.
@@ -75,11 +77,18 @@ class BuiltIn(Predictor):
     def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Raise an error if :meth:`learn` would refuse the batch. Nothing is learnt."""
         if self._has_labels:
-            super().check(batch, expected)
-            return
-        y = np.asarray(batch.y)
-        if y.dtype.kind not in "fiub" or not np.isfinite(y).all():
-            raise ValueError(f"{self.name} learns finite numbers, and y holds something else.")
+            batch.labels(self._known(expected))
+        else:
+            y = np.asarray(batch.y)
+            if y.dtype.kind not in "fiub" or not np.isfinite(y).all():
+                raise ValueError(f"{self.name} learns finite numbers, and y holds something else.")
+        known = self.width
+        if known is not None and batch.X.shape[1] != known:
+            # A compiled loop would follow them out of the coefficients.
+            width = batch.X.shape[1]
+            raise ValueError(f"X has {width} features, but this {self.name} has learnt {known}.")
+        if self._repeats_rows and batch.weight is not None:
+            repeated(batch.y, None, batch.weight, self.name)
 
     def predict(self, X: Matrix) -> Labels:
         """The label, or number, of each row."""
@@ -91,23 +100,13 @@ class Linear(BuiltIn):
     """A predictor with coefficients, from its first batch on."""
 
     coef_: Floats
+    _repeats_rows = True
 
     @property
-    def width(self) -> int | None:
+    def width(self) -> int | None:  # type: ignore[override]
         """How many features it has learnt; None before the first batch."""
         width: int | None = self.coef_.shape[-1] if hasattr(self, "coef_") else None
         return width
-
-    def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
-        """Raise an error if :meth:`learn` would refuse the batch. Nothing is learnt."""
-        super().check(batch, expected)
-        width = batch.X.shape[1]
-        if self.width not in (None, width):
-            # A compiled loop would follow them out of the coefficients.
-            raise ValueError(
-                f"X has {width} features, but this {self.name} has learnt {self.width}."
-            )
-        repeated(batch.y, None, batch.weight, self.name)
 
     def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
         """Set the coefficients of some features to 0. See :class:`Predictor`."""
@@ -210,7 +209,9 @@ class Perceptron(Linear):
         self.check(batch, expected)
         before = self._known(expected)
         label_index, codes = batch.labels(before)
-        X, codes = repeated(batch.X, codes, batch.weight, self.name)
+        X = batch.X
+        if batch.weight is not None:
+            X, codes = repeated(X, codes, batch.weight, self.name)
         self._label_index_ = label_index
         if self.width is None:
             n_rows = len(label_index) if len(label_index) > 2 else 1

@@ -108,14 +108,11 @@ class Features:
             "drift": rounded(drifts[order]),
             "alarms": records.alarms_of[order].tolist(),
         }
-        columns = [result.columns[place] for place in places] if result.columns else []
         if result.classes is not None:
             table["class"] = result.classes[order].tolist()
-        if result.kinds:
-            table["kind"] = [result.kinds.get(column) for column in columns]
-        if result.missing:
-            shares = [result.missing.get(column) for column in columns]
-            table["missing"] = rounded(np.array(shares, dtype=np.float64))
+        for name, of in result.of_columns.items():
+            found: Any = [of.get(result.columns[place]) for place in places]
+            table[name] = rounded(found) if name == "missing" else found
         return table
 
     # --- over time -------------------------------------------------------------------------------

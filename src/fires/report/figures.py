@@ -23,7 +23,6 @@ from fires.core.types import Floats
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.collections import PathCollection
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.transforms import Bbox
@@ -138,13 +137,6 @@ def line(
 def level(axes: Axes, value: float, look: Look, label: str, **how: Any) -> Line2D:
     """A line at one height, to compare others with."""
     return axes.axhline(value, color=look.colour, linestyle=look.dashes, label=label, **how)
-
-
-def point(axes: Axes, x: float, y: float, look: Look, label: str) -> PathCollection:
-    """A point that stands for a method."""
-    return axes.scatter(
-        x, y, s=16, color=look.colour, marker=look.mark or "o", label=label, zorder=3
-    )
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:

@@ -195,8 +195,7 @@ class Result:
     numbers: dict[str, Floats] = field(default_factory=dict)
     above_noise: Mask | None = None
     classes: Labels | None = None
-    kinds: dict[str, str] = field(default_factory=dict)
-    missing: dict[str, float] = field(default_factory=dict)
+    of_columns: dict[str, dict[str, Any]] = field(default_factory=dict)
     columns: Sequence[str] = ()
     groups: dict[str, list[int]] = field(default_factory=dict)
 
@@ -207,12 +206,10 @@ def read_result(folder: Path, names: Sequence[str]) -> Result:
     columns, features = folder / "columns.csv", folder / "features.csv"
     if columns.exists():
         with damaged(columns):
-            table = _table(columns)
-            used = table.filter(table["kind"] != "left out")
+            used = _table(columns, ["missing"]).filter(pl.col("kind") != "left out")
             titles = [well_formed(title) for title in used["name"]]
-            result.kinds = dict(zip(titles, used["kind"], strict=True))
-            shares = used["missing"].cast(float, strict=False)
-            result.missing = dict(zip(titles, shares, strict=True))
+            for name in ("kind", "missing"):
+                result.of_columns[name] = dict(zip(titles, used[name], strict=True))
             if len(titles) < len(names):
                 _add_groups(result, names, titles)
     if features.exists():

@@ -8,7 +8,6 @@ It is a process of its own, so that whatever happens to it, or to those who look
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import signal
@@ -27,7 +26,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fires.core.types import Header
 from fires.report.live_access import HEADERS, Access
-from fires.report.page import content_policy, page, page_data
+from fires.report.page import compact, content_policy, page, page_data
 from fires.report.summary import Summary, side_by_side
 
 if TYPE_CHECKING:
@@ -267,7 +266,7 @@ class LiveSummary:
                 changed |= summary.refresh()
             if changed or not self._text:
                 data = page_data([summary.as_dict() for summary in self._summaries])
-                text = as_json(data)
+                text = compact(data).encode(errors="backslashreplace")  # half a character, say
         except Exception:
             # A folder may be replaced, damaged or removed at any time. What was read of it stays on
             # the page, and it is tried again.
@@ -281,18 +280,8 @@ class LiveSummary:
             # The first reading has to catch up with the run. It says nothing about the next.
             seconds = seconds if self._text else 0.0
             self._data, self._text = data, text
-        self._due = time.monotonic() + pause_after(seconds)
+        pause = min(max(_LEAST_PAUSE, _TIMES * seconds), _MOST_PAUSE)
+        self._due = time.monotonic() + pause
         reading, self._reading = self._reading, None
         if reading is not None:
             reading.set_result(None)
-
-
-def pause_after(seconds: float) -> float:
-    """How long to wait before the runs are read again."""
-    return min(max(_LEAST_PAUSE, _TIMES * seconds), _MOST_PAUSE)
-
-
-def as_json(data: Header) -> bytes:
-    """Data as JSON in one line of UTF-8; half a character, as a name may hold, is escaped."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode(errors="backslashreplace")

@@ -102,9 +102,14 @@ def write_page(folders: Sequence[Path], path: Path, shape: tuple[int, int] | Non
     return len(data)
 
 
+def compact(data: Header) -> str:
+    """Data as JSON in one line."""
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
 def _as_data(data: Header) -> str:
     """JSON that cannot end the element it stands in."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = compact(data)
     for sign in "<>&\N{LINE SEPARATOR}\N{PARAGRAPH SEPARATOR}":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text

@@ -148,7 +148,7 @@ def n_places(frame: pl.DataFrame) -> int:
     """How many features there must be for records to name those that they do."""
     of_alarms = frame["alarms"].explode().struct.field("feature")
     named = [*(frame[name].explode() for name in ("selected", "came")), of_alarms]
-    places = pl.concat([of.rename("place") for of in named]).drop_nulls().to_numpy()
+    places = pl.concat([of.alias("place") for of in named]).drop_nulls().to_numpy()
     if places.min(initial=0) < 0:
         raise ValueError("there is no feature of a negative number")
     return 1 + int(places.max(initial=-1))

@@ -167,37 +167,38 @@ class Records:
 
     def add(self, frame: pl.DataFrame, score_names: Collection[str]) -> None:
         """Add the next batches, as :func:`fires.report.reading.read_block` gives them."""
-        first, self._n_read = self._n_read, self._n_read + len(frame)
-        frame = frame.with_columns(batch=pl.int_range(first, self._n_read, dtype=pl.Int64))
-        self.n_batches = int(frame["index"][-1]) + 1  # also of those whose records are lost
-        self.n_rows = int(frame["rows"][-1])
+        first, end = self._n_read, self._n_read + len(frame)
+        frame = frame.with_columns(batch=pl.int_range(first, end, dtype=pl.Int64))
+        last, rows = int(frame["index"][-1]), int(frame["rows"][-1])
+        for spans in (self.series, self.members):
+            spans.reserve(end)
+        self._add_members(frame, first, end)
+        # Nothing has changed up to here if they are damaged.
+        self.n_batches, self.n_rows = last + 1, rows  # also of those whose records are lost
+        self._n_read = end
         self.n_waited += int(frame["waited"].sum())
         self.n_missing = [self.n_missing, *frame["missing"].drop_nulls()][-1]
         self.score_names |= dict.fromkeys(score_names)
-        self.latencies.add_all((frame["seconds_select"] + frame["seconds_train"]).to_numpy())
+        self.latencies.add((frame["seconds_select"] + frame["seconds_train"]).to_numpy())
         alarms = [one for alarms in frame["alarms"].drop_nulls() for one in alarms]
         self.n_alarms += len(alarms)
         self.alarms += alarms
         told = [alarm["feature"] for alarm in alarms if alarm["feature"] is not None]
         np.add.at(self.alarms_of, np.array(told, dtype=np.int64), 1)
-        for spans in (self.series, self.members):
-            spans.reserve(self._n_read)
-        self._add_members(frame, first)
-        intervals = self._add_stays(frame, first)
-        self._add_series(frame, intervals)
+        self._add_series(frame, self._add_stays(frame, first))
 
-    def _add_members(self, frame: pl.DataFrame, first: int) -> None:
+    def _add_members(self, frame: pl.DataFrame, first: int, end: int) -> None:
         """Who was selected for how long, and the importances that were written down."""
         batch, changed = pl.col("batch"), pl.col("came").is_not_null()
         sets = frame.filter(changed | (batch % self.members.width == 0) | (batch == first))
-        lasts = np.diff(np.append(sets["batch"].to_numpy(), self._n_read))
+        lasts = np.diff(np.append(sets["batch"].to_numpy(), end))
         sets = sets.select(batch, pl.col("selected").alias("place"), pl.Series("sum times", lasts))
         sets = sets.explode("place")
-        np.add.at(self.times, sets["place"].to_numpy(), sets["sum times"].to_numpy())
         importance = pl.col("importance")
         known = frame.filter(importance.list.len() > 0)
         names = ("selected", "importance", "uncertainty")
         each = known.select(batch, *names).explode(names)
+        np.add.at(self.times, sets["place"].to_numpy(), sets["sum times"].to_numpy())
         if len(known):
             last = each.filter(batch == known["batch"][-1])
             numbers = last["importance"].to_numpy(), last["uncertainty"].to_numpy()
@@ -209,16 +210,12 @@ class Records:
 
     def _add_stays(self, frame: pl.DataFrame, first: int) -> Floats:
         """The sets that were selected; gives the stability at the end of each span."""
-        changed = frame.filter(pl.col("came").is_not_null())
-        self.n_changes += int((changed["batch"] > 0).sum())
-        came = changed.select("rows", "came").explode("came").drop_nulls()
+        came = frame.select("rows", "came").drop_nulls().explode("came").drop_nulls()
         self.since[came["came"].to_numpy()] = came["rows"].to_numpy()
-        new = (
-            changed
-            if self._recent
-            else frame.filter(pl.col("came").is_not_null() | (pl.col("batch") == first))
-        )
-        for batch, row, places in new.select("batch", "rows", "selected").iter_rows():
+        is_new = pl.col("came").is_not_null() | (pl.col("batch") == 0)
+        new = frame.filter(is_new).select("batch", "rows", "selected")
+        self.n_changes += int((new["batch"] > 0).sum())
+        for batch, row, places in new.iter_rows():
             self._recent.append(Stay(batch, row, np.array(places, dtype=np.int64)))
         self._settled = _settled(self._settled, self._recent)
         # Where columns come and go, each record tells how many there were.
@@ -265,7 +262,7 @@ class Records:
 
 def _interval(sets: Sequence[Ints], n_features: int) -> tuple[float, float, float]:
     """The stability of some sets, and the ends of its 95 % interval."""
-    is_one = len(sets) > 1 and all(one is sets[0] for one in sets)
+    is_one = len(sets) > 1 and len(set(map(id, sets))) == 1
     if is_one and 0 < len(sets[0]) < n_features:
         return 1.0, 1.0, 1.0  # nearly always, and at no cost
     # Only how many there are beside the selected ones matters, not which.

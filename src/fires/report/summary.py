@@ -9,6 +9,7 @@ them has to escape them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -59,13 +60,11 @@ def summarise(folder: Path, shape: tuple[int, int] | None = None) -> Header:
 
 def side_by_side(folders: Sequence[Path], shape: tuple[int, int] | None = None) -> list[Summary]:
     """Several runs, with names that tell them apart: ``monday/run`` and ``tuesday/run``."""
-    paths = [folder.resolve().parts for folder in folders]
-    depth = 1
-    while depth < max(map(len, paths), default=0) and (
-        len({path[-depth:] for path in paths}) < len(set(paths))
-    ):
-        depth += 1
-    names = ["/".join(path[-depth:]) for path in paths]
+    paths = [folder.resolve() for folder in folders]
+    names = [path.name for path in paths]
+    if len(set(names)) < len(set(paths)):
+        top = Path(os.path.commonpath(paths))
+        names = [path.relative_to(top).as_posix() for path in paths]
     return [Summary(folder, shape, name) for folder, name in zip(folders, names, strict=True)]
 
 
@@ -142,7 +141,7 @@ class Summary:
         if above_noise is None and self._has_intervals:
             above_noise = features.above_noise()
         counts = self._counts(above_noise)
-        stability = self._stability()
+        change, stability = self._change(above_noise, features.rank), self._stability()
         doubts = facts.get("doubts") or []
         twins = [
             {"feature": doubt["column"], "of": doubt["other"], "why": doubt["why"]}
@@ -160,13 +159,7 @@ class Summary:
             | {"name": self._name, "shape": self._shape, "intervals": self._has_intervals},
             "counts": counts,
             "sentence": sentence(
-                counts["batches"],
-                counts["features"],
-                counts["selected"],
-                counts["above_noise"],
-                self._change(above_noise, features.rank),
-                stability["total"],
-                has_ended=self._facts.has_ended,
+                counts, change, stability["total"], has_ended=self._facts.has_ended
             ),
             "now": features.now(above_noise),
             "rank_before_row": None if features.before is None else features.before.rows,

@@ -50,23 +50,17 @@ class Change:
 
 
 def sentence(
-    n_batches: int,
-    n_features: int,
-    n_selected: int,
-    n_above_noise: int | None,
-    change: Change | None,
-    stability: float | None,
-    *,
-    has_ended: bool,
+    counts: dict[str, Any], change: Change | None, stability: float | None, *, has_ended: bool
 ) -> Sentence:
     """What matters now, and since when."""
-    if not n_batches:
+    if not counts["batches"]:
         return ["No row has been read yet."]
-    parts: Sentence = [_carrying(n_features, n_selected, n_above_noise, has_ended)]
-    if n_batches == 1:
+    n_features, n_selected = counts["features"], counts["selected"]
+    parts: Sentence = [_carrying(n_features, n_selected, counts["above_noise"], has_ended)]
+    if counts["batches"] == 1:
         parts.append(" after one batch")
     elif n_selected < n_features:
-        parts += ["; ", *_since(change, n_above_noise, has_ended)]
+        parts += ["; ", *_since(change, counts["above_noise"], has_ended)]
     if stability is not None:
         parts.append(f"; stability {stability:.2f}")
     return _joined([*parts, "."])

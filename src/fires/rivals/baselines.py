@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -143,8 +142,8 @@ class FixedFeatures(_Baseline):
         return int(self._weights_.sum()) if self.is_fitted else 1
 
     def _step(self, batch: CheckedBatch) -> None:
-        given: Any = self.features
-        listed: Any = [given] if isinstance(given, (str, Integral)) else given
+        given = self.features
+        listed = [given] if isinstance(given, (str, int, np.integer)) else given
         known = self.n_features_in_, self.known_names, type(self).__name__
         try:
             places = validation.as_columns(listed, *known)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -144,9 +144,6 @@ class CancelOut(TargetSelector):
 
     _net_: Tensors = field(init=False)  # each name begins with one of _PARTS
     _rng_: np.random.Generator = field(init=False)  # until the net is there
-
-    def _weighting(self) -> tuple[Hashable, ...]:
-        return (self.gate,)
 
     def _weights(self) -> Floats:
         return gates(self._net_["theta.gates"], self.gate).cpu().numpy()

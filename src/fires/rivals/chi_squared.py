@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared, Value
 from fires.core.settings import choice, number
-from fires.core.types import Floats, Places
+from fires.core.types import Floats, Matrix, Places
 from fires.rivals.arrays import decay, entries, grown, rows_by_class, with_entries
 from fires.rivals.base import BatchSelector, settings
 
@@ -85,9 +83,6 @@ class ChiSquared(BatchSelector):
         "unit": Value(float, low=1.0, high=_LONGEST_UNIT),
     }
 
-    def _weighting(self) -> tuple[Hashable, ...]:
-        return (self.aggregate,)
-
     def _weights(self) -> Floats:
         present = self._present_ / self._unit_
         rows = np.maximum(self._rows_[:, None] - self._missing_, 0.0) / self._unit_
@@ -119,8 +114,8 @@ class ChiSquared(BatchSelector):
             self._missing_ = np.repeat(self._missing_, n_features, axis=1)
         rows, stored = rows_by_class(codes, n_classes, mass), entries(X)
         gaps = np.isnan(stored)
-        present: Any = rows @ with_entries(X, ((stored != 0.0) & ~gaps).astype(np.float64))
-        missing: Any = rows @ with_entries(X, gaps.astype(np.float64)) if batch.n_missing else None
+        present = rows @ with_entries(X, ((stored != 0.0) & ~gaps).astype(np.float64))
+        missing = rows @ with_entries(X, gaps.astype(np.float64)) if batch.n_missing else None
 
         # Nothing can fail from here on, so the tables are changed in place: a batch costs no more
         # than its entries. For the same reason old counts are not shrunk. New rows count in a
@@ -132,9 +127,9 @@ class ChiSquared(BatchSelector):
                 table *= keep / self._unit_
             self._unit_ = 1.0
         self._rows_ += self._unit_ * rows.sum(axis=1)
-        _add(self._present_, self._unit_ * present)
+        _add(self._present_, self._unit_, present)
         if missing is not None:
-            _add(self._missing_, self._unit_ * missing)
+            _add(self._missing_, self._unit_, missing)
 
     def _restart_features(self, columns: Places) -> None:
         super()._restart_features(columns)
@@ -149,10 +144,10 @@ def chi_squared(present: Floats, rows: Floats) -> Floats:
     return np.where(margins > 0.0, n * cross**2, 0.0) / np.where(margins > 0, margins, 1)
 
 
-def _add(table: Floats, counts: Any) -> None:
+def _add(table: Floats, unit: float, counts: Matrix) -> None:
     """Add counts to a table in place; only stored counts cost time."""
-    if sp.issparse(counts):
-        counts = counts.tocoo()
-        table[counts.coords] += counts.data
+    if isinstance(counts, np.ndarray):
+        table += unit * counts
     else:
-        table += counts
+        rows = np.repeat(np.arange(len(table)), np.diff(counts.indptr))
+        table[rows, counts.indices] += unit * counts.data

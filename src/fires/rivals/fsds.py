@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -111,9 +110,6 @@ class FSDS(BatchSelector):
         """The shrunk singular values of the sketch that are not 0, greatest first."""
         self._check_fitted()
         return self._singular_values_
-
-    def _weighting(self) -> tuple[Hashable, ...]:
-        return self.n_directions, self.ridge
 
     def _weights(self) -> Floats:
         s = self._singular_values_[: self.n_directions]
@@ -235,17 +231,15 @@ def _shrunk(lengths: Floats, right: Floats, size: int) -> tuple[Floats, Floats]:
     return lengths, np.ascontiguousarray(lengths[:, None] * right[:n])
 
 
-def _rows(X: Any, weight: Floats | None, missing: bool) -> Matrix:
+def _rows(X: Matrix, weight: Floats | None, missing: bool) -> Matrix:
     """The rows that are not all zeros, in float64; weight w multiplies a row by the root of w."""
     stored = filled(entries(X), missing)
     if weight is not None:
         root = np.sqrt(weight)
-        dense = isinstance(X, np.ndarray)
-        stored = stored * (root[:, None] if dense else np.repeat(root, np.diff(X.indptr)))
-    rows: Any = with_entries(X, stored)
-    length = np.asarray(abs(rows).sum(axis=1)).ravel()
-    kept: Matrix = rows[length > 0.0]
-    return kept
+        each = root[:, None] if isinstance(X, np.ndarray) else np.repeat(root, np.diff(X.indptr))
+        stored = stored * each
+    length = with_entries(X, np.abs(stored)).sum(axis=1)
+    return with_entries(X, stored)[length > 0.0]
 
 
 def _gram(rows: Any) -> Floats:

@@ -5,7 +5,6 @@ It comes from running moments of columns and targets.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -123,9 +122,6 @@ class Screening(TargetSelector):
         "zz": Array("T", "1|J", low=0.0),
         "xz": Array("T", "J"),
     }
-
-    def _weighting(self) -> tuple[Hashable, ...]:
-        return (self.measure,)
 
     def _weights(self) -> Floats:
         m = self._moments()

@@ -166,11 +166,7 @@ class FileSink:
         with files.naming(path):
             if not path.exists():
                 os.close(files.open_to_append(path))
-            length, rest = _whole(path) if path.is_file() else (0, b"")
-            self._lines = AppendedFile(path, length)
-            if rest:
-                self._lines.append(rest)
-            self._lines.flush()
+            self._lines = AppendedFile(path, _whole(path) if path.is_file() else 0)
             if not path.is_file():
                 self._pipe = files.open_file(path, os.O_WRONLY | os.O_APPEND)
 
@@ -199,8 +195,8 @@ def _line(record: Header) -> str:
     return json.dumps(record, allow_nan=False) + "\n"
 
 
-def _whole(path: Path) -> tuple[int, bytes]:
-    """How much of a file is whole lines, and what the last one lacks."""
+def _whole(path: Path) -> int:
+    """How much of a file is whole lines."""
     with path.open("rb") as file:
         beginning = file.read(len(_BEGINNING))
         if not _BEGINNING.startswith(beginning):
@@ -208,15 +204,9 @@ def _whole(path: Path) -> tuple[int, bytes]:
                 f"{path} holds something else than records of selected features",
                 hint="give the name of a new file",
             )
-        end = file.seek(0, os.SEEK_END)
-        start, torn = end, b""
-        while start and b"\n" not in torn:
+        start, block = file.seek(0, os.SEEK_END), b""
+        while start and b"\n" not in block:
             size = min(_BLOCK, start)
             start = file.seek(start - size)
-            torn = file.read(size) + torn
-    torn = torn[torn.rfind(b"\n") + 1 :]
-    try:
-        json.loads(torn)
-    except ValueError:
-        return end - len(torn), b""
-    return end, b"\n"
+            block = file.read(size)
+    return start + block.rfind(b"\n") + 1

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core.belief import Belief, rank
 from fires.core.named import RunNames
 from fires.core.output import csv_text
-from fires.core.types import Floats, Header, Json, Labels, Mask, Places
+from fires.core.types import Floats, Header, Labels, Mask, Places
 from fires.models.linear import Linear
 from fires.run.totals import Change, RunTotals
 from fires.selectors.significance import above_noise
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from fires.selectors.fires import FIRES
 
 
@@ -99,29 +100,32 @@ def column_names(selector: FIRES, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names[place] for place in first.tolist())
 
 
-_AT_ONCE = 10_000
-
-Table: TypeAlias = dict[str, npt.NDArray[np.generic]]
-
-
 def feature_rows(
     selector: FIRES, names: Sequence[str], totals: RunTotals, columns: Places | None = None
 ) -> list[Header]:
     """Features as plain values, best first."""
-    table = _feature_table(selector, names, totals, columns)
-    return [dict(zip(table, row, strict=True)) for row in _rows_of(table)]
+    return _feature_table(selector, names, totals, columns).to_dicts()
 
 
 def features_csv(selector: FIRES, names: Sequence[str], totals: RunTotals) -> str:
-    """All features as CSV, with those at the end that were forgotten."""
-    table = _with_forgotten(_feature_table(selector, names, totals), names, totals)
-    return csv_text(table, _rows_of(table))
+    """All features as CSV, with those at the end that came and went, and were forgotten."""
+    import polars as pl
+
+    table = _feature_table(selector, names, totals)
+    if isinstance(names, RunNames):
+        met = pl.DataFrame({"feature": list(names), "share_selected": _shares(totals, names)})
+        gone = met.join(table, on="feature", how="anti", maintain_order="left")
+        gone = gone.with_columns(selected=pl.lit(False), absent=pl.lit(True))
+        table = pl.concat([table, gone], how="diagonal")
+    return csv_text(table.columns, table.iter_rows())
 
 
 def _feature_table(
     selector: FIRES, names: Sequence[str], totals: RunTotals, columns: Places | None = None
-) -> Table:
+) -> pl.DataFrame:
     """The columns of :func:`feature_rows`: a million features are too many for a dict each."""
+    import polars as pl
+
     share, absent = _shares(totals, names), None
     if isinstance(names, RunNames):
         known = selector.feature_names_in_.tolist()
@@ -139,18 +143,17 @@ def _feature_table(
     by_class = seen.class_importances_
     low, high = seen.interval()
     belief = Belief(seen.importances_, seen.uncertainties_)
-    above: Labels = above_noise(belief, len(by_class) if len(by_class) >= 3 else 1)
-    if not has_intervals(selector):
-        low = high = above = np.full(len(ranking), None)
+    above = above_noise(belief, len(by_class) if len(by_class) >= 3 else 1)
+    is_known = has_intervals(selector)
     table = {
         "rank": ranking[order],
-        "feature": np.array([names[column] for column in order.tolist()], dtype=object),
+        "feature": [names[column] for column in order.tolist()],
         "weight": seen.weights_[order],
         "importance": seen.importances_[order],
         "uncertainty": seen.uncertainties_[order],
-        "low": low[order],
-        "high": high[order],
-        "above_noise": above[order],
+        "low": low[order] if is_known else None,
+        "high": high[order] if is_known else None,
+        "above_noise": above[order] if is_known else None,
         "selected": seen.get_support()[order],
         "share_selected": share[order],
     }
@@ -160,44 +163,15 @@ def _feature_table(
     if len(by_class) >= 3:
         # The class whose coefficient is the importance; by gradient, that is a mean of all.
         own = by_class == table["importance"]
-        table["class"] = seen.classes_[
-            np.where(own.any(axis=0), own, np.abs(by_class)).argmax(axis=0)
-        ]
-    return table
-
-
-def _with_forgotten(table: Table, names: Sequence[str], totals: RunTotals) -> Table:
-    """With those columns at the end that came and went, and were forgotten."""
-    if not isinstance(names, RunNames):
-        return table
-    known = set(table["feature"].tolist())
-    gone = [place for place, name in enumerate(names) if name not in known]
-    if not gone:
-        return table
-    told: Table = {
-        "feature": np.array([names[place] for place in gone], dtype=object),
-        "selected": np.zeros(len(gone), dtype=bool),
-        "share_selected": _shares(totals, names)[gone],
-        "absent": np.ones(len(gone), dtype=bool),
-    }
-    nothing = np.full(len(gone), None)
-    return {
-        name: np.append(column.astype(object), told.get(name, nothing))
-        for name, column in table.items()
-    }
+        best = np.where(own.any(axis=0), own, np.abs(by_class)).argmax(axis=0)
+        table["class"] = seen.classes_[best].tolist()
+    return pl.DataFrame(table)
 
 
 def _shares(totals: RunTotals, names: Sequence[str]) -> Floats:
     """The share of batches that selected each feature, also of those that none ever did."""
     share = totals.share_selected
     return np.pad(share, (0, max(len(names) - len(share), 0)))
-
-
-def _rows_of(table: Table) -> Iterator[tuple[Json, ...]]:
-    """The rows of a table of columns, as plain values, of which few are made at a time."""
-    for start in range(0, len(table["rank"]), _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
-        yield from zip(*(column[part].tolist() for column in table.values()), strict=True)
 
 
 def alarm_rows(

@@ -32,7 +32,15 @@ from fires.run.checkpoints import Checkpoints
 from fires.run.features import classes_of, features_csv
 from fires.run.lines import as_bytes
 from fires.run.locking import FolderLock, was_held
-from fires.run.records import QUARANTINE, SNAPSHOTS, STEPS, TRANSFORMED, VERSION, RunRecords
+from fires.run.records import (
+    QUARANTINE,
+    REPORT,
+    SNAPSHOTS,
+    STEPS,
+    TRANSFORMED,
+    VERSION,
+    RunRecords,
+)
 from fires.run.totals import RunTotals
 
 if TYPE_CHECKING:
@@ -41,7 +49,6 @@ if TYPE_CHECKING:
     from fires.streams.base import Batch
 
 
-REPORT = "report.html"
 """The page of a run: part of its folder, though others write it."""
 
 _RUN, _OPTIONS, _NAMES = "run.json", "run.toml", "names.json"

@@ -28,7 +28,7 @@ import io
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,7 @@ VERSION = 1
 """Of the form of the records; in ``run.json`` as ``records``."""
 
 STEPS, QUARANTINE, SNAPSHOTS = "steps.jsonl", "quarantine.ndjson", "snapshots"
+REPORT = "report.html"
 _EACH, _EVERY = 100, 10
 _N_SNAPSHOTS = 128
 _MOST_FEATURES = 10_000
@@ -94,11 +95,11 @@ def read_snapshot(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.
     return read_state(path)
 
 
-def _short(values: Floats) -> list[list[float | None]]:
+def _short(rows: Iterable[Floats]) -> list[list[float | None]]:
     """Numbers to six digits."""
     return [
-        [float(f"{value:.6g}") if math.isfinite(value) else None for value in row]
-        for row in values.tolist()
+        [float(f"{value:.6g}") if math.isfinite(value) else None for value in row.tolist()]
+        for row in rows
     ]
 
 
@@ -153,15 +154,33 @@ class RunRecords:
 
     def add(self, step: Step, pipeline: OnlinePipeline, batch: Batch | None = None) -> bool:
         """Write down one record; whether the rows that are kept of batches are very many."""
-        row = self._row(step, pipeline)
+        selector, some, apart = pipeline.selector, len(step.selected) > 0, stride(step.index)
+        changed = not np.array_equal(step.selected, self._before)
+        often = step.index < _EACH or step.index % _EVERY == 0
+        is_told = some and (often or changed or bool(step.alarms))
+        is_shot = some and step.index % apart == 0
+        belief = (selector.importances_, selector.uncertainties_) if is_told or is_shot else ()
+        row = step.as_row()
+        if changed:
+            row["came"] = np.setdiff1d(step.selected, self._before).tolist()
+            row["left"] = np.setdiff1d(self._before, step.selected).tolist()
+            self._before = step.selected
+        if is_told:
+            names, places = self._names, step.selected
+            places = places if names is None else names.of_selector(places)
+            row["importance"], row["uncertainty"] = _short([of[places] for of in belief])
+        if n_missing := pipeline.n_missing_:
+            row["missing"] = n_missing
         if self.lost:
             row["lost"], self.lost = self.lost, []
         self._steps.write(row)
         try:
-            self._snapshot(step, pipeline)
+            if is_shot:
+                self._snapshot(step, pipeline, apart, *belief)
         except OSError as error:
             if not is_transient(error):  # else it is kept, and written later
-                raise
+                where = str(self._folder / SNAPSHOTS)
+                raise OSError(error.errno, error.strerror, where) from error
         # More may come before the next batch is whole.
         self._bad_until = self._bad.length, self._bad.checksum
         return (
@@ -170,30 +189,10 @@ class RunRecords:
             and self._transformed.add(batch, step)
         )
 
-    def _row(self, step: Step, pipeline: OnlinePipeline) -> Header:
-        """The line of ``steps.jsonl`` for a step."""
-        row, selector = step.as_row(), pipeline.selector
-        changed = not np.array_equal(step.selected, self._before)
-        if changed:
-            row["came"] = np.setdiff1d(step.selected, self._before).tolist()
-            row["left"] = np.setdiff1d(self._before, step.selected).tolist()
-        self._before = step.selected
-        often = step.index < _EACH or step.index % _EVERY == 0
-        if len(step.selected) and (often or changed or step.alarms):
-            places = step.selected
-            if self._names is not None:
-                places = self._names.of_selector(places)
-            beliefs = selector.importances_, selector.uncertainties_
-            row["importance"], row["uncertainty"] = _short(np.array([of[places] for of in beliefs]))
-        if pipeline.n_missing_:
-            row["missing"] = pipeline.n_missing_
-        return row
-
-    def _snapshot(self, step: Step, pipeline: OnlinePipeline) -> None:
-        """Write a snapshot, if it is time for one, and remove those that are too many now."""
-        apart = stride(step.index)
-        if step.index % apart or not len(step.selected):
-            return
+    def _snapshot(
+        self, step: Step, pipeline: OnlinePipeline, apart: int, mu: Floats, sigma: Floats
+    ) -> None:
+        """Write a snapshot, and remove those that are too many now."""
         if apart > 1 and step.index == apart * _N_SNAPSHOTS // 2:  # there are 128 by now
             self._late = {index: late for index, late in self._late.items() if not index % apart}
             for index, path in snapshots(self._folder):
@@ -207,8 +206,8 @@ class RunRecords:
         places = features if self._names is None else self._names.of_run(features)
         arrays: Arrays = {
             "features": places.astype(np.int32),
-            "importance": selector.importances_[features].astype(np.float32),
-            "uncertainty": selector.uncertainties_[features].astype(np.float32),
+            "importance": mu[features].astype(np.float32),
+            "uncertainty": sigma[features].astype(np.float32),
             "rank": ranking[features].astype(np.int32),
             "selected": np.isin(places, step.selected),
         }
@@ -225,11 +224,9 @@ class RunRecords:
         """Write those that are not written yet: they may be late, if the disk was full."""
         folder = self._folder / SNAPSHOTS
         for index in sorted(self._late):
-            path = folder / f"{index:012d}.safetensors"
-            with naming(path):
-                if not folder.exists():
-                    files.make_folder(folder)
-                write_state(path, *self._late[index])
+            if not folder.exists():
+                files.make_folder(folder)
+            write_state(folder / f"{index:012d}.safetensors", *self._late[index])
             del self._late[index]
 
     def flush(self) -> None:
@@ -241,7 +238,8 @@ class RunRecords:
         """Let all of it reach the disk."""
         self._steps.flush(sync=True)
         self._bad.flush(sync=True)
-        self._write_snapshots()
+        with naming(self._folder / SNAPSHOTS):
+            self._write_snapshots()
         if self._transformed is not None:
             self._transformed.write()
         (length, checksum), has_shots = self._bad_until, any(snapshots(self._folder))
@@ -353,19 +351,12 @@ class Latencies:
         self.add(seconds)
         return seconds
 
-    def add(self, seconds: float) -> None:
-        """Count one batch in."""
-        within = min(max(seconds, _LEAST), _MAX)
-        self._counts[math.floor(math.log(within / _LEAST, _GROWTH))] += 1
-        self._max = max(self._max, seconds)
-
-    def add_all(self, seconds: Floats) -> None:
-        """Count many batches in at once."""
-        within = np.clip(seconds, _LEAST, _MAX)
-        buckets = np.floor(np.log(within / _LEAST) / math.log(_GROWTH)).astype(np.int64)
-        for bucket, count in zip(*np.unique(buckets, return_counts=True), strict=True):
-            self._counts[int(bucket)] += int(count)
-        self._max = max(self._max, float(seconds.max(initial=0.0)))
+    def add(self, seconds: float | Floats) -> None:
+        """Count a batch in, or many at once."""
+        within = np.clip(np.atleast_1d(seconds), _LEAST, _MAX)
+        buckets = np.floor(np.log(within / _LEAST) / math.log(_GROWTH))
+        self._counts.update(buckets.astype(np.int64).tolist())
+        self._max = max(self._max, float(np.max(seconds, initial=0.0)))
 
     def quantile(self, share: float) -> float:
         """The time that this share of the batches did not exceed, to 1 %."""

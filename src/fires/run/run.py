@@ -112,10 +112,10 @@ class Run:
         self,
         folder: RunFolder | None,
         at_source: AtSource,
-        *,
         schedule: Schedule | None = None,
         emitter: Emitter | None = None,
         on_save: Callable[[float], object] | None = None,
+        *,
         before: Mapping[str, Any] | None = None,
         began: float | None = None,
     ) -> None:

@@ -19,8 +19,10 @@ numbers           the score on their own scale. Bayes' rule learns normal scores
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -44,7 +46,8 @@ from fires.selectors.fires import FIRES
 _OURS = "tested"  # a word in the names of our sums
 _MAX_SCORE = 30.0  # of the score of a count: its exponential stays finite, and so does its square
 _GRID = np.linspace(-6.0, 6.0, 241)  # scores of numbers; there is nothing beyond 4
-_ENDS = np.array([0.0, 1.0])
+Unit: TypeAlias = Callable[[Floats], Floats]
+"""From scores to numbers; it can be pickled."""
 
 
 class ShardedTest:
@@ -71,7 +74,7 @@ class ShardedTest:
         self._selector, self._mean = selector, 0.0
         self._labels: Labels = np.empty(0)
         self._scores: RowScores | None = None  # none for a first batch
-        self._unit = Unit(_ENDS, _ENDS)
+        self._unit: Unit = _rates
         self._sums: Sums | None = None
         learner: Any = selector.learner
         if learner is not None:
@@ -259,37 +262,31 @@ def codes_of(scores: Floats, n_classes: int) -> Places:
     return above.astype(np.intp) if n_classes > 1 else np.zeros(above.shape, dtype=np.intp)
 
 
-class Unit(NamedTuple):
-    """From scores to numbers: straight lines between some points; it can be pickled."""
-
-    at: Floats
-    values: Floats
-    is_log: bool = False
-
-    def __call__(self, scores: Floats) -> Floats:
-        """The numbers that belong to scores."""
-        if self.is_log:
-            return np.exp(np.minimum(scores, _MAX_SCORE))
-        if len(self.at) > 2:
-            return np.interp(scores, self.at, self.values)
-        low, high = self.values.tolist()
-        return np.asarray(low + scores * (high - low))
-
-
 def unit_of(learner: LinearLearner | BayesLearner) -> Unit:
     """What the scores of a learner of numbers or counts mean."""
     target = learner.target
     if learner.family.kind == "counts":
-        return Unit(_ENDS, _ENDS, is_log=True)
+        return _rates
     scores = target.scores if isinstance(target, ScoredTarget) else None
-    posterior = learner.joint_posterior
-    if scores is not None and posterior is not None:
-        return Unit(_GRID, _means_about(_GRID, scores.known, float(posterior.noise[0])))
+    if scores is not None and isinstance(learner, BayesLearner):
+        return partial(_curve, _means_about(_GRID, scores.known, float(learner.noise[0])))
     scale = target.scale
     if scale is None:
-        return Unit(_ENDS, _ENDS)
+        return partial(_line, 0.0, 1.0)
     gain = float(scale.gain[0])
-    return Unit(_ENDS, scale.shift[0] + _ENDS * (1.0 / gain if gain > 0.0 else 0.0))
+    return partial(_line, float(scale.shift[0]), 1.0 / gain if gain > 0.0 else 0.0)
+
+
+def _rates(scores: Floats) -> Floats:
+    return np.exp(np.minimum(scores, _MAX_SCORE))
+
+
+def _curve(means: Floats, scores: Floats) -> Floats:
+    return np.interp(scores, _GRID, means)
+
+
+def _line(shift: float, width: float, scores: Floats) -> Floats:
+    return shift + scores * width
 
 
 def _means_about(scores: Floats, known: Floats, noise: float) -> Floats:

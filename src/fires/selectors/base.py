@@ -35,9 +35,9 @@ from fires.core.types import (
 )
 from fires.kernels import top_k
 from fires.kernels.select import keep_columns
-from fires.selectors.columns import FixedColumns, masked_frame, warn_absent
+from fires.selectors.columns import FixedColumns, forget, masked_frame, warn_absent
 from fires.selectors.open_columns import OpenColumns
-from fires.selectors.selector import Selector, forget
+from fires.selectors.selector import Selector
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -83,10 +83,6 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
     @abstractmethod
     def _weights(self) -> Floats:
         """The weight of every feature, greater for better; a fresh array."""
-
-    def _weighting(self) -> tuple[Hashable, ...]:
-        """The settings that weights depend on, besides what was learnt."""
-        return ()
 
     def _foresee(self, y: Labels) -> None:
         """Look at the whole target passed to ``fit``, before the first batch is learnt."""
@@ -250,7 +246,8 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
     ) -> CheckedBatch:
         """One batch, checked, with its target; its columns are known from here on."""
         target = y if self._supervised else None
-        batch = self._admit(X, target, classes, sample_weight, learn=True)
+        known = self._known_ or self._first_columns()
+        batch = self._admit(known, X, target, classes, sample_weight, learn=True)
         if y is None and self._supervised:  # the message that scikit-learn's checks look for
             validation.as_target(None, 0, type(self).__name__)
         self._known_ = batch.known
@@ -298,7 +295,9 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
                 f"{type(self).__name__} learns classes" + "." * (not self._for_numbers),
                 hint=self._for_numbers,
             )
-        return self._take_labels(batch)
+        before = self._label_index_
+        self._label_index_, codes = batch.labels(before)
+        return codes, before.labels if len(before.labels) else None
 
     _for_numbers = ""  # a hint for that error: what to do instead
 
@@ -334,22 +333,22 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         return ranks
 
     def _computed(self, name: Hashable, compute: Callable[[], _Array]) -> _Array:
-        """The result of ``compute`` as a read-only array, computed once per batch."""
-        if not self.is_fitted:
+        """The result of ``compute`` as a read-only array, once for a batch and its settings."""
+        if self._fitted_by[0] not in vars(self):
             self._check_fitted()
-        key = name, self._weighting()
-        value: _Array | None = self._seen_.get(key)
+        settings = _settings_of(type(self))(self)
+        if any(map(is_not, settings, self._seen_.setdefault("settings", settings))):
+            self._seen_ = {"settings": settings}
+        value: _Array | None = self._seen_.get(name)
         if value is None:
             value = compute()
             value.flags.writeable = False
-            self._seen_[key] = value
+            self._seen_[name] = value
         return value
 
     def _selected(self) -> Places:
         """The selected columns, ascending."""
-        k = self._resolve_k()
-        selected: Places = self._computed(("selected", k), lambda: top_k(self.weights_, k))
-        return selected
+        return self._computed("selected", lambda: top_k(self.weights_, self._resolve_k()))
 
     @property
     def _n_candidates(self) -> int:

@@ -72,8 +72,9 @@ class DriftMonitor:
         if self.detector is not None and _detects(self.detector, learner.losses.tolist()):
             learner.forget_most()
             strengths = [float(learner.losses.mean())]
-        found = [Alarm(row, batch, None, strength) for strength in strengths]
+        found: list[Alarm] = []
         if strengths:
+            found = [Alarm(row, batch, None, strength) for strength in strengths]
             self._moved.restart()
         elif self._is_on and self._moved.is_due(weight):
             # Class by class: which class a feature matters most for may change without any drift.
@@ -117,11 +118,11 @@ class DriftMonitor:
         self.alarms = alarms_from_array(found.alarms)
 
 
-def check_drift(drift: str | Detector | None) -> None:
+def check_drift(name: str, drift: str | Detector | None) -> None:
     """Raise if the setting makes no sense."""
     if isinstance(drift, str | None):
         known = "'auto', 'alarm', None or a detector"
-        check_choice("drift", drift, ("auto", "alarm", None), known)
+        check_choice(name, drift, ("auto", "alarm", None), known)
     elif not (hasattr(drift, "update") and hasattr(drift, "drift_detected")):
         raise ValueError(
             "drift must be 'auto', 'alarm', None, or a detector with the method update and the "

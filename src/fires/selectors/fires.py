@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from statistics import NormalDist
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.batch import CheckedBatch
-from fires.core.belief import Belief, WeightSums, effective_weights
+from fires.core.batch import CheckedBatch, WeightSums, effective_weights
+from fires.core.belief import Belief
 from fires.core.declared import Random, Value, collect, restore
 from fires.core.errors import StateError
-from fires.core.randomness import check_seed, generator, generator_state
-from fires.core.settings import check_choice, check_count, check_number, plain
+from fires.core.randomness import generator, generator_state, random_state
+from fires.core.settings import (
+    check_choice,
+    check_number,
+    checked,
+    choice,
+    count,
+    flag,
+    number,
+    plain,
+)
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Estimator, Floats, Header, Mask, Places, Seed
 from fires.core.validation import as_numbers
@@ -35,20 +43,34 @@ from fires.models.learners import (
 )
 from fires.models.linear import Linear
 from fires.models.model_learner import ModelLearner
-from fires.models.scale import SCALES, Scaler
+from fires.models.scale import Scaler
 from fires.selectors import significance
 from fires.selectors.base import OnlineSelector
-from fires.selectors.columns import FixedColumns
+from fires.selectors.columns import FixedColumns, KnownColumns
 from fires.selectors.drift import DriftMonitor, check_drift
 from fires.selectors.open_columns import OpenColumns, Presence
 from fires.selectors.rule import ALL_PRESENT, Present, SelectionRule
-from fires.selectors.selector import KnownColumns, settings
+from fires.selectors.selector import settings
 from fires.selectors.significance import Groups
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
     from fires.drift import Alarm, Detector
+
+
+_NOT_NEGATIVE = "a number that is not negative"
+
+
+def _check_model(name: str, model: Any) -> None:
+    if isinstance(model, str):
+        known = ", ".join(map(repr, ["auto", *FAMILIES]))
+        check_choice(name, model, ("auto", *FAMILIES), f"one of {known}, or an object")
+    elif not isinstance(model, BaseModel):
+        raise ValueError(
+            f"model={model!r} is no base model: it needs the methods init, log_marginal, gradient "
+            "and to_features."
+        )
 
 
 @settings
@@ -221,27 +243,27 @@ class FIRES(OnlineSelector):
     """
 
     n_features_to_select: int | float | str = field(default=10, kw_only=False)
-    columns: str = "fixed"
-    absent: str = "missing"
-    forget_after: int | None = None
-    redundancy: str = "ignore"
-    model: str | BaseModel = "auto"
-    update: str = "bayes"
-    memory: float = 10_000.0
-    score: str = "auto"
-    drift: str | Detector | None = "auto"
+    columns: str = choice("fixed", "open")
+    absent: str = choice("missing", "zero")
+    forget_after: int | None = count(None)
+    redundancy: str = choice("ignore", "drop")
+    model: str | BaseModel = checked("auto", _check_model)
+    update: str = choice("bayes", "gradient")
+    memory: float = number(10_000.0, low=1.0, wanted="a number of rows above 1")
+    score: str = choice("auto", "omega")
+    drift: str | Detector | None = checked("auto", check_drift)
     groups: Sequence[Hashable] | npt.NDArray[np.generic] | None = None
-    learning_rate: float = 0.01
-    learning_rate_sigma: float | None = None
-    uncertainty_penalty: float = 0.01
-    weight_penalty: float = 0.01
+    learning_rate: float = number(0.01, wanted="a positive number")
+    learning_rate_sigma: float | None = number(None, ends="[)", wanted=_NOT_NEGATIVE)
+    uncertainty_penalty: float = number(0.01, ends="[)", wanted=_NOT_NEGATIVE)
+    weight_penalty: float = number(0.01, wanted="a positive number")
     mu_init: npt.ArrayLike = 0.0
     sigma_init: npt.ArrayLike = 1.0
-    fit_intercept: bool = True
-    scale: str | None = "standard"
+    fit_intercept: bool = flag(True)
+    scale: str | None = choice("standard", "minmax", None)
     missing: str = "ignore"
     batch_size: int = 100
-    random_state: Seed = None
+    random_state: Seed = random_state()
 
     _learner_: Learner = field(init=False)
     _rule_: SelectionRule = field(init=False)
@@ -250,6 +272,7 @@ class FIRES(OnlineSelector):
     _begun_ = False  # whether there is a learner, and with it a rule and a monitor
     _presence_ = Presence()
     _groups_: Groups | None = field(init=False, default=None)
+    _rates_: Rates = field(init=False)
     _weight_sums_ = WeightSums()
 
     @classmethod
@@ -278,14 +301,9 @@ class FIRES(OnlineSelector):
             "update": "gradient",
             "score": "omega",
             "drift": None,
-            "learning_rate": 0.01,
-            "uncertainty_penalty": 0.01,
-            "weight_penalty": 0.01,
-            "mu_init": 0.0,
-            "sigma_init": 1.0,
             "fit_intercept": False,
             "scale": None,
-        }
+        }  # rates, penalties and the start are the paper's by default
         return cls(n_features_to_select, **(paper | changes))
 
     # --- learning ---------------------------------------------------------------------------
@@ -302,13 +320,13 @@ class FIRES(OnlineSelector):
             weight, self._weight_sums_ = effective_weights(
                 batch.weight, n_rows, self._weight_sums_, float(self.memory)
             )
-            batch = batch.weighted(weight)
+            batch = batch if weight is batch.weight else replace(batch, weight=weight)
         if changes:
             self._sync_columns()
         if posterior is None and self._monitor_.watches_loss:
             self._monitor_ = copy.copy(self._monitor_)
             self.check_loss_drift(*learner.surprise(batch, target), n_rows)
-        learner.step(batch, target, self.rates)
+        learner.step(batch, target, self._rates_)
         weight = batch.weight
         self._choose(posterior, n_rows, float(n_rows if weight is None else weight.sum()))
         if changes and self.forget_after is not None:
@@ -316,45 +334,14 @@ class FIRES(OnlineSelector):
 
     def _choose(self, learner: JointPosterior | None, n_rows: int, weight: float) -> None:
         """After a step on rows of this total weight: take note of alarms, and choose."""
-        is_alarm = self._monitor_.update(learner, self._n_seen + n_rows, weight)
+        row = vars(self).get("n_samples_seen_", 0) + n_rows
+        is_alarm = self._monitor_.update(learner, row, weight)
         if learner is not None:
-            present = ALL_PRESENT
-            if self._presence_.is_noted or self._open is not None:
-                present = self._present(learner.sparse is not None)
-            k = self._resolve_k() or None
-            self._rule_.update(learner, k, weight, present, anew=is_alarm)
-
-    def restart_features(self, columns: Sequence[int | str]) -> Self:
-        """Forget what was learnt about some features; everything else stays.
-
-        Call it where a column has got another meaning: what was learnt of the old one would be
-        wrong. The next batch gives such a feature its scale. Before the first batch there is
-        nothing to forget.
-
-        Its belief is that of the start: the prior (Bayesian update), or ``mu_init`` and
-        ``sigma_init`` (gradient update). In nets and trees, the weights that meet the feature are
-        drawn anew. A module of torch, or a model of your own, keeps its belief, and only the scale
-        starts anew. A selected feature stays so until others are better. That it is not what it
-        was raises no alarm.
-
-        Parameters
-        ----------
-        columns : sequence of int or str
-            Which features: indices, or names where columns have names.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.normal(size=(1000, 3))
-        >>> selector = FIRES(1).fit(X, X[:, 1] > 0)
-        >>> selector.restart_features([1]).importances_[1]
-        np.float64(0.0)
-        """
-        return super().restart_features(columns)
+            present, is_open = ALL_PRESENT, isinstance(self._known_, OpenColumns)
+            if is_open or self._presence_.is_noted:
+                room = self.n_features_in_ if is_open and learner.sparse is not None else None
+                present = Present(room, self._resting(), self._presence_.arrived)
+            self._rule_.update(learner, self._resolve_k() or None, weight, present, anew=is_alarm)
 
     def _restart_features(self, columns: Places) -> None:
         self._learner_.restart_features(columns)
@@ -375,7 +362,7 @@ class FIRES(OnlineSelector):
         known, resting = self._open, self._resting()
         if known is None or resting is None:
             return []
-        return known.named(np.flatnonzero(resting[: self.n_features_in_]).tolist())
+        return known.named(np.flatnonzero(resting[: self.n_features_in_]))
 
     def _first_columns(self) -> KnownColumns:
         return OpenColumns(self.absent) if self.columns == "open" else FixedColumns()
@@ -411,13 +398,6 @@ class FIRES(OnlineSelector):
             learner.count_columns(self.n_features_in_)
         elif presence.is_noted and learner.sparse is None:
             learner.attend(presence.resting, presence.never, presence.arrived)
-
-    def _present(self, is_sparse: bool) -> Present:
-        """What the selection rule is to know of the columns."""
-        resting = self._resting()
-        if is_sparse and self._open is not None:
-            return Present(self.n_features_in_, resting)
-        return Present(None, resting, self._presence_.arrived)
 
     def _resting(self) -> Mask | None:
         """The columns that are not there, of dense rows; None if all are."""
@@ -460,8 +440,7 @@ class FIRES(OnlineSelector):
     @property
     def rates(self) -> Rates:
         """The learning rates of the gradient update."""
-        sigma_rate = self.learning_rate_sigma
-        return Rates(self.learning_rate, self.learning_rate if sigma_rate is None else sigma_rate)
+        return self._rates_
 
     @property
     def weight_sums(self) -> WeightSums:
@@ -508,12 +487,16 @@ class FIRES(OnlineSelector):
 
     def meet_target(self, batch: CheckedBatch) -> npt.NDArray[np.generic]:
         """The target as the learner takes it. Starts the learner, or adds classes to it."""
+        assert batch.y is not None
         if not self._begun_:
-            assert batch.y is not None
             self.model_ = decided(self.model, batch.y, batch.classes)
             self._kind_ = kind_of_target(self._as_model(), batch.y, batch.classes)
         if self._kind_ != "classes":
-            target: npt.NDArray[np.generic] = self._take_numbers(batch)
+            if batch.classes is not None:
+                raise ValueError(f"classes is for class labels; {self.model_name} has none.")
+            target: npt.NDArray[np.generic] = as_numbers(batch.y, self.model_name)
+            if not self._begun_:
+                self._start(0)
         else:
             codes, before = self._take_whole_labels(batch)
             n_classes = len(self._label_index_.labels)
@@ -525,16 +508,6 @@ class FIRES(OnlineSelector):
             target = codes + 1 if n_classes == 1 else codes
         self._learner_ = self._learner_.ready_for(batch.X)
         return target
-
-    def _take_numbers(self, batch: CheckedBatch) -> Floats:
-        """A target of numbers or counts; starts the learner."""
-        assert batch.y is not None
-        if batch.classes is not None:
-            raise ValueError(f"classes is for class labels; {self.model_name} has none.")
-        numbers = as_numbers(batch.y, self.model_name)
-        if not self._begun_:
-            self._start(0)
-        return numbers
 
     _for_numbers = "for a numeric target use {model=gaussian}."
 
@@ -738,9 +711,9 @@ class FIRES(OnlineSelector):
         return self.n_features_in_ if self._groups_ is None else self._groups_.n
 
     def _resolve_k(self) -> int:
-        k, groups = self.n_features_to_select, self._groups_
-        if type(k) is int and k >= 1 and groups is None:  # the usual case, fast
-            return min(k, self.n_features_in_)
+        k, known = self.n_features_to_select, self._known_
+        if type(k) is int and k >= 1 and self._groups_ is None and known is not None:
+            return min(k, known.n_features or 0)  # the usual case, fast
         if not self._is_auto:
             return super()._resolve_k()
         if self._begun_ and self._learner_.joint_posterior is None:
@@ -756,9 +729,6 @@ class FIRES(OnlineSelector):
             "know: use a linear model with update='bayes', or a number of features."
         )
 
-    def _weighting(self) -> tuple[Hashable, ...]:
-        return self.uncertainty_penalty, self.weight_penalty, self.score
-
     def _weights(self) -> Floats:
         groups, members = self._groups_, self._rule_.members
         if members is not None and self.score == "auto":
@@ -772,8 +742,7 @@ class FIRES(OnlineSelector):
         return weights[: self.n_features_in_] if groups is None else weights[groups.of]
 
     def _selected(self) -> Places:
-        k = self._resolve_k()
-        return self._computed(("selected", k), self._selected_now)
+        return self._computed("selected", self._selected_now)
 
     def _selected_now(self) -> Places:
         return self._rule_.selected(
@@ -795,61 +764,34 @@ class FIRES(OnlineSelector):
     # --- settings ---------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        check_number("learning_rate", self.learning_rate, wanted="a positive number")
-        check_number("weight_penalty", self.weight_penalty, wanted="a positive number")
-        wanted = "a number that is not negative"
-        check_number("uncertainty_penalty", self.uncertainty_penalty, ends="[)", wanted=wanted)
-        if self.learning_rate_sigma is not None:
-            check_number("learning_rate_sigma", self.learning_rate_sigma, ends="[)", wanted=wanted)
-        check_choice("score", self.score, ("auto", "omega"), "'auto' or 'omega'")
-        check_choice("redundancy", self.redundancy, ("ignore", "drop"), "'ignore' or 'drop'")
+        super()._check_parameters()
         self._check_columns()
-        if self.redundancy == "drop" and self.score != "auto":
+        sigma_rate = self.learning_rate_sigma
+        sigma_rate = self.learning_rate if sigma_rate is None else sigma_rate
+        self._rates_ = Rates(self.learning_rate, sigma_rate)
+        drops, groups = self.redundancy == "drop", self._find_groups()
+        if drops and self.score != "auto":
             raise ValueError(
                 "redundancy='drop' needs score='auto': omega ranks redundant features too."
             )
-        groups = self._find_groups()
-        if not self._begun_:
-            self._groups_ = groups
-            self._check_start()
+        if self._begun_:
+            if (self._rule_.twins is not None) != drops:
+                raise ValueError("redundancy cannot change once something was learnt.")
+            if groups != self._groups_:
+                raise ValueError("groups cannot change once something was learnt.")
+            self._monitor_.follow(self.drift)
             return
-        if (self._rule_.twins is not None) != (self.redundancy == "drop"):
-            raise ValueError("redundancy cannot change once something was learnt.")
-        if groups != self._groups_:
-            raise ValueError("groups cannot change once something was learnt.")
-        self._monitor_.follow(self.drift)
-
-    def _check_start(self) -> None:
-        """Raise if a setting makes no sense that counts only until there is a learner."""
-        check_choice("update", self.update, ("bayes", "gradient"), "'bayes' or 'gradient'")
-        check_drift(self.drift)
-        check_number("memory", self.memory, low=1.0, wanted="a number of rows above 1")
-        check_choice("scale", self.scale, SCALES, "'standard', 'minmax' or None")
-        check_choice("fit_intercept", self.fit_intercept, (True, False), "True or False")
-        if isinstance(self.model, str):
-            if self.model != "auto" and self.model not in FAMILIES:
-                known = ", ".join(map(repr, ["auto", *FAMILIES]))
-                raise ValueError(f"model must be one of {known}, or an object; got {self.model!r}.")
-        elif not isinstance(self.model, BaseModel):
-            raise ValueError(
-                f"model={self.model!r} is no base model: it needs the methods init, log_marginal, "
-                "gradient and to_features."
-            )
+        self._groups_ = groups
         linear = isinstance(self.model, str | Linear)
         if self.columns == "open" and not (linear and self.groups is None):
             what = "groups" if self.groups is not None else "a model that is not linear"
             raise ValueError(f"columns='open' does not go with {what}.")
-        check_seed(self.random_state)
         self._check_starts()
         if self._is_auto and not (linear and self.update == "bayes"):
             self._refuse_auto()
 
     def _check_columns(self) -> None:
-        """Raise if one of the settings for columns makes no sense."""
-        check_choice("columns", self.columns, ("fixed", "open"), "'fixed' or 'open'")
-        check_choice("absent", self.absent, ("missing", "zero"), "'missing' or 'zero'")
-        if self.forget_after is not None:
-            check_count("forget_after", self.forget_after)
+        """Raise if the settings for columns do not go together."""
         is_set = self.absent != "missing" or self.forget_after is not None
         if self.columns == "fixed" and is_set:
             name = "absent" if self.absent != "missing" else "forget_after"
@@ -914,20 +856,18 @@ class FIRES(OnlineSelector):
 
     def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
         self.model_ = self._from_plain(header["model"], model)
-        facts = SimpleNamespace()
-        restore(facts, {"numeric_target": Value(bool)}, header, arrays, {})
+        is_numeric = Value(bool).read("numeric_target", header, arrays, {})
         task = task_of(self._as_model())
-        found = "numbers" if facts.numeric_target else "classes"
-        self._kind_ = found if task == "auto" else task
-        if facts.numeric_target == (self._kind_ == "classes"):
-            raise StateError(f"numeric_target is {facts.numeric_target} for a target of {task}")
-        if not facts.numeric_target and not len(self._label_index_):
+        self._kind_ = task if task != "auto" else "numbers" if is_numeric else "classes"
+        if is_numeric == (self._kind_ == "classes"):
+            raise StateError(f"numeric_target is {is_numeric} for a target of {task}")
+        if not is_numeric and not len(self._label_index_):
             raise StateError("classes are missing")
         self._check_starts()
         if parts := part_of("presence", arrays):
             self._presence_ = Presence(self._width)
             restore(self._presence_, Presence.learnt, {}, parts, {"J": self._width})
-        self._start(0 if facts.numeric_target else len(self._label_index_))
+        self._start(0 if is_numeric else len(self._label_index_))
         self._learner_.restore(arrays)
         self._sync_columns()
         by_bayes = self._learner_.joint_posterior is not None

@@ -1,11 +1,11 @@
-"""What all selectors share: the door for input, what is selected, its names, and saving."""
+"""What all selectors share: what is selected, its names, and saving."""
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, is_dataclass
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -22,18 +22,13 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from fires.core import validation
-from fires.core.batch import CheckedBatch
 from fires.core.declared import Declared, Value, collect, restore
 from fires.core.errors import StateError
 from fires.core.settings import check_declared, plain
 from fires.core.state import Arrays, State, write_state
 from fires.core.types import (
     Estimator,
-    Floats,
-    GivenClasses,
     Header,
-    Labels,
     Mask,
     Matrix,
     OptionalArray,
@@ -41,11 +36,10 @@ from fires.core.types import (
     RowsLike,
 )
 from fires.core.version import __version__
-from fires.selectors.columns import FixedColumns, count_missing, warn_absent
-from fires.selectors.open_columns import OpenColumns
+from fires.selectors.columns import FixedColumns, InputValidator, KnownColumns, warn_absent
+from fires.selectors.open_columns import OpenColumns, count_missing
 
 if TYPE_CHECKING:
-    from fires.columns import Columns
     from fires.models.base import BaseModel
 
 
@@ -59,143 +53,6 @@ def settings(kind: type[Kind]) -> type[Kind]:
     What is learnt is declared with ``field(init=False)``.
     """
     return dataclass(eq=False, repr=False, kw_only=True)(kind)
-
-
-KnownColumns = FixedColumns | OpenColumns
-
-
-def forget(estimator: object) -> None:
-    """Delete what was learnt: all attributes whose names end with an underscore."""
-    learnt = vars(estimator)
-    for name in [name for name in learnt if name.endswith("_")]:
-        del learnt[name]
-
-
-class InputValidator:
-    """Checks what a caller passes against the columns learnt from.
-
-    The result is a :class:`fires.core.batch.CheckedBatch`, which nobody checks again.
-    """
-
-    missing: str = "ignore"
-    _known_: KnownColumns | None = None
-
-    @property
-    def known_columns(self) -> KnownColumns:
-        """What is known of the columns so far."""
-        return self._known_ or self._first_columns()
-
-    def _first_columns(self) -> KnownColumns:
-        """What is known of the columns before the first batch."""
-        return FixedColumns()
-
-    @property
-    def n_features_in_(self) -> int:
-        """How many columns there are."""
-        columns = self._known_
-        if columns is None or columns.n_features is None:
-            raise AttributeError("n_features_in_ is there only after the first batch.")
-        return columns.n_features
-
-    @property
-    def feature_names_in_(self) -> npt.NDArray[np.object_]:
-        """The names of the columns, in the order learnt from."""
-        names = self.known_names
-        if names is None:
-            raise AttributeError("feature_names_in_ is there only where columns have names.")
-        return names
-
-    @property
-    def known_names(self) -> npt.NDArray[np.object_] | None:
-        """The names of the columns, in the order learnt from; None if they have none."""
-        return None if self._known_ is None else self.known_columns.names
-
-    @property
-    def knows_columns(self) -> bool:
-        """Whether the number of columns is known."""
-        return self._known_ is not None and self._known_.n_features is not None
-
-    @property
-    def encoder(self) -> Columns | None:
-        """What text in fixed columns was encoded with; None if there was none."""
-        columns = self.known_columns
-        return columns.encoder if isinstance(columns, FixedColumns) else None
-
-    @property
-    def columns_(self) -> Columns:
-        """What text, categories and dates were encoded with."""
-        encoder = self.known_columns.encoder
-        if encoder is None:
-            raise AttributeError("columns_ is there only where columns were encoded.")
-        return encoder
-
-    def name_features(self, names: Sequence[str] | npt.NDArray[np.object_]) -> Self:
-        """Name the columns of a stream of plain arrays, before or after its first batch.
-
-        Examples
-        --------
-        >>> from fires import FIRES
-        >>> selector = FIRES(1).name_features(["age", "size"])
-        >>> selector.partial_fit(np.array([[0.0, 1.0], [1.0, 1.0]]), [0, 1]).feature_names_in_
-        array(['age', 'size'], dtype=object)
-        """
-        named: npt.NDArray[np.object_] = np.asarray(list(names), dtype=object)
-        known = self.known_columns
-        if self.knows_columns and len(named) != known.n_features:
-            raise ValueError(f"There are {known.n_features} features and {len(named)} names.")
-        validation.check_names(named)
-        if isinstance(known, FixedColumns):
-            self._known_ = replace(known, names=named, named_apart=True)
-        return self
-
-    def all_or_nothing(self, learn: Callable[..., None], *batch: Any) -> None:
-        """Learn; on any error, put the attributes back to what they were before."""
-        before = vars(self).copy()
-        try:
-            learn(*batch)
-        except BaseException:
-            self.__dict__ = before
-            raise
-
-    def _admit(
-        self,
-        X: RowsLike,
-        y: OptionalArray = None,
-        classes: GivenClasses | None = None,
-        sample_weight: OptionalArray = None,
-        *,
-        learn: bool = False,
-    ) -> CheckedBatch:
-        """Check a batch; what is known of the columns then is ``batch.known``."""
-        owner = type(self).__name__
-        if learn and sample_weight is not None:
-            X, y, sample_weight = validation.weighted_rows(X, y, sample_weight, owner)
-        batch = self.known_columns.admit(X, y, owner, self.missing, learn=learn)
-        n_rows, batch.classes = batch.X.shape[0], classes
-        if y is not None:
-            batch.y = validation.as_target(y, n_rows, owner)
-        if sample_weight is not None:
-            batch.weight = validation.as_weights(sample_weight, n_rows)
-        return batch
-
-    def _teaches(self, X: RowsLike, sample_weight: OptionalArray) -> bool:
-        """Whether a row counts: from a batch whose weights are all 0, nothing is learnt."""
-        rows = X, None, sample_weight
-        return sample_weight is None or bool(len(validation.weighted_rows(*rows, "")[2]))
-
-    def _cut(
-        self, X: RowsLike, y: OptionalArray, sample_weight: OptionalArray, size: int
-    ) -> Iterator[tuple[RowsLike, Labels | None, Floats | None]]:
-        """Rows, targets and weights in slices; those whose weights are all 0 teach nothing."""
-        owner = type(self).__name__
-        X, n_rows = validation.as_rows(X, owner)
-        weight = validation.as_weights(sample_weight, n_rows)
-        target = None if y is None else validation.as_target(y, n_rows, owner)
-        for start in range(0, max(n_rows, 1), size):
-            part = slice(start, start + size)
-            w = None if weight is None else weight[part]
-            if w is None or w.any():
-                yield validation.take_rows(X, part), None if target is None else target[part], w
 
 
 class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
@@ -231,6 +88,9 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
     def _read_columns(self, header: Mapping[str, Any]) -> KnownColumns:
         """What a file says of the columns."""
         return FixedColumns.read(header, header["n_features"])
+
+    def _check_learnt(self) -> None:
+        """Raise StateError if parts of a loaded state do not fit each other."""
 
     def _sizes(self) -> dict[str, int]:
         """The sizes that the letters in declared shapes stand for."""
@@ -294,7 +154,7 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
         if isinstance(known, OpenColumns):
             if known.absent == "missing":
                 warn_absent(X, self.get_feature_names_out().tolist())
-            open_rows: Matrix = self._admit(X).X
+            open_rows: Matrix = self._admit(known, X).X
             return open_rows
         matrix, known = known.rows(X, owner)
         if self.missing == "error":
@@ -355,4 +215,5 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
         except ValueError as error:
             raise StateError(str(error)) from None
         self._restore(header, arrays, model)
+        self._check_learnt()
         return self

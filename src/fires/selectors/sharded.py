@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+import copy
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -14,16 +15,12 @@ from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import get_tags
 
-from fires.core import validation
-from fires.core.batch import CheckedBatch
-from fires.core.belief import WeightSums
+from fires.core.batch import CheckedBatch, WeightSums
 from fires.core.classes import encode, has_fractions, merge_classes
 from fires.core.errors import InputError
 from fires.core.sharding import (
     Evaluate,
-    Rounds,
     Shards,
-    ShardTarget,
     Sums,
     Task,
     add_up,
@@ -31,7 +28,9 @@ from fires.core.sharding import (
     go_through,
     weight_of,
 )
-from fires.core.types import Matrix, OptionalArray, OptionalClasses, RowsLike
+from fires.core.types import Labels, Matrix, OptionalArray, OptionalClasses, RowsLike
+from fires.core.validation import as_numbers, match_columns
+from fires.models.base import Learner
 from fires.models.sharded_bayes import step_rounds
 from fires.selectors.fires import FIRES
 
@@ -240,100 +239,103 @@ def _take(
 ) -> None:
     if selector.columns == "open":
         raise InputError("columns='open' cannot learn from shards", hint="use columns='fixed'.")
-    batch = _Batch(selector, classes, sparse)
     selector.begin_shards(n_features, names)
     known = selector.known_names if names is not None else None
     own = np.asarray(names, dtype=object) if known is not None else None
-    order = validation.match_columns(own, n_features, known, selector.n_features_in_, "FIRES")
+    order = match_columns(own, n_features, known, selector.n_features_in_, "FIRES")
     if order is not None:
         raise InputError("the columns of the shards are in another order than those learnt from")
-    go_through(batch.rounds(), evaluate)
-    if batch.n_rows and batch.weight > 0.0:
-        selector.end_shards(batch.n_rows, batch.n_missing, batch.weight, batch.units)
+    _Batch(selector, evaluate, classes, sparse).learn()
+
+
+class _Again(Exception):  # noqa: N818 - it is no error
+    """A round has shown what must be known before a step: labels, what weights count, no rows."""
 
 
 class _Batch:
     """One batch on the driver: what FIRES does around the step of its learner."""
 
-    def __init__(self, selector: FIRES, classes: OptionalClasses, sparse: bool) -> None:
-        self.selector, self.classes, self.sparse = selector, classes, sparse
-        self.n_rows, self.n_missing, self.weight, self.counted = 0, 0, 0.0, False
+    def __init__(
+        self, selector: FIRES, evaluate: Evaluate, classes: OptionalClasses, sparse: bool
+    ) -> None:
+        self.selector, self.evaluate = selector, evaluate
+        self.classes, self.sparse = classes, sparse
+        self.n_rows, self.n_missing, self.weight = 0, 0, 0.0
         # Weights in units, and what one unit counts in rows: 1 until this batch was counted.
         self.units, self.ratio, self.weighed = selector.weight_sums, 1.0, False
 
-    def rounds(self) -> Rounds:
+    def learn(self) -> None:
         selector = self.selector
         if selector.learner is None:
-            looked = yield _Counted(_Labels(), None, self.units.unit, 1.0)
-            self._count(looked)
+            looked = self._asked(labels_of)
+            if self.weight > 0.0:
+                self._meet(looked)
+        else:
+            is_classes = selector.target_kind == "classes"
+            self._meet({"set labels": selector.classes_ if is_classes else np.zeros(1)})
+        learner = selector.learner
+        if learner is None:  # there are no rows
+            return
+        by_bayes = learner.joint_posterior is not None
+        self._refuse(learner, by_bayes)
+        if not by_bayes:  # it divides by the sum of the weights
+            self.units, self.weighed = WeightSums(1.0), True
+        while not self._has_stepped():
             if not self.weight > 0.0:
                 return
-            self._meet(looked)
-        elif selector.target_kind == "classes":
-            self._meet({"set labels": selector.classes_})
-        else:
-            self._meet({"set labels": np.zeros(1)})
-        if not self._by_bayes:  # it divides by the sum of the weights
-            self.units, self.weighed = WeightSums(1.0), True
-        while True:
-            found = yield from self._step()
+        selector.end_shards(self.n_rows, self.n_missing, self.weight, self.units)
+
+    def _has_stepped(self) -> bool:
+        """The rounds of the learner; False if they have to begin again, or there are no rows."""
+        selector, learner = self.selector, self.selector.learner
+        assert learner is not None
+        labels = selector.classes_ if selector.target_kind == "classes" else None
+        watch = self._hear if selector.watches_loss else None
+        rounds = step_rounds(learner, selector.rates, watch, sparse=self.sparse)
+
+        def evaluate(task: Task) -> Sums:
+            before = self.units.unit, self.ratio
+            sums = self._asked(task, selector.model_name, labels)
+            found = {name: sums[name] for name in _FOUND if name in sums}
             if found:
                 self._meet(found)
-            elif self.counted or not self.weight > 0.0:
-                break
-
-    @property
-    def _by_bayes(self) -> bool:
-        learner = self.selector.learner
-        return learner is not None and learner.joint_posterior is not None
-
-    def _step(self) -> Generator[Task, Sums, Sums]:
-        """The rounds of the learner. If there are new labels, they end there and return these.
-
-        They also end there if the weights turn out not to be those of rows.
-        """
-        selector = self.selector
-        learner = selector.learner
-        if learner is None or not learner.takes_shards:
-            raise InputError(
-                f"the model {selector.model_name} cannot learn from shards",
-                hint="use a linear one, such as 'probit' or 'gaussian'.",
-            )
-        if selector.redundancy == "drop":
-            raise InputError(
-                "redundant features are found in rows, and these stay in their shards",
-                hint="use redundancy='ignore', or FIRES without shards.",
-            )
-        is_told = not (selector.drift is None or isinstance(selector.drift, str))
-        if is_told and self._by_bayes:
-            raise InputError(
-                "a detector of drift is told the loss of every row, and these stay in their shards",
-                hint="use drift='auto' or None.",
-            )
-        labels = selector.classes_ if selector.target_kind == "classes" else None
-        target = ShardTarget(labels, selector.model_name)
-        watch = self._hear if selector.watches_loss else None
-        steps = step_rounds(learner, target, selector.rates, watch, sparse=self.sparse)
-        sums: Sums | None = None
-        while True:
-            try:
-                task = next(steps) if sums is None else steps.send(sums)
-            except StopIteration:
-                return {}
-            before = self.units.unit, self.ratio
-            sums = yield _Counted(task, target, *before)
-            self._count(sums)
-            found = {name: sums[name] for name in _FOUND if name in sums}
             if found or not self.weight > 0.0 or before != (self.units.unit, self.ratio):
-                return found
-            self.counted = True
+                raise _Again
+            return sums
+
+        try:
+            go_through(rounds, evaluate)
+        except _Again:
+            return False
+        return True
+
+    def _refuse(self, learner: Learner, by_bayes: bool) -> None:
+        """Raise an error for what cannot be learnt from sums."""
+        selector = self.selector
+        is_told = not (selector.drift is None or isinstance(selector.drift, str))
+        if not learner.takes_shards:
+            what = f"the model {selector.model_name} cannot learn from shards"
+            raise InputError(what, hint="use a linear one, such as 'probit' or 'gaussian'.")
+        if selector.redundancy == "drop":
+            what = "redundant features are found in rows, and these stay in their shards"
+            raise InputError(what, hint="use redundancy='ignore', or FIRES without shards.")
+        if is_told and by_bayes:
+            what = (
+                "a detector of drift is told the loss of every row, and these stay in their shards"
+            )
+            raise InputError(what, hint="use drift='auto' or None.")
 
     def _hear(self, surprise: float, variance: float) -> bool:
         return self.selector.check_loss_drift(surprise, variance, self.n_rows)
 
+    def _asked(self, task: Task, model: str | None = None, labels: Labels | None = None) -> Sums:
+        """What shards say; the batch is counted, too."""
+        sums = self.evaluate(_Counted(task, model, labels, self.units.unit, self.ratio))
+        self._count(sums)
+        return sums
+
     def _count(self, sums: Sums) -> None:
-        self.n_rows = int(sums["batch rows"])
-        self.n_missing = int(sums["batch missing"])
+        self.n_rows, self.n_missing = int(sums["batch rows"]), int(sums["batch missing"])
         self.weight = float(sums["batch weight"])
         if not self.units.unit:
             self.units = self.units._replace(unit=float(sums["max weight"]))
@@ -350,19 +352,13 @@ class _Batch:
     def _meet(self, found: Sums) -> None:
         """Get to know a target: the model, its kind, labels. Starts the learner, or adds classes.
 
-        FIRES looks at a target for that, so it is shown one with the same values.
+        FIRES looks at a target for that, so it is shown one with the same values, and no rows.
         """
-        values = [found[name] for name in _FOUND if name in found]
-        y = np.concatenate(values) if len(values) > 1 else values[0]
-        shown = CheckedBatch(self._stand_in, np.resize(y, max(self.n_rows, len(y))))
-        shown.classes = self.classes
-        self.selector.meet_target(shown)
-
-    @property
-    def _stand_in(self) -> Any:
-        """No rows, stored like those of the shards."""
+        y = np.concatenate([found[name] for name in _FOUND if name in found])
         empty = np.zeros((0, self.selector.n_features_in_))
-        return sp.csr_array(empty) if self.sparse else empty
+        shown = CheckedBatch(sp.csr_array(empty) if self.sparse else empty)
+        shown.y, shown.classes = np.resize(y, max(self.n_rows, len(y))), self.classes
+        self.selector.meet_target(shown)
 
 
 _FOUND = ("set labels", "list fractions")
@@ -373,7 +369,8 @@ class _Counted:
     """A task of a learner, for shards with rows and known labels; and what there is of them all."""
 
     task: Task
-    target: ShardTarget | None
+    model: str | None  # None if the target is to be taken as it is
+    labels: Labels | None  # the classes; None for numbers
     unit: float
     ratio: float
 
@@ -393,18 +390,25 @@ class _Counted:
         }
         if not shard.n_rows:
             return counted
-        labels = None if self.target is None else self.target.labels
-        if labels is not None and encode(shard.y, labels) is None:  # type: ignore[arg-type]
-            return counted | _Labels()(shard)
+        if self.model is None:
+            return counted | self.task(shard)
+        y: Labels | None = shard.y
+        assert y is not None
+        if self.labels is None:
+            y = as_numbers(y, self.model)
+        elif (y := encode(y, self.labels)) is None:
+            return counted | labels_of(shard)
+        elif len(self.labels) == 1:  # while only one class is known, it is the positive one
+            y = y + 1
+        shard = copy.copy(shard)
+        shard.y = y
         return counted | self.task(shard)
 
 
-class _Labels:
+def labels_of(shard: CheckedBatch) -> Sums:
     """The values of the target, or one that is not whole."""
-
-    def __call__(self, shard: CheckedBatch) -> Sums:
-        y = shard.y
-        assert y is not None
-        if has_fractions(y):
-            return {"list fractions": y[y != np.floor(y)][:1]}
-        return {"set labels": merge_classes(None, y)}
+    y = shard.y
+    assert y is not None
+    if has_fractions(y):
+        return {"list fractions": y[y != np.floor(y)][:1]}
+    return {"set labels": merge_classes(None, y)}

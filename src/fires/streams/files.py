@@ -25,7 +25,7 @@ from fires.streams.byte_sources import ADVICE, ByteSource, File, Pipe, kind_of, 
 from fires.streams.columnar import ScannedTable
 from fires.streams.following import Follow
 from fires.streams.json_table import JsonTable
-from fires.streams.sampling import exclude_columns, named, read_sample
+from fires.streams.sampling import exclude_columns, named, read_sample, refuse_unknown
 from fires.streams.svmlight import ENDINGS as SVMLIGHT_ENDINGS
 from fires.streams.svmlight import SvmlightStream, looks_like_svmlight
 from fires.streams.table import Chunks, Kinds, Table
@@ -403,6 +403,7 @@ def look_at(
     [('price', 'number'), ('town', 'category')]
     """
     table = with_names(open_table(path, options or TextOptions()))
+    refuse_unknown(table, exclude)
     used = exclude_columns(table, exclude)
     sample = read_sample(table, used, used, target)
     # Whoever learns from the table has a target, and encodes categories by it.

@@ -16,7 +16,7 @@ import re
 import stat
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, NotRequired, TypedDict
@@ -179,21 +179,21 @@ class Follow(ByteSource):
         """Go on with the file behind the one that is over; so many bytes were before that."""
         assert self._next is not None
         n_before += self._at
-        offset = self._begins_at(self._next) or 0
+        offset = self._begins_at(self._next.read) or 0
         lacks = self._top.decode() or json.dumps(dict.fromkeys(self._names))
         self._use(self._next, None if offset else lacks)
         line = self._body.line if offset else 0
         return Position(0, n_before + offset, offset, line, mark=self.mark())
 
-    def _begins_at(self, file: _Opened) -> int | None:
+    def _begins_at(self, read: Callable[[int, int], bytes]) -> int | None:
         """Behind the header, if it stands there again, or else with the first record."""
         header = self._top
-        head = file.read(0, max(len(header), 1))
+        head = read(0, max(len(header), 1))
         if not head or (head != header and header.startswith(head)):
             return None
         if not header or head == header:
             return len(header)
-        line, newline, _ = file.read(0, _LONGEST_HEAD).partition(b"\n")
+        line, newline, _ = read(0, _LONGEST_HEAD).partition(b"\n")
         if not newline and len(line) < _LONGEST_HEAD:
             return None
         text = line.decode("utf-8-sig", "replace")
@@ -223,7 +223,7 @@ class Follow(ByteSource):
                 self._file = copy
                 return False
             coming = _Opened(self.path)
-        if self._begins_at(coming) is not None:
+        if self._begins_at(coming.read) is not None:
             self._next = coming
         return False  # The old one is looked at again: somebody may have written to it last.
 

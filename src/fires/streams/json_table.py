@@ -12,9 +12,9 @@ import polars as pl
 from fires.core.errors import InputError
 from fires.core.types import Json
 from fires.streams.base import Position
-from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunk, Kinds
+from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Kinds
 from fires.streams.text_blocks import BLOCK, NOT_UTF8, Block, Lines, is_utf8
-from fires.streams.text_source import BlockTable, Places, TextSource
+from fires.streams.text_source import BlockTable, Parsed, TextSource
 
 NOT_AN_OBJECT = "not a JSON object"
 NOT_UNICODE = r"a lone surrogate such as \ud800, which is not text"
@@ -80,7 +80,7 @@ class JsonRows(BlockTable):
         names = [name for name in self._met if name in kinds or name in new]
         return {name: kinds.get(name, "category") for name in names}
 
-    def _fast(self, block: Block, kinds: Kinds, places: Places) -> Chunk | None:
+    def _fast(self, block: Block, kinds: Kinds) -> Parsed | None:
         """Parse lines that are all as they should be; None if one is not."""
         if not is_utf8(block.data) or _LONE.search(block.data):
             return None
@@ -89,8 +89,7 @@ class JsonRows(BlockTable):
             return None
         if not self.is_open:
             self._look_for_new_fields(block)
-        frame, lines, ragged = self._in_lists(frame, kinds), block.lines[:-1], self.is_open
-        return Chunk(frame, lines, places, short=block.short, raw=block.text, ragged=ragged)
+        return self._in_lists(frame, kinds), None
 
     def _ndjson(self, block: Block, kinds: Kinds) -> pl.DataFrame | None:
         for typed in (True, False) if self._typed else (False,):

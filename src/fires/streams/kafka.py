@@ -54,6 +54,9 @@ _FIXED: _Settings = {
     "allow.auto.create.topics": False,
 }
 
+_GONE = "begin a new run, or keep messages for longer than a run may stand still"
+_ANEW = "begin a new run; was the topic made anew, or compacted?"
+_NEW = "its messages from offset 0 on were not read; begin a new run to read all partitions"
 _log = logging.getLogger(__name__)
 _log.addHandler(logging.NullHandler())  # librdkafka tells of each attempt to reach a broker
 
@@ -224,7 +227,7 @@ class KafkaReader(_Client):
             if self._broken is not None:
                 raise self._broken
             if self._n_present > len(bounds):
-                raise self._new_partition(len(bounds))
+                raise self._lost(len(bounds), "is new", _NEW)
             self._commit()
 
     def _is_before(self, ends: list[int]) -> bool:
@@ -249,18 +252,19 @@ class KafkaReader(_Client):
         if mark is None:
             return [[low] for low, _ in bounds]
         try:
-            marks = {int(p): at if isinstance(at, list) else [at] for p, at in mark.items()}
-            if len(marks) < len(bounds):
-                raise self._new_partition(min(set(range(len(bounds))).difference(marks)))
-            for p, (at, *rest) in sorted(marks.items()):
-                if p >= len(bounds):
-                    raise self._lost(p, f"is gone; {at:,} was its next offset", made_anew=True)
-                for offset in (at, *rest[:1]):
-                    self._check_offset(p, offset, *bounds[p])
+            marks = {int(p): list(at) if isinstance(at, list) else [at] for p, at in mark.items()}
+            if not all(type(offset) is int for at in marks.values() for offset in at):
+                raise TypeError(mark)
         except (AttributeError, TypeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
             raise StateError(f"the bookmark of {self.name} is damaged ({error!r})") from None
+        for p in range(len(bounds)):
+            if p not in marks:
+                raise self._lost(p, "is new", _NEW)
+        for p, (at, *rest) in sorted(marks.items()):
+            if p >= len(bounds):
+                raise self._lost(p, f"is gone; {at:,} was its next offset", _ANEW)
+            for offset in (at, *rest[:1]):
+                self._check_offset(p, offset, *bounds[p])
         return [marks[p] for p in range(len(bounds))]
 
     def _check_offset(self, p: int, at: int, low: int, high: int) -> None:
@@ -269,18 +273,10 @@ class KafkaReader(_Client):
             raise self._lost(p, what)
         if at > high:
             what = f"ends before offset {high:,}, and was read up to offset {at - 1:,}"
-            raise self._lost(p, what, made_anew=True)
+            raise self._lost(p, what, _ANEW)
 
-    def _lost(self, p: int, what: str, made_anew: bool = False) -> InputError:
-        hint = "begin a new run, or keep messages for longer than a run may stand still"
-        if made_anew:
-            hint = "begin a new run; was the topic made anew, or compacted?"
+    def _lost(self, p: int, what: str, hint: str = _GONE) -> InputError:
         return InputError(f'partition {p} of topic "{self._topic}": {what}', self.name, hint)
-
-    def _new_partition(self, p: int) -> InputError:
-        what = f'partition {p} of topic "{self._topic}" is new'
-        hint = "its messages from offset 0 on were not read; begin a new run to read all partitions"
-        return InputError(what, self.name, hint)
 
     def _again(
         self, ends: list[int], crcs: Sequence[int] | None = None
@@ -299,7 +295,7 @@ class KafkaReader(_Client):
         for p, found in enumerate(_crcs(rows, len(ends)) if crcs is not None else ()):
             if crcs is not None and crcs[p] != found:
                 what = f"offsets {begin[p]:,} to {ends[p] - 1:,} were read, and are not what they"
-                raise self._lost(p, f"{what} were: messages are gone", made_anew=True)
+                raise self._lost(p, f"{what} were: messages are gone", _ANEW)
         if rows:
             yield self._together(rows, begin, True)
         self._next = ends

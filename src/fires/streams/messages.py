@@ -187,13 +187,7 @@ def stream_from(
 
 
 def portion(n_messages: int, n_bytes: int) -> int:
-    """How many messages to take at once, so that they can be parsed as one block.
-
-    Examples
-    --------
-    >>> portion(1_000, 200_000), portion(10, 160_000_000)
-    (10000, 1)
-    """
+    """How many messages to take at once, so that they can be parsed as one block."""
     return max(1, min(MOST, BLOCK * n_messages // max(n_bytes, 1)))
 
 
@@ -215,13 +209,7 @@ class Address(NamedTuple):
 
 
 def read_address(uri: str, form: str, port: int, options: tuple[str, ...] = ()) -> Address:
-    """Take the URI of a broker apart.
-
-    Examples
-    --------
-    >>> str(read_address("kafka://one,two:9093/events", "kafka://host:port/topic", 9092))
-    'kafka://one:9092,two:9093/events'
-    """
+    """Take the URI of a broker apart."""
     refuse_secrets(uri)
     scheme, _, rest = uri.partition("://")
     rest, _, query = rest.partition("?")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
 from fires.core.errors import InputError
+from fires.core.moved import imported
 from fires.core.types import Header
 
 KAFKA_CONFIG = "FIRES_KAFKA_CONFIG"
@@ -76,7 +76,9 @@ def scheme_of(name: str) -> Scheme | None:
 
 def opener_of(scheme: Scheme) -> Callable[..., Any]:
     """What makes a stream of an address."""
-    return _loaded(scheme.opener)
+    module, _, name = scheme.opener.partition(".")
+    opener: Callable[..., Any] = imported(f"fires.streams.{module}", name)
+    return opener
 
 
 def open_sink(address: str) -> Sink:
@@ -88,14 +90,9 @@ def open_sink(address: str) -> Sink:
             f"nothing can be written to {scheme}://",
             hint="give a file, - for standard output, redis://... or kafka://...",
         )
-    sink: Sink = _loaded(found.sink)(address)
+    module, _, name = found.sink.partition(".")
+    sink: Sink = imported(f"fires.streams.{module}", name)(address)
     return sink
-
-
-def _loaded(name: str) -> Callable[..., Any]:
-    module, _, name = name.partition(".")
-    loaded: Callable[..., Any] = vars(import_module(f"fires.streams.{module}"))[name]
-    return loaded
 
 
 def refuse_secrets(address: str) -> None:

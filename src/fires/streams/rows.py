@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from fires.streams.base import Position
 from fires.streams.cutting import read_ahead
 from fires.streams.files import Source, open_table, with_names
 from fires.streams.sampling import named, refuse_unknown
-from fires.streams.table import Chunk, Kinds, Rejected, Table
+from fires.streams.table import Chunk, Kinds, Rejected
 from fires.streams.text_table import FOUND_OUT, TextOptions
 
 
@@ -30,75 +31,58 @@ class Rows:
     n_bytes: int = 0
 
 
-def open_rows(
-    path: Source | Sequence[Source],
-    kinds: Kinds,
-    keep: Sequence[str] = (),
-    if_present: Sequence[str] = (),
-    options: TextOptions = FOUND_OUT,
-    *,
-    may_lack: bool = False,
-) -> RowReader:
-    r"""Open a table of which only some columns are needed.
+class RowReader:
+    r"""The rows of a table of which only some columns are needed, in order.
 
     Examples
     --------
     >>> import io
     >>> text = io.BytesIO(b"age,town\n31,Ulm\n52\n27,Bonn\n")
-    >>> rows = open_rows(text, {"age": "number"}, ["town"])
+    >>> rows = RowReader(text, {"age": "number"}, ["town"])
     >>> [(part.frame.rows(), part.numbers.tolist()) for part in rows.batches(100)]
     [([('31', 'Ulm'), ('27', 'Bonn')], [1, 3])]
     >>> rows.rejected.examples
     ((3, '1 field, the header has 2'),)
     """
-    table = with_names(open_table(path, options))
-    if may_lack:
-        for part in table.tables:
-            refuse_unknown(part, keep)
-        table.let_columns_change()
-    refuse_unknown(table, keep)
-    present = set(table.column_names)
-    lacking = [name for name in kinds if name not in present]
-    if lacking and not may_lack:
-        raise InputError(f"{table.name} lacks {_columns(lacking)}, which the run needs")
-    others = [*keep, *(name for name in if_present if name in present)]
-    wanted: dict[str, Kind] = {**kinds, **dict.fromkeys(others, "category")}
-    if may_lack:
-        for part in table.tables:
-            if wanted.keys().isdisjoint(part.column_names):  # its rows must be read all the same
-                wanted[part.column_names[0]] = "category"
-    return RowReader(table, wanted, tuple(kinds), others)
-
-
-class RowReader:
-    """The rows of a table, in order. Made by :func:`open_rows`."""
 
     columns: Columns | None = None  # nothing is learnt of them
     doubts: tuple[Doubt, ...] = ()
 
     def __init__(
         self,
-        table: Table,
+        path: Source | Sequence[Source],
         kinds: Kinds,
-        needed: Sequence[str] = (),
-        others: Sequence[str] = (),
+        keep: Sequence[str] = (),
+        if_present: Sequence[str] = (),
+        options: TextOptions = FOUND_OUT,
+        *,
+        may_lack: bool = False,
     ) -> None:
-        self.n_bytes = table.n_bytes
-        self.rejected = Rejected(unit=table.unit)
-        self._table = table
-        self.names = tuple(dict.fromkeys((*needed, *others)))
-        self._kinds = dict(kinds)
-        self._needed, self._n_rows = needed, 0
-        self._n_present: dict[str, int] = {}
+        self._table = table = with_names(open_table(path, options))
+        if may_lack:
+            for part in table.tables:
+                refuse_unknown(part, keep)
+            table.let_columns_change()
+        refuse_unknown(table, keep)
+        present = set(table.column_names)
+        lacking = [name for name in kinds if name not in present]
+        if lacking and not may_lack:
+            raise InputError(f"{table.name} lacks {_columns(lacking)}, which the run needs")
+        others = [*keep, *(name for name in if_present if name in present)]
+        self._kinds: dict[str, Kind] = {**kinds, **dict.fromkeys(others, "category")}
+        self.names = tuple(self._kinds)
+        for part in table.tables if may_lack else ():
+            if self._kinds.keys().isdisjoint(part.column_names):  # its rows must be read as well
+                self._kinds[part.column_names[0]] = "category"
+        self.n_bytes, self.rejected = table.n_bytes, Rejected(unit=table.unit)
+        self._needed, self._n_rows, self._n_present = tuple(kinds), 0, Counter[str]()
 
     def absent(self) -> str:
         """What a user should know of columns that rows did not have."""
-        n_absent = {name: self._n_rows - self._n_present.get(name, 0) for name in self._needed}
-        told = {
-            name: f" (in {n:,} rows)" if n < self._n_rows else ""
-            for name, n in n_absent.items()
-            if n
-        }
+        told = {}
+        for name in self._needed:
+            if n_absent := self._n_rows - self._n_present[name]:
+                told[name] = f" (in {n_absent:,} rows)" if n_absent < self._n_rows else ""
         return f"absent, and taken for missing: {_columns(told)}" if told else ""
 
     def surprises(self) -> list[str]:
@@ -119,8 +103,7 @@ class RowReader:
                 frame, numbers = self._frame(chunk), _numbers(chunk, n_rows)
                 n_rows += len(chunk.lines) + len(chunk.faults)
                 self._n_rows += len(frame)
-                for name in frame.columns:
-                    self._n_present[name] = self._n_present.get(name, 0) + len(frame)
+                self._n_present.update(dict.fromkeys(frame.columns, len(frame)))
                 for start in range(0, len(numbers), batch_size):
                     part = slice(start, start + batch_size)
                     yield Rows(frame[part], numbers[part], int(chunk.places[part][-1, 0]))

@@ -34,7 +34,6 @@ def choose_columns(table: Table, target: str, exclude: Collection[str]) -> list[
 
 def exclude_columns(table: Table, exclude: Collection[str]) -> list[str]:
     """Leave out columns."""
-    refuse_unknown(table, exclude)
     left_out = set(exclude)
     return [name for name in table.column_names if name not in left_out]
 

@@ -7,11 +7,10 @@ import os
 import re
 import sqlite3
 import tempfile
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import numpy as np
@@ -24,10 +23,11 @@ from fires.core.errors import InputError, closest
 from fires.core.optional import require
 from fires.core.types import Json
 from fires.streams.base import Position
-from fires.streams.table import Chunk, Fault, Table
+from fires.streams.table import Chunk, Table
 from fires.streams.table_stream import TableStream, stream_of
 
 Pointers: TypeAlias = "ctypes.Array[ctypes.c_void_p]"
+_Rows = Generator[tuple[pl.DataFrame, list[Json]], None, None]  # and the position of each row
 
 _API = ctypes.pythonapi
 _GET = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
@@ -171,7 +171,7 @@ class SqlTable(Table):
         size = max(1, _CHUNK_CELLS // max(len(names), 1))
         n_read, last, has_last = start.offset, start.mark, start.mark is not None
         with closing(self._rows(names, last, size, n_rows)) as found:
-            for frame, marks, broken in found:
+            for frame, marks in found:
                 skip = int(has_last and marks[:1] == [last])  # the row that was the last one
                 has_last = False
                 tie = self._tie([last, *marks], skip)
@@ -180,7 +180,7 @@ class SqlTable(Table):
                     numbers = np.arange(n_read + rows.start, n_read + rows.stop) - skip + 1
                     places = np.empty((len(numbers), 2), dtype=object)
                     places[:, 0], places[:, 1] = numbers, marks[rows]
-                    yield _without_broken_text(frame[rows], numbers, places, broken[rows])
+                    yield Chunk(frame[rows], numbers, places)
                 if tie < len(marks):
                     raise InputError(
                         f'{self.name}: two rows have the position "{self._position}" = '
@@ -203,9 +203,7 @@ class SqlTable(Table):
         number, mark = place.tolist()
         return Position(rows, offset=number, line=number, mark=mark)
 
-    def _rows(
-        self, names: list[str], last: Json, size: int, n_rows: int | None
-    ) -> Generator[_Rows, None, None]:
+    def _rows(self, names: list[str], last: Json, size: int, n_rows: int | None) -> _Rows:
         """Run the query. The row that was the last one comes too: another may be like it."""
         database, values = self._database, []
         columns = [database.read_as(name, self._types[name]) for name in names]
@@ -226,7 +224,7 @@ class SqlTable(Table):
     def _refuse_null(self, position: str) -> None:
         """Such rows are neither before nor behind any other."""
         sql = f"select 1 as {quoted(_PLACE)} from {self._query} where {quoted(position)} is null"
-        if any(marks for _, marks, _ in self._database.rows(f"{sql} limit 1", [], 1)):
+        if any(marks for _, marks in self._database.rows(f"{sql} limit 1", [], 1)):
             raise InputError(
                 f'{self.name}: the position "{position}" is NULL in some rows',
                 hint="leave them out in the query, or name another column",
@@ -248,63 +246,16 @@ def _parts(uri: str) -> tuple[str, Path, str]:
     return found[1], path, query
 
 
-def _without_broken_text(
-    frame: pl.DataFrame,
-    numbers: npt.NDArray[np.int64],
-    places: npt.NDArray[np.generic],
-    broken: Sequence[bool],
-) -> Chunk:
-    """Rows as a chunk. Those with text that is no UTF-8 are its faults."""
-    if not any(broken):
-        return Chunk(frame, numbers, places)
-    bad = np.array(broken)
-    rows = frame.filter(bad).write_ndjson().splitlines()
-    faults = [
-        Fault(n, "not UTF-8", row) for n, row in zip(numbers[bad].tolist(), rows, strict=True)
-    ]
-    return Chunk(frame.filter(~bad), numbers[~bad], places[~bad], faults)
-
-
 def quoted(name: str) -> str:
-    """A name as it stands in a query.
-
-    Examples
-    --------
-    >>> quoted('my "own" column')
-    '"my ""own"" column"'
-    """
+    """A name as it stands in a query."""
     return '"' + name.replace('"', '""') + '"'
 
 
-class _Rows(NamedTuple):
-    """Rows of a query, the position of each, and whether it holds text that is no UTF-8."""
-
-    frame: pl.DataFrame
-    marks: list[Json]
-    broken: Sequence[bool] = ()
-
-
-class _Database(ABC):
-    """What differs between one database and the other."""
+class _Database:
+    """What both databases do."""
 
     def __init__(self, name: str, *errors: type[Exception]) -> None:
         self._name, self._errors = name, errors
-
-    @abstractmethod
-    def columns(self, query: str) -> dict[str, str]:
-        """The names of the columns that a query gives, and their types."""
-
-    @abstractmethod
-    def read_as(self, name: str, kind: str) -> str:
-        """What to select, so that a column comes in a type that polars has."""
-
-    @abstractmethod
-    def place(self, name: str, kind: str) -> tuple[str, str, str]:
-        """What to order by; its value as number or text; what stands for a value in a query."""
-
-    @abstractmethod
-    def rows(self, sql: str, values: Sequence[Json], size: int) -> Generator[_Rows, None, None]:
-        """Run a query; about so many rows come at once, or as the database likes."""
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:
@@ -346,27 +297,31 @@ class _DuckDB(_Database):
             self._connection.execute("set temp_directory = $1", [spill])
 
     def columns(self, query: str) -> dict[str, str]:
+        """The names of the columns that a query gives, and their types."""
         with self._plain_errors(), closing(self._connection.cursor()) as cursor:
             relation = cursor.sql(f"select * from {query}")
             return dict(zip(relation.columns, map(str, relation.types), strict=True))
 
     def read_as(self, name: str, kind: str) -> str:
+        """What to select, so that a column comes in a type that polars has."""
         forms = (form for types, form in self._READ_AS if re.fullmatch(types, kind, re.DOTALL))
         return f"{next(forms).format(quoted(name))} as {quoted(name)}"
 
     def place(self, name: str, kind: str) -> tuple[str, str, str]:
+        """What to order by; its value as number or text; what stands for a value in a query."""
         by = quoted(name)
         is_number = re.fullmatch(self._PLAIN_NUMBER, kind)
         return by, by if is_number else f"cast({by} as varchar)", f"cast($1 as {kind})"
 
-    def rows(self, sql: str, values: Sequence[Json], size: int) -> Generator[_Rows, None, None]:
+    def rows(self, sql: str, values: Sequence[Json], size: int) -> _Rows:
+        """Run a query; rows come as the database likes, or about so many at once."""
         with (
             self._plain_errors(),
             closing(self._connection.cursor()) as cursor,
             closing(frames_of(cursor.sql(sql, params=list(values)))) as frames,
         ):
             for frame in frames:
-                yield _Rows(frame.drop(_PLACE), frame[_PLACE].to_list())
+                yield frame.drop(_PLACE), frame[_PLACE].to_list()
 
 
 class _SQLite(_Database):
@@ -377,7 +332,7 @@ class _SQLite(_Database):
             self._connection = sqlite3.connect(
                 address, uri=True, timeout=_PATIENCE, check_same_thread=False
             )
-            self._connection.text_factory = _text
+            self._connection.text_factory = _escaped
 
     def columns(self, query: str) -> dict[str, str]:
         with self._plain_errors():
@@ -391,33 +346,21 @@ class _SQLite(_Database):
         # Another collation may take two texts for the same, and their order is open then.
         return f"{quoted(name)} collate binary", quoted(name), "?"
 
-    def rows(self, sql: str, values: Sequence[Json], size: int) -> Generator[_Rows, None, None]:
+    def rows(self, sql: str, values: Sequence[Json], size: int) -> _Rows:
         with self._plain_errors(), closing(self._connection.execute(sql, values)) as cursor:
             names = [column[0] for column in cursor.description]
             while rows := cursor.fetchmany(size):
                 *columns, marks = zip(*rows, strict=True)
-                if any(isinstance(mark, (bytes, _BrokenText)) for mark in marks):
+                if any(isinstance(mark, bytes) for mark in marks):
                     raise InputError("bytes cannot be a position")
-                frame = pl.DataFrame(list(map(_series, names, columns)))
-                broken = [any(type(value) is _BrokenText for value in row) for row in rows]
-                yield _Rows(frame, list(marks), broken)
+                yield pl.DataFrame(list(map(_series, names, columns))), list(marks)
 
 
-_DATABASES: Mapping[str, Callable[[Path, str], _Database]] = {"duckdb": _DuckDB, "sqlite": _SQLite}
-
-
-class _BrokenText(str):
-    """Text of SQLite, which may be any bytes, that is no UTF-8."""
-
-
-def _text(data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return _BrokenText(_escaped(data))
+_DATABASES: Mapping[str, type[_DuckDB | _SQLite]] = {"duckdb": _DuckDB, "sqlite": _SQLite}
 
 
 def _escaped(data: bytes) -> str:
+    """Text of SQLite, which may be any bytes."""
     return data.decode("utf-8", "backslashreplace")
 
 

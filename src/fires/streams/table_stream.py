@@ -21,7 +21,7 @@ from fires.streams import text_blocks
 from fires.streams.base import Batch, Bookmark, Position, Schema
 from fires.streams.byte_sources import changed, read_so_far, refuse_others
 from fires.streams.cutting import BlockStream, Left, PlacedRows, Start, no_rows, read_ahead
-from fires.streams.sampling import choose_columns, read_sample
+from fires.streams.sampling import choose_columns, read_sample, refuse_unknown
 from fires.streams.table import Chunk, Chunks, Fault, Rejected, Table
 
 _LINE_END = 2
@@ -57,13 +57,9 @@ def stream_of(
     is_open = columns == "open"
     if is_open:
         table.let_columns_change()
-    used = choose_columns(table, name, exclude)
-    first = table.tables[0] if is_open else table
-    if is_open:
-        for part in table.tables:
-            choose_columns(part, name, set(exclude) & set(part.column_names))
-        present = set(first.column_names)
-        used = [column for column in used if column in present]
+    refuse_unknown(table, exclude)
+    parts = table.tables if is_open else [table]
+    first, (used, *_) = parts[0], [choose_columns(part, name, exclude) for part in parts]
     special = {name, *hints.categorical, *hints.numeric}
     as_text = used if hints.decimal or hints.thousands else special.intersection(used)
     sample = read_sample(first, used, as_text, name)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from fires.columns.columns import NumberColumns
 from fires.core.errors import InputError
 from fires.streams.base import Position
 from fires.streams.byte_sources import (
@@ -45,6 +46,7 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 Places = npt.NDArray[Any]
+Parsed = tuple[pl.DataFrame, NumberColumns | None]  # with many columns, numbers stand apart
 
 
 def _mark(error: UnicodeError) -> tuple[str | bytes, int]:
@@ -66,8 +68,7 @@ def utf16(sample: bytes) -> str | None:
     >>> utf16("a,b".encode("utf-16-be")), utf16(b"a,b")
     ('utf-16-be', None)
     """
-    half = max(len(sample) // 2, 1)
-    even, odd = (sample[start::2].count(0) / half for start in (0, 1))
+    even, odd = (sample[start::2].count(0) / max(len(sample) // 2, 1) for start in (0, 1))
     if max(even, odd) < 0.4 or min(even, odd) > 0.1:
         return None
     return "utf-16-be" if even > odd else "utf-16-le"
@@ -233,7 +234,7 @@ class BlockTable(Table):
         self.files = None if self._follow else [source.identity]
 
     @abstractmethod
-    def _fast(self, block: Block, kinds: Kinds, places: Places) -> Chunk | None:
+    def _fast(self, block: Block, kinds: Kinds) -> Parsed | None:
         """Parse a block whole; None if that cannot be done."""
 
     @abstractmethod
@@ -292,16 +293,18 @@ class BlockTable(Table):
     def _parsed(self, block: Block, kinds: Kinds, places: Places) -> Iterator[Chunk]:
         """Parse a block whole; if that fails, in pieces; and a small piece record by record."""
         wanted = self._wanted(block, kinds)
-        chunk = self._fast(block, wanted, places) if len(block.ends) else None
-        if chunk is None and (len(block.data) <= PIECE or len(block.ends) <= 1):
-            chunk = self._slow(block, wanted, places)
-        if chunk is not None:
-            yield chunk
-            return
-        at = 0
-        for piece in block.pieces(self._looks_regular):
-            yield from self._parsed(piece, kinds, places[at : at + len(piece.ends)])
-            at += len(piece.ends)
+        found = self._fast(block, wanted) if len(block.ends) else None
+        if found is not None:
+            lines, short, ragged = block.lines[:-1], block.short, self.is_open
+            frame, numbers = found
+            yield Chunk(frame, lines, places, (), short, numbers, block.text, ragged=ragged)
+        elif len(block.data) <= PIECE or len(block.ends) <= 1:
+            yield self._slow(block, wanted, places)
+        else:
+            at = 0
+            for piece in block.pieces(self._looks_regular):
+                yield from self._parsed(piece, kinds, places[at : at + len(piece.ends)])
+                at += len(piece.ends)
 
     def _slow(self, block: Block, kinds: Kinds, places: Places) -> Chunk:
         """Read a block record by record."""

@@ -21,16 +21,9 @@ from fires.core.validation import LARGEST
 from fires.kernels.finite import scan
 from fires.streams import text_blocks
 from fires.streams.base import Position
-from fires.streams.table import Chunk, Kinds
-from fires.streams.text_blocks import (
-    NOT_UTF8,
-    Block,
-    Ints,
-    Records,
-    is_utf8,
-    long_fields,
-)
-from fires.streams.text_source import BlockTable, Places, TextSource, utf16
+from fires.streams.table import Kinds
+from fires.streams.text_blocks import NOT_UTF8, Block, Records, is_utf8, long_fields
+from fires.streams.text_source import BlockTable, Parsed, TextSource, utf16
 
 
 @dataclass(frozen=True)
@@ -60,22 +53,16 @@ class TextOptions:
         if comment is not None and (not comment or set(comment) & set('"\r\n')):
             raise InputError(f"{comment!r} cannot begin a comment: a sign such as # can")
         if self.encoding is not None:
-            check_encoding(self.encoding)
+            try:
+                codecs.getincrementaldecoder(self.encoding)
+                b"a".decode(self.encoding, "replace")  # refuses what makes no text, such as hex
+            except (LookupError, ValueError):
+                message = f'there is no encoding "{self.encoding}"'
+                raise InputError(message, hint="utf-8, utf-16 and cp1252 are some") from None
 
 
 FOUND_OUT = TextOptions()  # the user says nothing
 _HEAD_LINES = 100  # lines by which the delimiter is found
-
-
-def check_encoding(name: str) -> None:
-    """Raise if Python knows no text encoding of this name."""
-    try:
-        io.TextIOWrapper(io.BytesIO(), name)  # also refuses codecs that make no text, such as hex
-        known = name != "" and codecs.lookup(name).incrementaldecoder is not None
-    except (LookupError, ValueError):
-        known = False
-    if not known:
-        raise InputError(f'there is no encoding "{name}"', hint="utf-8, utf-16 and cp1252 are some")
 
 
 @dataclass(frozen=True)
@@ -247,20 +234,17 @@ class TextTable(BlockTable):
     def _looks_regular(self, data: bytes, n_records: int) -> bool:
         return self._form.looks_regular(data, n_records)
 
-    def _fast(self, block: Block, kinds: Kinds, places: Places) -> Chunk | None:
+    def _fast(self, block: Block, kinds: Kinds) -> Parsed | None:
         """Parse a regular block: as numbers, or as text if one is none; None if neither works."""
         if not block.regular or not is_utf8(block.data):
             return None
-        if len(self.column_names) > text_blocks.WIDE:
-            chunk = self._turned(block, kinds, places)
-            if chunk is not None:
-                return chunk
+        found = self._turned(block, kinds) if len(self.column_names) > text_blocks.WIDE else None
+        if found is not None:
+            return found
         frame = self._csv(block, kinds)
         if frame is None:
             frame = self._csv(block, dict.fromkeys(kinds, "category"))
-        if frame is None:
-            return None
-        return Chunk(frame, block.lines[:-1], places, short=block.short, raw=block.text)
+        return None if frame is None else (frame, None)
 
     def _csv(self, block: Block, kinds: Kinds) -> pl.DataFrame | None:
         """Parse a block; None if a value is not of its column's kind."""
@@ -283,7 +267,7 @@ class TextTable(BlockTable):
             return frame if len(frame) == len(block.ends) else None
         return None
 
-    def _turned(self, block: Block, kinds: Kinds, places: Ints) -> Chunk | None:
+    def _turned(self, block: Block, kinds: Kinds) -> Parsed | None:
         """Parse a block of very many columns: as one column, of which numbers make an array.
 
         A frame has much to do for each column however few the rows are. None if a line has not as
@@ -317,9 +301,7 @@ class TextTable(BlockTable):
             ]
         )
         names = tuple(compress(self.column_names, is_number.tolist()))
-        numbers = NumberColumns(names, values[:, is_number])
-        lines = block.lines[:-1]
-        return Chunk(frame, lines, places, short=block.short, numbers=numbers, raw=block.text)
+        return frame, NumberColumns(names, values[:, is_number])
 
     def _records(self, block: Block, kinds: Kinds) -> Iterable[list[str] | str | None]:
         return (row or None for _, row in self._form.walk(block.data))

@@ -88,7 +88,7 @@ class Words:
         self.names = names
         self._seen = seen  # the row at which a word was last seen; there may be room for more
 
-    def rows(self, texts: Iterable[Any]) -> NamedRows:
+    def rows(self, texts: Iterable[object]) -> NamedRows:
         """The next rows of the stream.
 
         Parameters
@@ -120,7 +120,7 @@ class Words:
             matrix.data.fill(1.0)
         return NamedRows(matrix, self.names)
 
-    def _split(self, texts: Iterable[Any]) -> list[list[str]]:
+    def _split(self, texts: Iterable[object]) -> list[list[str]]:
         """The words of each row."""
         if isinstance(texts, (str, bytes, Mapping)):
             raise InputError("texts is one row, not several", hint="pass a list of rows")
@@ -203,7 +203,7 @@ def _words_of_text(text: str) -> list[str]:
     return _find_words(text.lower())
 
 
-def _words_of(row: Any, place: int) -> list[str]:
+def _words_of(row: object, place: int) -> list[str]:
     """The words of a row that is no plain text."""
     if isinstance(row, (list, tuple, np.ndarray)):
         return list(row)

@@ -141,7 +141,7 @@ def test_a_target_of_many_labels_needs_categories():
     Z = rng.integers(0, 2, size=(90, 4))
     y = np.array(["a", "b", "c"])[Z[:, 2] + rng.integers(0, 2, 90)]
     assert OSFS(test="g2").partial_fit_features(Z, y).get_support(indices=True).tolist() == [2]
-    with pytest.raises(ValueError, match="OSFS needs numbers or two classes in y; these are 3"):
+    with pytest.raises(ValueError, match="OSFS learns numbers or two classes; these are 3"):
         OSFS().partial_fit_features(Z, y)
     with pytest.raises(ValueError, match=r"y has 90 different values in 90 rows"):
         OSFS(test="chi2").partial_fit_features(Z, rng.normal(size=90))

@@ -205,29 +205,7 @@ def _in_order(
 
 
 def describe(name: str) -> Info:
-    """What is known of a data set; upper and lower case are the same.
-
-    Parameters
-    ----------
-    name : str
-        As in :func:`load`.
-
-    Returns
-    -------
-    Info
-        Its entry in the catalogue.
-
-    Raises
-    ------
-    InputError
-        If there is no such data set.
-
-    Examples
-    --------
-    >>> info = describe("kdd")
-    >>> info.n_rows, info.whole.n_rows, info.positive, info.licence
-    (100000, 494021, 'normal', 'CC BY 4.0')
-    """
+    """What is known of a data set; upper and lower case are the same."""
     info = CATALOGUE.get(name.lower())
     if info is None:
         names = [info.name for info in CATALOGUE.values()]

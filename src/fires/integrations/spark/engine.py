@@ -64,7 +64,7 @@ class MicroBatch:
         self._first: Broadcast | None = None
         self._keys: RDD | None = None
         self._near = Nearby.begin()
-        self.n_rows = self.n_left_out = self.n_rounds = 0
+        self.n_rows = self.n_left_out = 0
 
     @classmethod
     def of_packed(cls, packed: DataFrame, layout: Layout) -> Self:
@@ -84,7 +84,6 @@ class MicroBatch:
 
     def evaluate(self, task: Task) -> Sums:
         """Call a task for every shard, and add up in the order of partitions."""
-        self.n_rounds += 1
         sent = send(self._context, self._layout, task, self._near)
         if self._packed is None:
             # A partition that is lost is made again from its rows: the task is needed until then.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -79,8 +79,13 @@ def select_by_key(
     keys, layout = _layout(df.schema, selector, key, order, given)
     learning = _ByKey(selector, _known(completed(df, layout)), keys, order, state)
     schema = _schema(df.schema, learning)
-    chosen = df.select(*map(quoted, learning.columns)).groupBy(*map(quoted, keys))
-    return chosen.applyInArrow(_table_learner(learning, rows_at_once, schema), schema)
+    wanted = library("pyspark.sql.pandas.types").to_arrow_schema(schema)
+    groups = df.select(*map(quoted, learning.columns)).groupBy(*map(quoted, keys))
+
+    def learn(key: tuple[Scalar, ...], table: Table) -> Table:
+        return learning.of_table(key, table, rows_at_once, wanted)
+
+    return groups.applyInArrow(learn, schema)
 
 
 def select_stream_by_key(
@@ -109,9 +114,14 @@ def select_stream_by_key(
     learning = _ByKey(selector, layout, keys, order, state)
     schema = _schema(df.schema, learning)
     chosen = df.select(*map(quoted, learning.columns))
-    arrow = library("pyspark.sql.pandas.types")
-    learn = _frame_learner(learning, arrow.to_arrow_schema(chosen.schema), schema.names)
+    arrow, names = library("pyspark.sql.pandas.types").to_arrow_schema(chosen.schema), schema.names
     groups = chosen.groupBy(*map(quoted, keys))
+
+    def learn(
+        key: tuple[Hashable, ...], frames: Iterable[pd.DataFrame], state: GroupState
+    ) -> Iterator[pd.DataFrame]:
+        return learning.of_frames(key, frames, state, arrow, names)
+
     return groups.applyInPandasWithState(learn, schema, f"{_STATE} binary", "update", "NoTimeout")
 
 
@@ -130,6 +140,38 @@ class _ByKey:
         """The columns of the frame that are needed."""
         wanted = [*self.keys, *self.layout.columns, *([self.order] if self.order else [])]
         return list(dict.fromkeys(wanted))
+
+    def of_table(
+        self, key: tuple[Scalar, ...], table: Table, n_rows: int, wanted: ArrowSchema
+    ) -> Table:
+        """For ``applyInArrow``: all rows of a key, once."""
+        values = [value.as_py() for value in key]
+        selector = self.learnt(values, table, None, n_rows)
+        if not selector.is_fitted or len(selector.label_index) == 1:
+            return wanted.empty_table()
+        saved = selector_to_bytes(selector) if self.with_state else None
+        found = self.found(values, selector, saved)
+        return library("pyarrow").Table.from_pydict(found, schema=wanted)
+
+    def of_frames(
+        self,
+        key: tuple[Hashable, ...],
+        frames: Iterable[pd.DataFrame],
+        state: GroupState,
+        arrow: ArrowSchema,
+        names: list[str],
+    ) -> Iterator[pd.DataFrame]:
+        """For ``applyInPandasWithState``: the rows that a micro-batch has of a key."""
+        # Spark puts these frames together with empty ones, of which pandas warns once a worker.
+        warnings.filterwarnings("ignore", "The behavior of DataFrame concat", FutureWarning)
+        pa, pd = library("pyarrow"), library("pandas")
+        values = [value.item() if isinstance(value, np.generic) else value for value in key]
+        table = pa.concat_tables([pa.Table.from_pandas(frame, arrow) for frame in frames])
+        selector = self.learnt(values, table, state.get[0] if state.exists else None)
+        if selector.is_fitted:
+            saved = selector_to_bytes(selector)
+            state.update((saved,))
+            yield pd.DataFrame(self.found(values, selector, saved), columns=names)
 
     def learnt(
         self, key: Sequence[Hashable], table: Table, saved: bytes | None, n_rows: int | None = None
@@ -175,49 +217,6 @@ class _ByKey:
         return columns
 
 
-def _table_learner(
-    learning: _ByKey, n_rows: int, schema: StructType
-) -> Callable[[tuple[Scalar, ...], Table], Table]:
-    """For ``applyInArrow``: all rows of a key, once."""
-    arrow = library("pyspark.sql.pandas.types")
-    wanted = arrow.to_arrow_schema(schema)
-
-    def learn(key: tuple[Scalar, ...], table: Table) -> Table:
-        pa = library("pyarrow")
-        values = [value.as_py() for value in key]
-        selector = learning.learnt(values, table, None, n_rows)
-        if not selector.is_fitted or len(selector.label_index) == 1:
-            return wanted.empty_table()
-        saved = selector_to_bytes(selector) if learning.with_state else None
-        return pa.Table.from_pydict(learning.found(values, selector, saved), schema=wanted)
-
-    return learn
-
-
-def _frame_learner(
-    learning: _ByKey, arrow_schema: ArrowSchema, names: list[str]
-) -> Callable[[tuple[Hashable, ...], Iterable[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]:
-    """For ``applyInPandasWithState``: the rows that a micro-batch has of a key."""
-
-    def learn(
-        key: tuple[Hashable, ...], frames: Iterable[pd.DataFrame], state: GroupState
-    ) -> Iterator[pd.DataFrame]:
-        # Spark puts these frames together with empty ones, of which pandas warns once a worker.
-        warnings.filterwarnings("ignore", "The behavior of DataFrame concat", FutureWarning)
-        pa = library("pyarrow")
-        pd = library("pandas")
-        values = [value.item() if isinstance(value, np.generic) else value for value in key]
-        tables = [pa.Table.from_pandas(frame, arrow_schema) for frame in frames]
-        saved = state.get[0] if state.exists else None
-        selector = learning.learnt(values, pa.concat_tables(tables), saved)
-        if selector.is_fitted:
-            saved = selector_to_bytes(selector)
-            state.update((saved,))
-            yield pd.DataFrame(learning.found(values, selector, saved), columns=names)
-
-    return learn
-
-
 def _layout(
     schema: StructType,
     selector: FIRES,
@@ -229,14 +228,8 @@ def _layout(
     keys = [key] if isinstance(key, str) else list(key)
     if not keys:
         raise InputError("there is no key", hint="name the column that says whose row it is")
-    target, weight, features, entries, n_features = given
-    others = [*keys, *([order] if order else [])]
-    for name in others:
-        if name not in schema.names:
-            raise InputError(f'the frame has no column "{name}"')
-    if features is None and entries is None:
-        features = [name for name in schema.names if name not in (*others, target, weight)]
-    layout = layout_of(schema, target, weight, features, entries, n_features, selector.missing)
+    besides = [*keys, *([order] if order else [])]
+    layout = layout_of(schema, *given, selector.missing, besides)
     return keys, layout.in_order(selector)
 
 

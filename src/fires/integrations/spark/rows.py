@@ -144,26 +144,25 @@ def layout_of(
     entries: tuple[str, str] | None = None,
     n_features: int | None = None,
     missing: str = "ignore",
+    besides: Sequence[str] = (),
 ) -> Layout:
-    """What the columns of a frame are."""
+    """What the columns of a frame are; those besides are no features."""
     fields = {column.name: column.dataType for column in schema.fields}
     if entries is not None:
         chosen: list[str] = []
         if n_features is None:
-            raise InputError(
-                f'the columns "{entries[0]}" and "{entries[1]}" do not say how many features there '
-                "are",
-                hint="give n_features",
-            )
+            places, values = entries
+            what = f'the columns "{places}" and "{values}" do not say how many features there are'
+            raise InputError(what, hint="give n_features")
     elif features is None:
-        chosen = [name for name in fields if name not in (target, weight)]
+        chosen = [name for name in fields if name not in (target, weight, *besides)]
     else:
         chosen = [features] if isinstance(features, str) else list(features)
-    wanted = [*chosen, *(entries or ()), target, *([weight] if weight else [])]
-    for name in wanted:
+    for name in (*chosen, *(entries or ()), target, *([weight] if weight else []), *besides):
         if name not in fields:
-            by_name = f"it has {_some(list(fields))}"
-            raise InputError(f'the frame has no column "{name}"', hint=by_name)
+            more = [f"{len(fields) - _SHOWN:,} more"] if len(fields) > _SHOWN else []
+            known = enumeration([*list(fields)[:_SHOWN], *more])
+            raise InputError(f'the frame has no column "{name}"', hint=f"it has {known}")
     parts = [_part(name, fields[name]) for name in chosen]
     if entries is not None:
         parts.append(Part("entries", entries, n_features or 0))
@@ -171,11 +170,6 @@ def layout_of(
         raise InputError("the frame has no column of features besides its target")
     layout = Layout(tuple(parts), target, weight, entries is not None, missing)
     return layout if n_features is None else layout.filled(n_features)
-
-
-def _some(names: list[str]) -> str:
-    more = [f"{len(names) - _SHOWN:,} more"] if len(names) > _SHOWN else []
-    return enumeration([*names[:_SHOWN], *more])
 
 
 def _part(name: str, kind: DataType) -> Part:

@@ -62,7 +62,7 @@ class SparkRun:
         accept_loss: bool = False,
     ) -> None:
         self.selector, self.layout, self.store = selector, layout.in_order(selector), store
-        self.last, self.n_rounds, self.n_left_out = -1, 0, 0
+        self.last, self.n_left_out = -1, 0
         self.cut: dict[str, int] | None = None
         self.run: Run | None = None
         self.error: Exception | None = None
@@ -158,7 +158,6 @@ class SparkRun:
             return None
         finally:
             self.n_left_out += batch.n_left_out
-        self.n_rounds = batch.n_rounds
         if not self.selector.is_fitted:  # all rows had weight 0
             return None
         return self._record(batch.n_rows, time.perf_counter() - began, n_alarms, test)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from fires.core import validation
 from fires.core.classes import merge_classes
@@ -20,7 +19,7 @@ from fires.core.errors import StateError
 from fires.core.randomness import rewound
 from fires.core.settings import how_many
 from fires.core.state import Arrays, State
-from fires.core.types import Floats, Header, Labels, Matrix, OptionalArray, Places, RowsLike
+from fires.core.types import Floats, Header, Json, Labels, Matrix, OptionalArray, Places, RowsLike
 from fires.kernels import scan
 from fires.rivals.base import settings
 from fires.selectors.columns import FixedColumns
@@ -38,7 +37,7 @@ class Chosen:
         arrays["worth"] = np.array(list(value.values()), dtype=np.float64)
 
     def read(
-        self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]
+        self, name: str, header: Mapping[str, Json], arrays: Arrays, sizes: dict[str, int]
     ) -> dict[int, float]:
         """See :class:`fires.core.declared.Part`."""
         places = Array("C", dtype="int64", low=0, high="J").read(name, header, arrays, sizes)
@@ -99,7 +98,7 @@ class ArrivingFeatures(Selector):
         owner = type(self).__name__
         names = validation.column_names(X_new)
         matrix = validation.as_matrix(X_new, owner)
-        counts = scan(matrix.data if sp.issparse(matrix) else matrix)
+        counts = scan(matrix if isinstance(matrix, np.ndarray) else matrix.data)
         if any(counts):
             validation.refuse(matrix, counts, names, missing="ignore", owner=owner)
         is_first = self._n_columns_ == 0
@@ -123,7 +122,7 @@ class ArrivingFeatures(Selector):
         self._known_ = FixedColumns(self._n_columns_)
         self._names_.update(new)  # changes in place, so it comes last
 
-    def _check_names(self, names: Any) -> dict[str, None]:
+    def _check_names(self, names: npt.NDArray[np.object_] | None) -> dict[str, None]:
         if self._n_columns_ and (names is None) == bool(self._names_):
             raise ValueError(
                 "X_new has no column names, but the columns before had some."
@@ -209,13 +208,13 @@ class ArrivingFeatures(Selector):
         return super()._sizes() | {"N": self.n_samples_}
 
 
-def _columns(matrix: Any, start: int) -> ArrivingColumns:
+def _columns(matrix: Matrix, start: int) -> ArrivingColumns:
     """The columns with their indices, each as its own dense float64 array."""
-    if not sp.issparse(matrix):
+    if isinstance(matrix, np.ndarray):
         for j in range(matrix.shape[1]):
             yield start + j, matrix[:, j].astype(np.float64)
         return
-    by_column = matrix.tocsc()
+    by_column = matrix.T.tocsr()
     for j in range(matrix.shape[1]):
         here = slice(by_column.indptr[j], by_column.indptr[j + 1])
         column = np.zeros(matrix.shape[0])
@@ -239,13 +238,16 @@ def as_numbers(y: Labels, owner: str) -> Floats:
     """The target as numbers. Of two text labels, the greater is 1 and the other 0."""
     if y.dtype.kind in "biuf":
         return validation.as_numbers(y, owner)
-    found = merge_classes(None, y)
-    if len(found) > 2:
-        raise ValueError(
-            f"{owner} needs numbers or two classes in y; these are {len(found)} labels such as "
-            f"{y[0]!r}."
-        )
-    return np.where(y == found[-1], 1.0, 0.0)
+    return two_classes(y, f"{owner} learns numbers or two classes")
+
+
+def two_classes(y: Labels, wanted: str) -> Floats:
+    """1 for the greater of two labels, 0 for the other one."""
+    labels = merge_classes(None, y)
+    if len(labels) > 2:
+        known = f"{labels[:5].tolist()}{'...' if len(labels) > 5 else ''}"
+        raise ValueError(f"{wanted}; these are {len(labels)}: {known}")
+    return np.where(y == labels[-1], 1.0, 0.0)
 
 
 def centred(x: Floats) -> Floats:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
 
-from fires.core.classes import NO_CLASSES
 from fires.core.declared import Array, Declared, Value
 from fires.core.errors import StateError
 from fires.core.settings import choice, flag, number
-from fires.core.state import Arrays
-from fires.core.types import Floats, Header, Labels
+from fires.core.types import Floats, Labels
 from fires.core.validation import as_numbers
-from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures
+from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures, two_classes
 from fires.rivals.base import settings
 
 # The search ends when every slope is this close to its optimum; columns lie within [-1, 1].
@@ -101,14 +99,8 @@ class Grafting(ArrivingFeatures):
     def _start(self, y: Labels) -> None:
         self._logistic_ = self.loss == "logistic"
         if self._logistic_:
-            label_index, codes = NO_CLASSES.take(y)
-            classes = label_index.labels
-            if len(classes) > 2:
-                raise ValueError(
-                    f"Grafting(loss='logistic') learns two classes; these are {len(classes)}: "
-                    f"{classes[:5].tolist()}{'...' if len(classes) > 5 else ''}"
-                )
-            self._target_, self._unit_ = np.where(codes == 1, 1.0, -1.0), 1.0
+            greater = two_classes(y, "Grafting(loss='logistic') learns two classes")
+            self._target_, self._unit_ = 2.0 * greater - 1.0, 1.0
         else:
             numbers = as_numbers(y, "Grafting(loss='squared')")
             self._unit_ = float(np.abs(numbers).max())
@@ -151,10 +143,7 @@ class Grafting(ArrivingFeatures):
         worth = np.abs(self._coef_ / self._units_ * self._unit_)[n_constant:]
         self._chosen_ = dict(zip(left, worth.tolist(), strict=True))
 
-    # --- state ------------------------------------------------------------------------------
-
-    def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
-        super()._restore(header, arrays, model)
+    def _check_learnt(self) -> None:
         n_selected = int(np.isfinite(self._units_).sum())
         if n_selected != len(self._chosen_):
             raise StateError(f"{len(self._chosen_)} columns are chosen, and {n_selected} held")

@@ -88,7 +88,7 @@ class OSFS(ArrivingFeatures):
 
     _learnt: ClassVar[Declared] = {**ArrivingFeatures._learnt, "numbers": Value(bool)}
 
-    _evidence_: Any = field(init=False)  # FisherZ or Contingency, as the target is
+    _evidence_: FisherZ | Contingency = field(init=False)  # as the target is
 
     def _start(self, y: Labels) -> None:
         self._numbers_ = self.test == "fisher_z"

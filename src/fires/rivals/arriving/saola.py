@@ -11,8 +11,7 @@ import numpy.typing as npt
 from fires.core.declared import Declared, Value
 from fires.core.errors import StateError
 from fires.core.settings import choice, number
-from fires.core.state import Arrays
-from fires.core.types import Floats, Header, Labels, Mask, Places
+from fires.core.types import Floats, Labels, Mask, Places
 from fires.kernels.contingency import uncertainties
 from fires.kernels.correlation import correlations
 from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures
@@ -202,8 +201,7 @@ class GroupSAOLA(SAOLA):
         self._keep(before | {j: new for j, new in group.items() if self._stands(before, *new)})
         self._ends_ = [*self._ends_, end]
 
-    def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
-        super()._restore(header, arrays, model)
+    def _check_learnt(self) -> None:
         ends = self._ends_
         whole = all(type(end) is int for end in ends)
         if not whole or ends != sorted(ends) or ends[-1:] != [self.n_features_in_]:

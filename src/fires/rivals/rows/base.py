@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import EllipsisType
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from sklearn.utils import ClassifierTags
@@ -13,8 +14,7 @@ from sklearn.utils import ClassifierTags
 from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared
 from fires.core.errors import StateError
-from fires.core.state import Arrays
-from fires.core.types import Floats, Header, Ints, Matrix, Places
+from fires.core.types import Floats, Ints, Matrix, Places
 from fires.core.validation import repeated
 from fires.kernels.compiling import read_only
 from fires.kernels.linear import Csr, DenseRows, Rows
@@ -84,7 +84,7 @@ class RowByRowSelector(Rival):
         rows = _as_rows(X, batch.n_missing > 0)
         self._take_sides(turned)
         theta, done = self._theta_, False
-        where: Any = ...
+        where: EllipsisType | tuple[slice, Ints] = ...
         if isinstance(rows, Csr):
             where = (slice(None), np.append(rows.indices, self._kept_))
         before = theta[where].copy()
@@ -122,8 +122,7 @@ class RowByRowSelector(Rival):
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
-    def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
-        super()._restore(header, arrays, model)
+    def _check_learnt(self) -> None:
         if (self._theta_[1:] < 0.0).any():
             raise StateError("theta holds variances or sums of squares that are negative")
         if len(np.unique(self._kept_)) < len(self._kept_):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import ClassVar
 
 import numpy as np
@@ -91,9 +90,6 @@ class FTRL(RowByRowSelector):
 
     def _numbers(self) -> tuple[float, float, float, float]:
         return float(self.learning_rate), float(self.beta), float(self.l1), float(self.l2)
-
-    def _weighting(self) -> tuple[Hashable, ...]:
-        return self._numbers()
 
     def _start(self, batch: CheckedBatch) -> None:
         super()._start(batch)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable
 
 import numpy as np
 from scipy.special import ndtri
@@ -40,9 +39,6 @@ class SecondOrder(RowByRowSelector):
     def uncertainties_(self) -> Floats:
         """The standard deviation of every coefficient; read-only, and yours to keep."""
         return self._computed("uncertainties", lambda: np.sqrt(self._theta_[1]))
-
-    def _weighting(self) -> tuple[Hashable, ...]:
-        return (self.uncertainty_penalty,)
 
     def _weights(self) -> Floats:
         mu, var = self._theta_

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
+from collections.abc import Mapping
+from typing import overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,7 +11,7 @@ import scipy.sparse as sp
 from fires.core.declared import Array
 from fires.core.errors import StateError
 from fires.core.state import Arrays, part_of, under
-from fires.core.types import CsrRows, Floats, Header, Matrix, Places
+from fires.core.types import CsrRows, Floats, Header, Json, Matrix, Places
 from fires.kernels.select import keep_columns
 from fires.rivals.arrays import as_dense
 
@@ -36,14 +37,17 @@ class KeptRows:
             parts = value.data, value.indices, value.indptr
             arrays |= under(name, {k: part.copy() for k, part in zip(_CSR, parts, strict=True)})
 
-    def read(self, name: str, header: Any, arrays: Arrays, sizes: dict[str, int]) -> Any:
+    def read(
+        self, name: str, header: Mapping[str, Json], arrays: Arrays, sizes: dict[str, int]
+    ) -> Matrix:
         """The rows; StateError if they are not what they should be.
 
         See :class:`fires.core.declared.Part`.
         """
         found = part_of(name, arrays)
         if not found:
-            return _DENSE.read(name, header, arrays, sizes)
+            dense: Floats = _DENSE.read(name, header, arrays, sizes)
+            return dense
         read = {part: each.read(part, {}, found, sizes) for part, each in _CSR.items()}
         n_rows = len(read["indptr"]) - 1
         if sizes.setdefault("W", n_rows) != n_rows:
@@ -55,7 +59,8 @@ class KeptRows:
             raise StateError(f"{name} is no CSR matrix ({error})") from None
         if not rows.has_canonical_format:
             raise StateError(f"{name} has columns twice, or not in order")
-        return rows
+        csr: CsrRows = rows
+        return csr
 
 
 @overload

@@ -16,9 +16,9 @@ from fires.core.estimators import seeded_clone
 from fires.core.optional import require
 from fires.core.randomness import generator, random_state
 from fires.core.settings import count
-from fires.core.state import Arrays
-from fires.core.types import CsrRows, Floats, Header, Labels, Matrix, Places, Seed
+from fires.core.types import CsrRows, Floats, Labels, Matrix, Places, Seed
 from fires.core.validation import repeated
+from fires.kernels.select import keep_columns, placed
 from fires.predictors.base import can
 from fires.rivals.base import TargetSelector, settings, weights_or_ones
 from fires.rivals.from_model import TakesEstimator, weights_of
@@ -210,8 +210,7 @@ class WindowRefit(TakesEstimator, TargetSelector):
                 f"RandomForestClassifier(); got {estimator!r}."
             )
 
-    def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
-        super()._restore(header, arrays, model)
+    def _check_learnt(self) -> None:
         codes = np.arange(len(self._label_index_))
         if not self._numeric_ and not np.isin(self._y_, codes).all():
             raise StateError(f"y holds codes that are not those of {len(codes)} classes")
@@ -247,8 +246,6 @@ def _with_full_columns_centred(Z: CsrRows, X: CsrRows, weight: Floats) -> CsrRow
         return Z
     columns = np.flatnonzero(full)
     centred = sp.csr_array(standardised(X[:, columns].toarray(), weight))
-    places = (np.ones(len(columns)), (np.arange(len(columns)), columns))
-    others = sp.csr_array(Z @ sp.diags_array((~full).astype(np.float64)))
-    others.eliminate_zeros()
-    wide: CsrRows = others + centred @ sp.csr_array(places, shape=(len(columns), n_features))
+    others = keep_columns(Z, np.flatnonzero(~full))
+    wide: CsrRows = others + placed(centred, columns, n_features)
     return kept(wide)
