@@ -272,6 +272,8 @@ class SparseScale(ColumnScale):
 
     def refresh(self, columns: RowIndex = slice(None)) -> None:
         """Compute the pull from the sums, or from the range."""
+        if isinstance(columns, slice):
+            self.pulls = np.empty_like(self.sums)  # there may be other columns than before
         if self.kind == "minmax":
             self.pulls[columns] = self.low[columns] * self.gain(columns)
             return
