@@ -153,7 +153,7 @@ def test_faults_in_a_long_file_cost_their_own_rows_or_cells_only():
         (300, {}),
         (1 << 20, {"na_values": ["7", "8.5"]}),
         (300, {"na_values": ["7", "8.5"]}),
-        (300, {"categorical": ["d"]}),
+        (300, {"categorical": ["c", "d"]}),
     ],
 )
 def test_very_many_columns_are_read_as_few_are(monkeypatch, block_size, hints):
