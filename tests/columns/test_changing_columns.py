@@ -38,7 +38,7 @@ def drawn(rng, n_rows):
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.lists(st.sets(st.integers(0, 3), min_size=1), max_size=6))
 def test_absent_columns_are_as_good_as_missing(seed, presences):
     rng = np.random.default_rng(seed)

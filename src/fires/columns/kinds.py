@@ -58,6 +58,7 @@ _MARKS = {
     (".", "'"): "['’]",
     (",", "'"): "['’]",
 }
+_PANDAS = {"b": "?", "i": "i8", "u": "u8", "M": "M8[us]", "m": "m8[us]"}  # as NumPy has its kinds
 _DAY = r"^(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4})(?:[T ,]|$)"
 _Found = tuple[Column, str]  # what a column holds, and a text that may be read otherwise as well
 _Form = TypeVar("_Form", NumberForm, DateForm)
@@ -270,23 +271,16 @@ def as_polars(X: Any) -> pl.DataFrame:
 
 def _from_pandas(name: str, series: pd.Series) -> pl.Series:
     """One column of pandas."""
-    api = sys.modules["pandas"].api.types
-    dtype = series.dtype
-    if isinstance(dtype, sys.modules["pandas"].CategoricalDtype):
+    pandas, dtype, kind = sys.modules["pandas"], series.dtype, series.dtype.kind
+    if isinstance(dtype, pandas.CategoricalDtype):
         texts = np.array([*map(str, dtype.categories), None], dtype=object)
         return pl.Series(name, texts[series.cat.codes.to_numpy()].tolist(), dtype=pl.String)
-    if api.is_bool_dtype(dtype) and not series.hasnans:
-        return pl.Series(name, series.to_numpy(dtype=bool))
-    if api.is_numeric_dtype(dtype):
-        if dtype.kind in "iu" and not series.hasnans:
-            return pl.Series(name, series.to_numpy(dtype=dtype.kind + "8"))
+    if isinstance(dtype, pandas.DatetimeTZDtype):
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    if kind == "f" or (kind in "biu" and series.hasnans):
         return pl.Series(name, series.to_numpy(dtype=np.float64, na_value=np.nan)).fill_nan(None)
-    if dtype.kind == "M":
-        if isinstance(dtype, sys.modules["pandas"].DatetimeTZDtype):
-            series = series.dt.tz_convert("UTC").dt.tz_localize(None)
-        return pl.Series(name, series.to_numpy().astype("datetime64[us]"))
-    if dtype.kind == "m":
-        return pl.Series(name, series.to_numpy().astype("timedelta64[us]"))
+    if kind in _PANDAS:
+        return pl.Series(name, series.to_numpy(dtype=_PANDAS[kind]))
     return _from_objects(name, series.astype(object).tolist())
 
 

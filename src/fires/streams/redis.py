@@ -109,8 +109,11 @@ class _Client:
             protocol=2,
         )
 
-    def _no_server(self, error: Exception) -> InputError:
-        return InputError(f"no server answers ({error})", self.name)
+    def _wait(self, deadline: float, error: Exception) -> None:
+        """Wait for a server that is away, up to a moment."""
+        if time.monotonic() > deadline:
+            raise InputError(f"no server answers ({error})", self.name) from None
+        time.sleep(common.WAIT)
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:
@@ -152,7 +155,7 @@ class RedisReader(_Client):
         self._at: _Id = (0, 0)  # the last id that was read
         self._added = 0  # entries that had been added with it
         self._n_removed: int | None = None  # entries removed from the stream when it was looked at
-        self._fresh = False
+        self._fresh = True  # the stream was not looked at yet
         self._before: tuple[_Id, int] | None = None  # up to where entries were read before
         self._client: Any = None
 
@@ -164,7 +167,8 @@ class RedisReader(_Client):
     def lag(self) -> int | None:
         """How many entries are there that were not read yet."""
         with suppress(self._redis.RedisError), closing(self._connect(common.ASK)) as client:
-            return int(client.xinfo_stream(self._key)["entries-added"]) - self._added
+            added = int(client.xinfo_stream(self._key)["entries-added"])
+            return None if self._fresh else added - self._added
         return None
 
     def _begin(self, start: Position) -> None:
@@ -193,9 +197,7 @@ class RedisReader(_Client):
                             last = {self._key: _shown(self._at)}
                             self._client.xread(last, count=1, block=int(1000 * common.WAIT))
                 except self._is_away as error:
-                    if time.monotonic() > deadline:
-                        raise self._no_server(error) from None
-                    time.sleep(common.WAIT)
+                    self._wait(deadline, error)
                     yield NOTHING
                     continue
                 deadline = math.inf
@@ -352,9 +354,7 @@ class RedisSink(_Client):
                     action()
                 return
             except self._is_away as error:
-                if time.monotonic() > deadline:
-                    raise self._no_server(error) from None
-                time.sleep(common.WAIT)
+                self._wait(deadline, error)
 
 
 def _value(fields: Mapping[bytes, bytes]) -> bytes:
