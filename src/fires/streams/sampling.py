@@ -73,7 +73,7 @@ def read_sample(
     n_rows = min(SAMPLE_ROWS, max(LEAST_ROWS, _SAMPLE_CELLS // len(names)))
     kinds: dict[str, Kind] = dict.fromkeys(names, "category")
     if len(names) > text_blocks.WIDE:
-        kinds |= {name: "number" for name in set(names).difference(as_text)}
+        kinds.update(dict.fromkeys(set(names).difference(as_text), "number"))
     kinds |= {name: "label" for name in names if name == label}
     frames: list[pl.DataFrame] = []
     faults: list[Fault] = []
