@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from benchmarks.timing import Ratio, Row, show, shown, take_turns
 from fires import FIRES, Sharded
 from fires.core.batch import CheckedBatch
-from fires.core.sharding import Shards, ShardTarget, Sums, Task
+from fires.core.sharding import Shards, Sums, Task
 from fires.models.base import Rates
 from fires.models.sharded_bayes import step_rounds
 from fires.run.sharded_scoring import ShardedTest
@@ -48,11 +48,10 @@ def sums(n_rows: int, n_features: int, model: str, n_shards: int, density: float
     learner: Any = FIRES(10, update="gradient", model=model).partial_fit(X, y)._learner_
     whole = CheckedBatch(X, y)
     shards = Shards.cut(whole, n_shards)
-    target = ShardTarget(None if model == "gaussian" else np.array([0, 1]), model)
     things: dict[str, Callable[[int], object]] = {
         "one process": lambda i: learner.step(whole, y, RATES),
         "shards": lambda i: shards.evaluate(
-            next(step_rounds(learner, target, RATES, sparse=density < 1.0))
+            next(step_rounds(learner, RATES, sparse=density < 1.0))
         ),
     }
     one, many = take_turns(things, ROUNDS).values()

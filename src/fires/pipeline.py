@@ -337,7 +337,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         found = validation.as_columns(columns, known.n_features, known.names, owner)
         if can(self.selector, "restart_features"):
             self.selector.restart_features(found)
-        names = known.named(found.tolist()) if isinstance(known, OpenColumns) else ()
+        names = known.named(found) if isinstance(known, OpenColumns) else ()
         self._step_.restart_features(found, names)
         if self._scaler_ is not None and len(found):
             self._scaler_.restart(found)
@@ -420,7 +420,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             selector.partial_fit(batch.X, batch.y, batch.classes, batch.weight)
         selected = selector.get_support(indices=True)
         if self._step_.slots is not None:
-            self._step_.give_slots(batch.known.named(selected.tolist()))
+            self._step_.give_slots(batch.known.named(selected))
         return selected, time.perf_counter() - started
 
     def shown(self, batch: CheckedBatch, selected: Places) -> Matrix:
@@ -433,7 +433,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             rows: Matrix = keep_columns(X, selected)
             return rows
         slots = self._step_.slots
-        return X if slots is None else slots.shown(X, selected, known.named(selected.tolist()))
+        return X if slots is None else slots.shown(X, selected, known.named(selected))
 
     def train(self, batch: CheckedBatch, rows: Matrix) -> float:
         """Let the predictor learn from what it is :meth:`shown`; the seconds that it took."""

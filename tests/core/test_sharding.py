@@ -5,7 +5,7 @@ import pytest
 
 from fires.core.batch import CheckedBatch
 from fires.core.errors import TargetError
-from fires.core.sharding import Shards, ShardTarget, add_up, go_through
+from fires.core.sharding import Shards, add_up, go_through
 
 
 def test_parts_are_combined_by_the_first_word_of_their_name():
@@ -68,15 +68,3 @@ def test_a_batch_is_cut_in_order_and_nothing_is_lost(n_rows):
     shards = Shards.cut(batch, 8)
     assert len(shards) == 8
     assert np.concatenate([shard.y for shard in shards]).tolist() == list(range(n_rows))
-
-
-def test_a_shard_reads_labels_as_codes_and_numbers_as_numbers():
-    X = np.zeros((2, 1))
-    assert ShardTarget(np.array([3, 5]), "probit")(CheckedBatch(X, np.array([5, 3]))).tolist() == [
-        1,
-        0,
-    ]
-    only = ShardTarget(np.array([3]), "probit")
-    assert only(CheckedBatch(X, np.array([3, 3]))).tolist() == [1, 1]
-    numbers = ShardTarget(None, "gaussian")(CheckedBatch(X, np.array([1, 2])))
-    assert numbers.dtype == np.float64

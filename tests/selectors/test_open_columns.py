@@ -69,7 +69,7 @@ def assert_same(opened, fixed, names):
 # --- the law ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from(sorted(TARGETS)), st.sampled_from([20, 60, 150]))
 def test_open_columns_are_fixed_ones_whose_absent_entries_are_missing(seed, target, n_rows):
     batches = list(stream(seed, target, n_rows=n_rows))

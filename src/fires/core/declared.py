@@ -8,7 +8,7 @@ refused before a compiled loop could read or write outside an array.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -239,6 +239,18 @@ def restore(
             setattr(owner, attribute.format(name), value)
 
 
+def _per_feature(
+    owner: Any, declared: Declared, attribute: str = "{}"
+) -> Iterator[tuple[str, int, npt.NDArray[np.generic]]]:
+    """The learnt arrays that have an axis for the features: name, axis, and the array."""
+    for name, part in declared.items():
+        name = attribute.format(name)
+        axis = part.feature_axis if isinstance(part, Array) else None
+        value = _known(owner, name)
+        if axis is not None and value is not None and value.shape[axis]:  # "0|J" may have none yet
+            yield name, axis, value
+
+
 def restart(
     owner: Any,
     declared: Declared,
@@ -260,12 +272,7 @@ def restart(
     >>> learnt
     namespace(sums=array([1., 0., 3.]), count=array([7., 0., 7.]))
     """
-    for name, part in declared.items():
-        name = attribute.format(name)
-        axis = part.feature_axis if isinstance(part, Array) else None
-        value = _known(owner, name)
-        if axis is None or value is None or not value.shape[axis]:  # "0|J" may have none yet
-            continue
+    for name, axis, value in _per_feature(owner, declared, attribute):
         places = (slice(None),) * axis + (columns,)
         value = np.repeat(value, n_features // value.shape[axis], axis)  # a copy in any case
         start = np.broadcast_to(_known(fresh, name, 0.0), value.shape)
@@ -291,11 +298,7 @@ def rearrange(owner: Owner, declared: Declared, source: Places, fresh: Any, *mor
     from_: Places | slice = from_places
     if n and here[-1] == from_places[-1] == n - 1 and (np.diff(from_places) > 0).all():
         to = from_ = slice(n)  # columns have only come; with a million, that is much sooner done
-    for name, part in parts.items():
-        axis = part.feature_axis if isinstance(part, Array) else None
-        before = _known(owner, name)
-        if axis is None or before is None or not before.shape[axis]:  # "0|J" may have none yet
-            continue
+    for name, axis, before in _per_feature(owner, parts):
         if before.shape[axis] == 1:  # perhaps one number for all features
             before = np.repeat(before, max(int(source.max(initial=0)) + 1, 1), axis)
         shape = (*before.shape[:axis], len(source), *before.shape[axis + 1 :])

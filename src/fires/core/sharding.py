@@ -24,7 +24,6 @@ give:
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -32,9 +31,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
-from fires.core.classes import Labels, encode, merge_classes
+from fires.core.classes import Labels, merge_classes
 from fires.core.types import Floats
-from fires.core.validation import as_numbers
 
 Sums = dict[str, npt.NDArray[Any]]
 """What a task returns, by name; :func:`add_up` says how the parts of several shards combine."""
@@ -49,33 +47,15 @@ Evaluate = Callable[[Task], Sums]
 """Calls a task for every shard and adds up, in shard order: :func:`add_up`."""
 
 
-@dataclass(frozen=True, eq=False)
-class ShardTarget:
-    """How a shard reads its target: as class codes, or as numbers.
-
-    Examples
-    --------
-    >>> read = ShardTarget(np.array(["ham", "spam"]), "probit")
-    >>> read(CheckedBatch(np.zeros((2, 1)), np.array(["spam", "ham"])))
-    array([1, 0])
-    """
-
-    labels: Labels | None
-    model: str
-
-    def __call__(self, shard: CheckedBatch) -> npt.NDArray[Any]:
-        """The target of a shard in the form that a learner takes."""
-        assert shard.y is not None
-        if self.labels is None:
-            return as_numbers(shard.y, self.model)
-        codes = encode(shard.y, self.labels)
-        assert codes is not None
-        return codes + 1 if len(self.labels) == 1 else codes
-
-
 def weight_of(shard: CheckedBatch) -> Floats:
     """How often each row of a shard counts."""
     return np.ones(shard.n_rows) if shard.weight is None else shard.weight
+
+
+def known_of(shard: CheckedBatch) -> tuple[Floats, Labels]:
+    """How often each row of a shard counts, and its target."""
+    assert shard.y is not None
+    return weight_of(shard), shard.y
 
 
 def counting(shard: CheckedBatch) -> CheckedBatch:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from fires.core.batch import CheckedBatch
-from fires.core.sharding import ShardTarget, Sums, add_up, weight_of
+from fires.core.sharding import Sums, add_up, known_of
 from fires.core.types import Floats, Ints
 from fires.drift import increments, segment
 from fires.kernels.assimilate import LEAST, add_information
@@ -46,7 +46,6 @@ class Watch(NamedTuple):
 class PointSums:
     """The sums of one round."""
 
-    read: ShardTarget
     family: Family
     target: BayesTarget
     x: ShardedScale
@@ -56,7 +55,7 @@ class PointSums:
 
     def __call__(self, shard: CheckedBatch) -> Sums:
         """See :class:`fires.core.sharding.Task`."""
-        weight, y = weight_of(shard), self.read(shard)
+        weight, y = known_of(shard)
         rows = self.target.look(y, weight)[0]
         sums = target_sums(self.target, shard, y, weight) if self.is_look else None
         parts, log_p = [], []

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
-from fires.core.sharding import Rounds, ShardTarget, Sums, Task, weight_of
+from fires.core.sharding import Rounds, Sums, Task, known_of
 from fires.core.types import Floats, Labels, Places
 from fires.models.sharded_scale import (
     ShardedScale,
@@ -37,8 +37,8 @@ class ShardedBatch(Generic[_Target]):
     The learner changes in :meth:`learn` only.
     """
 
-    def __init__(self, target: _Target, read: ShardTarget, x: ShardedScale) -> None:
-        self.read, self.x, self.scales = read, x, [x]
+    def __init__(self, target: _Target, x: ShardedScale) -> None:
+        self.x, self.scales = x, [x]
         self._known, self.target = target, copy.copy(target)  # the other as shards know it
         if target.scale is not None:
             y = ShardedStandard(target.scale, "y")
@@ -60,7 +60,7 @@ class ShardedBatch(Generic[_Target]):
             is_new = target.scores is not None and not target.scores.ready
         if not first and not is_new:
             return
-        sums = yield _Opening(self.read, target, first)
+        sums = yield _Opening(target, first)
         for one in first:
             one.begin(sums)
         if is_new and isinstance(target, ClassTarget):
@@ -78,7 +78,7 @@ class ShardedBatch(Generic[_Target]):
             starts, step = sampling(sums)
             by_mark = dict(zip(sums["list mark"].tolist(), starts.tolist(), strict=True))
             asked = {one.what: one.among_all(columns) for one, columns in doubtful if len(columns)}
-            found = yield _Doubts(self.read, by_mark, step, asked)
+            found = yield _Doubts(by_mark, step, asked)
             settled = [one.settle(sums, columns, found) for one, columns in doubtful]
             if not all(settled):
                 sums = yield task()
@@ -127,12 +127,11 @@ def _mark(shard: CheckedBatch, y: Labels) -> int:
 class _Opening:
     """What a first batch shows of its own scales, and of its target."""
 
-    read: ShardTarget
     target: LinearTarget | BayesTarget
     scales: list[ShardedScale]
 
     def __call__(self, shard: CheckedBatch) -> Sums:
-        weight, y = weight_of(shard), self.read(shard)
+        weight, y = known_of(shard)
         sums = target_sums(self.target, shard, y, weight)
         for one in self.scales:
             sums |= one.own(shard, y, weight)
@@ -146,13 +145,12 @@ class _Doubts:
     A task is the same for all shards and does not know which shard it gets, but by its mark.
     """
 
-    read: ShardTarget
     starts: dict[int, int]
     step: int
     columns: dict[str, Places]
 
     def __call__(self, shard: CheckedBatch) -> Sums:
-        weight, y = weight_of(shard), self.read(shard)
+        weight, y = known_of(shard)
         places = np.arange(-self.starts[_mark(shard, y)] % self.step, shard.n_rows, self.step)
         found: Sums = {}
         for what, columns in self.columns.items():

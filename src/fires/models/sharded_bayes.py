@@ -33,7 +33,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fires.core.errors import OVERFLOW, InputError
-from fires.core.sharding import Rounds, ShardTarget, Sums, Task
+from fires.core.sharding import Rounds, Sums, Task
 from fires.core.types import Floats, Ints
 from fires.kernels.assimilate import ALONG, NOISE, NOISE_ROWS, ROWS
 from fires.models.base import Learner, Rates
@@ -60,7 +60,6 @@ _CLOSE = 10.0  # if so little is to gain, the next point may well be the last on
 
 def step_rounds(
     learner: Learner,
-    target: ShardTarget,
     rates: Rates,
     watch: Callable[[float, float], bool] | None = None,
     *,
@@ -68,18 +67,19 @@ def step_rounds(
 ) -> Rounds:
     """The step of a linear learner on one batch.
 
-    A task never sees a shard without rows, nor one with labels that the learner does not know: if
-    there are any, the learner is made to know them, and its rounds begin again. The sums of every
+    A task never sees a shard without rows, and its target is class codes or numbers, as a learner
+    takes it. If there are new labels, the learner is made to know them first, and its rounds begin
+    again. The sums of every
     round also have "batch weight", "batch rows" and, in shard order, "list batch rows". The learner
     changes after the last round only; so on an error, nothing has changed.
     """
     if isinstance(learner, BayesLearner):
-        return rounds(learner, target, sparse=sparse)
+        return rounds(learner, sparse=sparse)
     assert isinstance(learner, LinearLearner)
-    return gradient_rounds(learner, target, rates, watch, sparse=sparse)
+    return gradient_rounds(learner, rates, watch, sparse=sparse)
 
 
-def rounds(learner: BayesLearner, target: ShardTarget, *, sparse: bool = False) -> Rounds:
+def rounds(learner: BayesLearner, *, sparse: bool = False) -> Rounds:
     """The Bayesian step on one batch."""
     if sparse and learner.sparse is None:
         raise InputError(
@@ -91,7 +91,7 @@ def rounds(learner: BayesLearner, target: ShardTarget, *, sparse: bool = False) 
             "the Bayesian update cannot bring sparse rows in shards to [0, 1]",
             hint="use scale='standard' or None, or update='gradient'.",
         )
-    step = _Step(learner, target)
+    step = _Step(learner)
     yield from step.begin()
     step.start((yield from step.settled(step.look)))
     while not step.is_over:
@@ -111,8 +111,8 @@ def scale_of(learner: LinearLearner | BayesLearner, *, sparse: bool = False) -> 
 class _Step(ShardedBatch[BayesTarget]):
     """The rounds that climb F from the belief before the batch, for all rows of parameters."""
 
-    def __init__(self, learner: BayesLearner, read: ShardTarget) -> None:
-        super().__init__(learner.target, read, scale_of(learner))
+    def __init__(self, learner: BayesLearner) -> None:
+        super().__init__(learner.target, scale_of(learner))
         self.learner, rows = learner, np.arange(learner.n_rows)
         self.before = Point(rows, *learner.coefficients(), learner.noise, None)
         self.leading = copy.deepcopy(learner.leading)
@@ -135,8 +135,7 @@ class _Step(ShardedBatch[BayesTarget]):
         return self._sums(point, Watch(self.before, None) if watched else None, is_look=True)
 
     def _sums(self, point: Point, watch: Watch | None, *, is_look: bool = False) -> Task:
-        facts = self.read, self.learner.family, self.target, self.x
-        return PointSums(*facts, point, watch, is_look)
+        return PointSums(self.learner.family, self.target, self.x, point, watch, is_look)
 
     def _gathered(self, sums: Sums) -> Sums:
         """The sums, with slope and bend of all columns."""

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from fires.core.batch import CheckedBatch
-from fires.core.sharding import Rounds, ShardTarget, Sums, add_up, weight_of
+from fires.core.sharding import Rounds, Sums, add_up, known_of
 from fires.core.types import Floats, Labels
 from fires.kernels.linear import DenseRows
 from fires.models.base import Rates
@@ -45,7 +45,6 @@ from fires.models.target import LinearTarget
 
 def gradient_rounds(
     learner: LinearLearner,
-    read: ShardTarget,
     rates: Rates,
     watch: Callable[[float, float], bool] | None = None,
     *,
@@ -56,13 +55,13 @@ def gradient_rounds(
     if sparse and watch is not None:
         raise ValueError("With the gradient update, alarms need dense rows; use update='bayes'.")
     x = CentredScale(learner) if sparse else dense_scale(learner.scaler)
-    batch = ShardedBatch[LinearTarget](learner.target, read, x)
+    batch = ShardedBatch[LinearTarget](learner.target, x)
     yield from batch.begin()
 
     def task() -> _StepTask:
         bare: Any = copy.copy(learner)
         bare.scaler = bare.target = None
-        return _StepTask(read, batch.target, x, bare, rates, watch is not None)
+        return _StepTask(batch.target, x, bare, rates, watch is not None)
 
     while True:
         sums = yield from batch.settled(task)
@@ -82,7 +81,6 @@ def gradient_rounds(
 class _StepTask:
     """The sums over the rows of a shard that a step is taken by."""
 
-    read: ShardTarget
     target: LinearTarget
     x: ShardedScale
     learner: LinearLearner  # without its scale and its target
@@ -90,7 +88,7 @@ class _StepTask:
     watched: bool
 
     def __call__(self, shard: CheckedBatch) -> Sums:
-        weight, y = weight_of(shard), self.read(shard)
+        weight, y = known_of(shard)
         target, level = self.target.look(y, weight)
         level = np.zeros(self.learner.n_rows) if level is None else level
         sums, parts = target_sums(self.target, shard, y, weight), []
@@ -100,14 +98,12 @@ class _StepTask:
             if isinstance(self.x, CentredScale) and isinstance(Z, CentredRows):
                 parts.append(self.x.sums(self.learner, Z.batch, rows, self.rates))
             elif isinstance(Z, DenseRows):
-                parts.append(self._dense(Z.full, rows))
+                step, surprise = self.learner.dense_sums(
+                    Z.full, rows, self.rates, watched=self.watched
+                )
+                found = {"p": step.p, "q": step.q, "own": step.own}
+                parts.append(found | {"surprise": np.array(surprise)})
         return sums | add_up(parts)
-
-    def _dense(self, Z: Floats, rows: BatchFacts) -> Sums:
-        (p, q, own, _), surprise = self.learner.dense_sums(
-            Z, rows, self.rates, watched=self.watched
-        )
-        return {"p": p, "q": q, "own": own, "surprise": np.array(surprise)}
 
 
 class CentredScale(ShardedScale):

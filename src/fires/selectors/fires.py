@@ -301,14 +301,9 @@ class FIRES(OnlineSelector):
             "update": "gradient",
             "score": "omega",
             "drift": None,
-            "learning_rate": 0.01,
-            "uncertainty_penalty": 0.01,
-            "weight_penalty": 0.01,
-            "mu_init": 0.0,
-            "sigma_init": 1.0,
             "fit_intercept": False,
             "scale": None,
-        }
+        }  # rates, penalties and the start are the paper's by default
         return cls(n_features_to_select, **(paper | changes))
 
     # --- learning ---------------------------------------------------------------------------
@@ -367,7 +362,7 @@ class FIRES(OnlineSelector):
         known, resting = self._open, self._resting()
         if known is None or resting is None:
             return []
-        return known.named(np.flatnonzero(resting[: self.n_features_in_]).tolist())
+        return known.named(np.flatnonzero(resting[: self.n_features_in_]))
 
     def _first_columns(self) -> KnownColumns:
         return OpenColumns(self.absent) if self.columns == "open" else FixedColumns()

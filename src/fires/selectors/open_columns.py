@@ -23,7 +23,7 @@ import scipy.sparse as sp
 
 from fires.core import validation
 from fires.core.batch import CheckedBatch, columns_present
-from fires.core.declared import Array, Declared, rearrange
+from fires.core.declared import Array, Declared, Value, rearrange
 from fires.core.errors import InputError, StateError
 from fires.core.named import NamedRows, Names
 from fires.core.types import (
@@ -62,8 +62,8 @@ class Presence:
     Examples
     --------
     >>> presence = Presence(2, rows=500.0).after(np.array([True, False]), 100.0)
-    >>> presence.resting, presence.n_present
-    (array([False,  True]), 1)
+    >>> presence.resting
+    array([False,  True])
     """
 
     learnt: ClassVar[Declared] = {
@@ -117,18 +117,6 @@ class Presence:
         other.seen[present] += n_rows
         return other
 
-    def note(self, present: Places, n_rows: float) -> None:
-        """Take in a batch of sparse rows, in place: when each column was last there."""
-        self.rows += n_rows
-        self.last[present] = self.rows
-
-    def is_due(self, n_rows: float) -> bool:
-        """Whether so many rows have come since it was last time."""
-        if self.rows - self.looked < n_rows:
-            return False
-        self.looked = self.rows
-        return True
-
     @property
     def never(self) -> Mask:
         """The columns that have never had an entry."""
@@ -141,30 +129,23 @@ class Presence:
         too_long = self.rows - self.last >= np.maximum(_ROWS, _TIMES * usual)
         return np.asarray(too_long | self.never)
 
-    @property
-    def n_present(self) -> int:
-        """How many columns do not rest."""
-        return int(len(self.last) - np.count_nonzero(self.resting))
-
-    def absent_for(self, n_rows: float) -> Places:
-        """The columns that have not been there for so many rows.
-
-        Those that never were count from the batch with which they became known.
-        """
-        since = np.where(self.never, np.maximum(self.first, 0.0), self.last)
-        return np.flatnonzero(self.rows - since >= n_rows)
-
     def stale(self, batch: CheckedBatch, n_features: int, forget_after: int) -> Places:
-        """The columns to forget after a batch: none, or those that were absent for too long."""
-        is_sparse = batch.known.absent == "zero"
-        if is_sparse:
-            self.note(batch.X.indices, float(batch.n_rows))
-            if not self.is_due(forget_after / _LOOKS):
+        """The columns to forget after a batch: none, or those that were absent for too long.
+
+        Those that never were there count from the batch with which they became known.
+        """
+        is_sparse, never = batch.known.absent == "zero", self.never
+        if is_sparse:  # noted in place
+            self.rows += float(batch.n_rows)
+            self.last[batch.X.indices] = self.rows
+            if self.rows - self.looked < forget_after / _LOOKS:
                 return _NOTHING
-        stale = self.absent_for(float(forget_after))
-        stale = stale[stale < n_features]
+            self.looked, never = self.rows, self.never
+        since = np.where(never, np.maximum(self.first, 0.0), self.last)
+        is_stale = self.rows - since >= forget_after
         if is_sparse:  # of these, there may be room for names that are still to come
-            stale = stale[~self.never[stale]]
+            is_stale &= ~never
+        stale = np.flatnonzero(is_stale[:n_features])
         return stale if len(stale) < n_features else _NOTHING
 
     def rearranged(self, source: Places) -> Self:
@@ -223,10 +204,9 @@ class OpenColumns:
             self._array = np.array(self.known, dtype=object)
         return self._array
 
-    def named(self, places: Iterable[int]) -> list[str]:
+    def named(self, places: Places) -> list[str]:
         """The names of some columns."""
-        names = self._names
-        return [names[place] for place in places]
+        return self._names.at(places)
 
     def dropping(self, columns: Places) -> OpenColumns:
         """A book that forgets some columns with the next batch."""
@@ -250,15 +230,12 @@ class OpenColumns:
         validation.check_names(np.array(names, dtype=object))
         if len(names) != n:
             raise StateError(f"{n} features have {len(names)} names")
-        width, stale = saved.get("width"), saved.get("stale")
-        if not (isinstance(width, int) and n <= width <= 4 * n + 4096):
-            raise StateError(f"a width of {width!r} for {n} columns")
-        if not (isinstance(stale, list) and all(isinstance(j, int) for j in stale)):
-            raise StateError("the places of stale columns are no numbers")
-        if any(not 0 <= place < n for place in stale):
-            raise StateError("stale columns are not among the columns")
+        width = Value(int, low=n, high=4 * n + 4096).read("width", saved, {}, {})
+        stale = {"stale": np.array(saved["stale"], dtype=np.int64)}
         columns = cls(absent, names, width)
-        columns.stale = np.array(stale, dtype=np.intp)
+        columns.stale = Array("*", dtype="int64", low=0, high="J").read(
+            "stale", {}, stale, {"J": n}
+        )
         if saved.get("encoder") is not None:
             from fires.columns import Columns
 
@@ -303,7 +280,7 @@ class OpenColumns:
             columns._names, columns._array = self._names.only(kept), None
             columns.stale, columns.n_features = _NOTHING, len(kept)
             columns.encoder = _without(self.encoder, self._names.at(self.stale))
-            columns._followed = self._followed[0], self._moved(kept)
+            columns._followed = None, _NOTHING
         given, columns.encoder = columns._given(X, owner, y, learn=True)
         places = columns._places(given.matrix, given.names, columns._names.add)
         columns.n_features = len(columns._names)
@@ -349,18 +326,10 @@ class OpenColumns:
             places = more
         at = places[given.indices]
         # A place that is not known was given by a batch that was refused then.
-        new = _distinct(given.indices[(at < 0) | (at >= self.n_features)])
+        new = np.unique(given.indices[(at < 0) | (at >= self.n_features)])
         places[new] = look_up(names.at(new))
         self._followed = names, places
         return places
-
-    def _moved(self, kept: Places) -> Places:
-        """The places in ``_followed`` when only some columns are kept."""
-        now = np.full(self.n_features, -1)
-        now[kept] = np.arange(len(kept))
-        places = self._followed[1]
-        known = (places >= 0) & (places < self.n_features)
-        return np.where(known, now[np.where(known, places, 0)], -1)
 
     def _placed(self, given: Matrix, places: Places) -> Matrix:
         """Values in their places; those of place -1 are left out."""
@@ -505,12 +474,6 @@ def _of_dicts(rows: Sequence[Any], owner: str, absent: str) -> Given | None:
     out = np.full((len(rows), len(names)), np.nan)
     out[np.repeat(np.arange(len(rows)), lengths), places] = numbers
     return Given(out, list(names), numbers)
-
-
-def _distinct(places: Places) -> Places:
-    """Each once, in order; with so few, soon done."""
-    places = np.sort(places)
-    return places[np.diff(places, prepend=-1) > 0]
 
 
 def _numbers(values: list[Any]) -> Floats | None:

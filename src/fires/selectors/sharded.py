@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,14 +15,12 @@ from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import get_tags
 
-from fires.core import validation
 from fires.core.batch import CheckedBatch, WeightSums
 from fires.core.classes import encode, has_fractions, merge_classes
 from fires.core.errors import InputError
 from fires.core.sharding import (
     Evaluate,
     Shards,
-    ShardTarget,
     Sums,
     Task,
     add_up,
@@ -29,7 +28,8 @@ from fires.core.sharding import (
     go_through,
     weight_of,
 )
-from fires.core.types import Matrix, OptionalArray, OptionalClasses, RowsLike
+from fires.core.types import Labels, Matrix, OptionalArray, OptionalClasses, RowsLike
+from fires.core.validation import as_numbers, match_columns
 from fires.models.base import Learner
 from fires.models.sharded_bayes import step_rounds
 from fires.selectors.fires import FIRES
@@ -242,7 +242,7 @@ def _take(
     selector.begin_shards(n_features, names)
     known = selector.known_names if names is not None else None
     own = np.asarray(names, dtype=object) if known is not None else None
-    order = validation.match_columns(own, n_features, known, selector.n_features_in_, "FIRES")
+    order = match_columns(own, n_features, known, selector.n_features_in_, "FIRES")
     if order is not None:
         raise InputError("the columns of the shards are in another order than those learnt from")
     _Batch(selector, evaluate, classes, sparse).learn()
@@ -267,7 +267,7 @@ class _Batch:
     def learn(self) -> None:
         selector = self.selector
         if selector.learner is None:
-            looked = self._asked(labels_of, None)
+            looked = self._asked(labels_of)
             if self.weight > 0.0:
                 self._meet(looked)
         else:
@@ -290,13 +290,12 @@ class _Batch:
         selector, learner = self.selector, self.selector.learner
         assert learner is not None
         labels = selector.classes_ if selector.target_kind == "classes" else None
-        target = ShardTarget(labels, selector.model_name)
         watch = self._hear if selector.watches_loss else None
-        rounds = step_rounds(learner, target, selector.rates, watch, sparse=self.sparse)
+        rounds = step_rounds(learner, selector.rates, watch, sparse=self.sparse)
 
         def evaluate(task: Task) -> Sums:
             before = self.units.unit, self.ratio
-            sums = self._asked(task, target)
+            sums = self._asked(task, selector.model_name, labels)
             found = {name: sums[name] for name in _FOUND if name in sums}
             if found:
                 self._meet(found)
@@ -329,9 +328,13 @@ class _Batch:
     def _hear(self, surprise: float, variance: float) -> bool:
         return self.selector.check_loss_drift(surprise, variance, self.n_rows)
 
-    def _asked(self, task: Task, target: ShardTarget | None) -> Sums:
-        """What shards say; and count the batch."""
-        sums = self.evaluate(_Counted(task, target, self.units.unit, self.ratio))
+    def _asked(self, task: Task, model: str | None = None, labels: Labels | None = None) -> Sums:
+        """What shards say; the batch is counted, too."""
+        sums = self.evaluate(_Counted(task, model, labels, self.units.unit, self.ratio))
+        self._count(sums)
+        return sums
+
+    def _count(self, sums: Sums) -> None:
         self.n_rows, self.n_missing = int(sums["batch rows"]), int(sums["batch missing"])
         self.weight = float(sums["batch weight"])
         if not self.units.unit:
@@ -345,7 +348,6 @@ class _Batch:
                 f"Input X contains NaN ({self.n_missing} entries); FIRES refuses missing values "
                 "unless missing='ignore'."
             )
-        return sums
 
     def _meet(self, found: Sums) -> None:
         """Get to know a target: the model, its kind, labels. Starts the learner, or adds classes.
@@ -367,7 +369,8 @@ class _Counted:
     """A task of a learner, for shards with rows and known labels; and what there is of them all."""
 
     task: Task
-    target: ShardTarget | None
+    model: str | None  # None if the target is to be taken as it is
+    labels: Labels | None  # the classes; None for numbers
     unit: float
     ratio: float
 
@@ -387,9 +390,18 @@ class _Counted:
         }
         if not shard.n_rows:
             return counted
-        labels = None if self.target is None else self.target.labels
-        if labels is not None and encode(shard.y, labels) is None:  # type: ignore[arg-type]
+        if self.model is None:
+            return counted | self.task(shard)
+        y: Labels | None = shard.y
+        assert y is not None
+        if self.labels is None:
+            y = as_numbers(y, self.model)
+        elif (y := encode(y, self.labels)) is None:
             return counted | labels_of(shard)
+        elif len(self.labels) == 1:  # while only one class is known, it is the positive one
+            y = y + 1
+        shard = copy.copy(shard)
+        shard.y = y
         return counted | self.task(shard)
 
 
