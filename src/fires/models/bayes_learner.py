@@ -10,7 +10,7 @@ import copy
 import math
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -583,7 +583,7 @@ class BayesLearner(Learner):
             arrays |= under("mixed", self.mixed.state())
         return arrays
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return vars(self) | {"_buffer": np.empty((0, 0))}
 
     def restore(self, arrays: Arrays) -> None:
