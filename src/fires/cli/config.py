@@ -76,8 +76,14 @@ def as_toml(ctx: click.Context, **known: Any) -> str:
         if key in _NOT_OF_THE_RUN:
             continue
         off = "# " * (value is None or value == ())
-        lines.append(f"{off}{key} = {_toml(option, value)}")
-    return "\n".join(lines) + "\n"
+        if isinstance(value, tuple) and not (option.nargs == -1 or option.multiple):
+            value = ",".join(value)
+        is_long = isinstance(value, tuple) and sum(map(len, value)) > 60
+        how: dict[str, Any] = {"ensure_ascii": False, "default": str, "indent": 4 * is_long or None}
+        lines.append(f"{off}{key} = {json.dumps('' if value is None else value, **how)}")
+    # What JSON leaves as it is, TOML does too, but for one control character.
+    text = "\n".join([*lines, ""]).replace("\x7f", "\\u007f")
+    return text.encode(errors="replace").decode()
 
 
 def _options(ctx: click.Context) -> list[click.Parameter]:
@@ -96,17 +102,6 @@ def typed_options(ctx: click.Context) -> list[click.Parameter]:
 def _key(option: click.Parameter) -> str:
     """What an option is called in a file: as on the command line, without dashes before it."""
     return max(option.opts, key=len).lstrip("-")
-
-
-def _toml(option: click.Parameter, value: Any) -> str:
-    """A value as TOML has it: as JSON does, but for one control character."""
-    if isinstance(value, tuple) and not (option.nargs == -1 or option.multiple):
-        value = ",".join(value)
-    value = "" if value is None else value
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    if isinstance(value, tuple) and len(text) >= 80:
-        text = json.dumps(value, ensure_ascii=False, default=str, indent=4)
-    return text.replace("\x7f", "\\u007f").encode(errors="replace").decode()
 
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "polars")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal
 
 from rich import box
@@ -103,7 +104,7 @@ def _importances(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
     least = min((row["high"] - row["low"] for row in rows), default=1.0)
     digits = min(max(round(1.0 - math.log10(least)), 2), 6) if least > 0.0 else 2
     ends = [[f"{row[end]:.{digits}f}" for end in ("low", "high")] for row in rows]
-    width = max((len(end) for both in ends for end in both), default=0)
+    width = max(map(len, chain(*ends)), default=0)
     return "importance\n[95% interval]", [
         f"{row['importance']:.{digits}f}  [{low:>{width}}, {high:>{width}}]"
         for row, (low, high) in zip(rows, ends, strict=True)

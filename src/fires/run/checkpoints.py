@@ -89,20 +89,19 @@ def said_once(header: Mapping[str, Json]) -> Header:
     True
     """
     lists: list[list[Json]] = []
-
-    def reduced(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {
-                name: reduced(part) if isinstance(part, Mapping | list) else part
-                for name, part in value.items()
-            }
-        if not isinstance(value, list) or len(value) < _LONG:
-            return value
-        if value not in lists:
-            lists.append(value)
-        return {"list": lists.index(value)}
-
-    return {**reduced(header), "lists": lists}
+    once: dict[str, Any] = dict(header)
+    waiting = [once]
+    while waiting:
+        part = waiting.pop()
+        for name, value in part.items():
+            if isinstance(value, Mapping):
+                part[name] = dict(value)
+                waiting.append(part[name])
+            elif isinstance(value, list) and len(value) >= _LONG:
+                if value not in lists:
+                    lists.append(value)
+                part[name] = {"list": lists.index(value)}
+    return once | {"lists": lists}
 
 
 def said_again(header: Mapping[str, Any]) -> dict[str, Any]:

@@ -61,10 +61,9 @@ class RunTotals:
         self._stability.add(step.stability)
         self._recent.append((step.scores, step.n_rows))
         self.changes.add(step)
-        for name, value in step.scores.items():
-            if name not in self._scores:
-                self._scores[name] = WeightedMean()
-            self._scores[name].add(value, step.n_rows)
+        if self.whole is None:
+            for name, value in step.scores.items():
+                self._scores.setdefault(name, WeightedMean()).add(value, step.n_rows)
 
     @property
     def scores(self) -> dict[str, float]:
@@ -80,7 +79,7 @@ class RunTotals:
     @property
     def recent_scores(self) -> dict[str, float]:
         """The same over the last steps only."""
-        return _means_of(self._recent, self._scores)
+        return _means_of(self._recent, self._recent[-1][0] if self._recent else ())
 
     @property
     def beaten(self) -> dict[str, dict[str, bool]]:
