@@ -458,7 +458,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     def label_index(self) -> Classes:
         """The labels that the selector knows; if it knows none, those of the predictor."""
         for part in (self._own_selector, self._step_.predictor):
-            if isinstance(part, KnowsClasses) and part.label_index is not NO_CLASSES:
+            if isinstance(part, KnowsClasses) and len(part.label_index.labels):
                 return part.label_index
         return NO_CLASSES
 

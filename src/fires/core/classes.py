@@ -91,7 +91,7 @@ class KnowsClasses:
     @property
     def classes_(self) -> Labels:
         """The labels known, sorted; the greater of two is the positive one."""
-        if not len(self._label_index_):
+        if not len(self._label_index_.labels):
             raise AttributeError(f"This {type(self).__name__} knows no classes.")
         return self._label_index_.labels
 

@@ -175,7 +175,7 @@ def frames_of_ours() -> int:
 def refuse(
     matrix: Matrix,
     counts: tuple[int, int, int],
-    names: Names | None,
+    names: Names | Sequence[str] | None,
     *,
     missing: str,
     owner: str,
@@ -200,7 +200,7 @@ def refuse(
         )
 
 
-def _place(matrix: Any, test: Callable[[Floats], Mask], names: Names | None) -> str:
+def _place(matrix: Any, test: Callable[[Floats], Mask], names: Names | Sequence[str] | None) -> str:
     if sp.issparse(matrix):
         rows, columns = matrix.tocoo().coords
         first = int(np.flatnonzero(test(matrix.data))[0])

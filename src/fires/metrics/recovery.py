@@ -156,30 +156,26 @@ def recoveries(
     wanted = [truth.relevant_at(end - 1) for end in [*starts, truth.n_samples][1:]]
     found: list[Recovery] = []
     current, since, lasting = -1, 0, 0  # which drift, its batches, and how many were good in a row
+    chosen: npt.ArrayLike
     stop = 0
     for step in steps:
-        stop = _stop(step, stop, batch_size)
+        if isinstance(step, Selected):
+            chosen, stop = step.selected, int(step.position.rows)
+        elif batch_size is None or batch_size < 1:
+            raise ValueError("Sets of features do not know their rows: pass batch_size.")
+        else:
+            chosen, stop = step, stop + batch_size
         while current + 1 < len(starts) and starts[current + 1] < stop:
             current, since, lasting = current + 1, 0, 0
             found.append(Recovery(starts[current], None))
         if current < 0 or found[current].batches is not None:
             continue
         since += 1
-        chosen = step.selected if isinstance(step, Selected) else step
         good = recall(chosen, wanted[current]) >= threshold
         lasting = lasting + 1 if good else 0
         if lasting == patience:
             found[current] = Recovery(starts[current], since - patience + 1)
     return found
-
-
-def _stop(step: npt.ArrayLike | Selected, before: int, batch_size: int | None) -> int:
-    """The row at which a batch ends."""
-    if isinstance(step, Selected):
-        return int(step.position.rows)
-    if batch_size is None or batch_size < 1:
-        raise ValueError("Sets of features do not know how many rows they are of: pass batch_size.")
-    return before + batch_size
 
 
 def _share(features: npt.ArrayLike, among: npt.ArrayLike) -> float:

@@ -140,7 +140,7 @@ class Majority(BuiltIn):
         """Count the labels of a batch."""
         before = self._known(expected)
         label_index, codes = batch.labels(before)
-        counts = np.bincount(codes, batch.weight, len(label_index)).astype(np.float64)
+        counts = np.bincount(codes, batch.weight, len(label_index.labels)).astype(np.float64)
         if len(self.counts_):
             counts[encode(before.labels, label_index.labels)] += self.counts_
         self._label_index_, self.counts_ = label_index, counts
@@ -214,15 +214,16 @@ class Perceptron(Linear):
             X, codes = repeated(X, codes, batch.weight, self.name)
         self._label_index_ = label_index
         if self.width is None:
-            n_rows = len(label_index) if len(label_index) > 2 else 1
+            n_classes = len(label_index.labels)
+            n_rows = n_classes if n_classes > 2 else 1
             self.coef_, self.intercept_ = np.zeros((n_rows, X.shape[1])), np.zeros(n_rows)
-        elif len(before) != len(label_index):
+        elif label_index is not before:
             self._take_rows(class_rows(before.labels, label_index.labels))
         perceptron_pass(as_rows(X), self._signs(codes), self.coef_, self.intercept_)
 
     def predict_codes(self, X: Matrix) -> Codes:
         """The index of each row's label in ``classes_``."""
-        n_classes = len(self._label_index_)
+        n_classes = len(self._label_index_.labels)
         if n_classes == 1:
             return np.zeros(X.shape[0], dtype=np.intp)
         if n_classes == 2:
@@ -240,7 +241,7 @@ class Perceptron(Linear):
 
     def _signs(self, codes: Codes) -> Floats:
         if len(self.coef_) == 1:  # while only one class is known, it is the positive one
-            alone = len(self._label_index_) == 1
+            alone = len(self._label_index_.labels) == 1
             signs: Floats = _SIGNS[codes + 1 if alone else codes]
             return signs[None]
         return np.where(codes == np.arange(len(self.coef_))[:, None], 1.0, -1.0)

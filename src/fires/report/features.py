@@ -170,14 +170,11 @@ class Features:
     @cached_property
     def _drifts(self) -> tuple[list[int], Ints, Floats, Floats, Floats] | None:
         """Two rows; columns, how far they moved, how their spread changed, the farther of both."""
-        told = [shot for shot in self._shots if shot.has_moments]
+        told = [shot for shot in self._shots if len(shot.moments) == 2]
         fair = next((shot for shot in told if shot.rows >= _FAIR_ROWS), told[0] if told else None)
         if fair is None or fair is told[-1]:
             return None
-        try:
-            places, moved, spread = drift(fair, told[-1])
-        except FileNotFoundError:  # the run has just removed one: there will be another
-            return None
+        places, moved, spread = drift(fair, told[-1])
         with np.errstate(divide="ignore"):
             far = np.fmax(np.abs(moved), np.abs(np.log(spread)))
         return [fair.rows, told[-1].rows], places, moved, spread, far

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -140,16 +139,12 @@ class Snapshot:
         self.places = arrays["features"].astype(np.int32)
         self.importance = arrays["importance"].astype(np.float32)
         self.uncertainty = arrays["uncertainty"].astype(np.float32)
-        self.has_moments = {"mean", "deviation"} <= arrays.keys()
+        # Of the last rows of each feature, where they are told.
+        names = [name for name in ("mean", "deviation") if name in arrays]
+        self.moments = np.array([arrays[name] for name in names], dtype=np.float64)
         # An earlier version has not written down the rank.
         of_it = arrays["rank"] if "rank" in arrays else rank(np.abs(self.importance))
         self.rank = of_it.astype(np.int32)
-
-    @cached_property
-    def moments(self) -> Floats:
-        """Mean and standard deviation of the last rows of each feature, read when asked for."""
-        _, arrays = read_snapshot(self.path)
-        return np.array([arrays["mean"], arrays["deviation"]], dtype=np.float64)
 
 
 class Snapshots:
@@ -189,9 +184,8 @@ class Snapshots:
 class Result:
     """What a run says about its features and columns when it has ended, as far as it is there."""
 
-    n_features: int | None = None
-    n_selected: int | None = None
-    n_above_noise: int | None = None
+    # As the user counts them: a column of several features is one.
+    counts: dict[str, int | None] = field(default_factory=dict)
     numbers: dict[str, Floats] = field(default_factory=dict)
     above_noise: Mask | None = None
     classes: Labels | None = None
@@ -219,14 +213,14 @@ def read_result(folder: Path, names: Sequence[str]) -> Result:
 
 
 def _add_features(result: Result, table: pl.DataFrame) -> None:
-    result.n_features = len(table)
-    result.n_selected = int((table["selected"] == "True").sum())
+    n_selected = int((table["selected"] == "True").sum())
+    result.counts = {"features": len(table), "selected": n_selected, "above_noise": None}
     columns = pl.DataFrame({"feature": result.columns}, schema={"feature": pl.String})
     rows = columns.join(table, on="feature", how="left", maintain_order="left")
     if len(rows) != len(columns):  # names are not told apart: no run writes that
         return
     if (table["above_noise"] != "").any():
-        result.n_above_noise = int((table["above_noise"] == "True").sum())
+        result.counts["above_noise"] = int((table["above_noise"] == "True").sum())
         result.above_noise = (rows["above_noise"] == "True").fill_null(False).to_numpy()
     if "class" in table.columns:
         result.classes = rows["class"].to_numpy()

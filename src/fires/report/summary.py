@@ -182,30 +182,26 @@ class Summary:
 
     @property
     def _has_intervals(self) -> bool:
-        if self._result.n_features is not None:
+        if self._result.counts:
             return self._result.above_noise is not None
         return not self._facts.settings.get("as_published")
 
     def _counts(self, above_noise: Mask | None) -> dict[str, Any]:
-        records, result, facts = self._records, self._result, self._facts.known
-        # As the user counts them, at the end: a column of several features is one.
-        n_features, n_selected = result.n_features, result.n_selected
-        n_above = result.n_above_noise
-        if n_features is None:
-            n_features, n_selected = len(self._names), len(records.selected)
-            if above_noise is not None and records.n_batches:
-                n_above = int(above_noise.sum())
+        records, facts = self._records, self._facts.known
+        n_above = None
+        if above_noise is not None and records.n_batches:
+            n_above = int(above_noise.sum())
         return {
             "rows": records.n_rows,
             "batches": records.n_batches,
-            "features": n_features,
-            "selected": n_selected,
+            "features": len(self._names),
+            "selected": len(records.selected),
             "above_noise": n_above,
             "changes": records.n_changes,
             "bad": facts.get("rejected_rows", self._bad.count),
             "missing": facts.get("missing_values", records.n_missing),
             "alarms": records.n_alarms,
-        }
+        } | self._result.counts
 
     def _change(self, above_noise: Mask | None, rank: Ints) -> Change | None:
         """The last change that lasted and is still true, of those that matter.
@@ -281,8 +277,7 @@ class Summary:
 
     def _members(self, in_order: Ints) -> Header:
         """The selected set: the features that are in it, and those that were for longest."""
-        records = self._records
-        times = records.times
+        records, times = self._records, self._records.times
         now = np.isin(in_order, records.selected)
         were = np.flatnonzero(times)
         were = were[np.argsort(-times[were], kind="stable")]
@@ -316,10 +311,10 @@ class Summary:
         found = []
         for alarm in self._records.alarms:
             place = alarm["feature"]
-            more = (
-                told.get(alarm["batch"], {}) if place is None else {"feature": self._names[place]}
-            )
-            found.append(alarm | {"place": place, "strength": rounded(alarm["strength"])} | more)
+            row = alarm | {"place": place, "strength": rounded(alarm["strength"])}
+            of_all = place is None
+            row |= told.get(alarm["batch"], {}) if of_all else {"feature": self._names[place]}
+            found.append(row)
         return found
 
     def _picture(self, features: Features) -> Header | None:

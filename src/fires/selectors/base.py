@@ -116,7 +116,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         self
         """
         if sample_weight is None or self._teaches(X, sample_weight):
-            self.all_or_nothing(self._take_batch, X, y, classes, sample_weight)
+            self.all_or_nothing(self._take, self.admitted, X, y, classes, sample_weight)
         return self
 
     def learn(self, batch: CheckedBatch) -> Self:
@@ -131,7 +131,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         -------
         self
         """
-        self.all_or_nothing(lambda: self._take(self.known(batch)))
+        self.all_or_nothing(self._take, self.known, batch)
         return self
 
     def fit(
@@ -153,7 +153,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         -------
         self
         """
-        self.all_or_nothing(self._take_all, X, y, sample_weight)
+        self.all_or_nothing(self._take, self.admitted_anew, X, y, sample_weight)
         return self
 
     def restart_features(self, columns: Sequence[int | str]) -> Self:
@@ -210,13 +210,6 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         self._known_ = given
         return batch
 
-    def _take_batch(self, *given: Any) -> None:
-        self._take(self.admitted(*given))
-
-    def _take_all(self, *given: Any) -> None:
-        for batch in self.admitted_anew(*given):
-            self._take(batch)
-
     def admitted_anew(
         self, X: RowsLike, y: OptionalArray, sample_weight: OptionalArray
     ) -> Iterator[CheckedBatch]:
@@ -253,11 +246,15 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         self._known_ = batch.known
         return batch
 
-    def _take(self, batch: CheckedBatch) -> None:
-        """Learn from a batch that was checked."""
-        self._check_settings()
-        self._learn(batch)
-        self._count(batch.X.shape[0], batch.n_missing - batch.n_absent)
+    def _take(
+        self, admit: Callable[..., CheckedBatch | Iterator[CheckedBatch]], *given: Any
+    ) -> None:
+        """Learn from what a method above admits: a batch, or several."""
+        batches = admit(*given)
+        for batch in (batches,) if isinstance(batches, CheckedBatch) else batches:
+            self._check_settings()
+            self._learn(batch)
+            self._count(batch.X.shape[0], batch.n_missing - batch.n_absent)
 
     def _count(self, n_rows: int, n_missing: int) -> None:
         """Count rows that were learnt from; what was computed before is computed again."""

@@ -24,7 +24,8 @@ from fires.core.types import (
     OptionalArray,
     RowsLike,
 )
-from fires.selectors.open_columns import OpenColumns, count_missing
+from fires.kernels import scan
+from fires.selectors.open_columns import OpenColumns
 
 if TYPE_CHECKING:
     from fires.columns import Columns
@@ -60,9 +61,11 @@ class FixedColumns:
         """Check rows. The first ones fix the number of columns, and what they hold."""
         matrix, known = self.rows(X, owner, y, learn=learn)
         stored = matrix if isinstance(matrix, np.ndarray) else matrix.data
-        n_missing = count_missing(matrix, stored, known.names, missing, owner)
-        present = columns_present(matrix) if n_missing else None
-        return CheckedBatch(matrix, n_missing=n_missing, known=known, present=present)
+        counts = scan(stored)
+        if any(counts):
+            validation.refuse(matrix, counts, known.names, missing=missing, owner=owner)
+        present = columns_present(matrix) if counts[0] else None
+        return CheckedBatch(matrix, n_missing=counts[0], known=known, present=present)
 
     def rows(
         self, X: RowsLike, owner: str, y: OptionalArray = None, *, learn: bool = False

@@ -252,7 +252,10 @@ class OpenColumns:
             given, known, source = self._given(X, owner, None, learn=False)[0], self, None
             places = self._places(given.matrix, given.names, self._found)
         matrix, n_absent, present = known._placed(given.matrix, places), 0, None
-        n_missing = count_missing(given.matrix, given.told, given.names, missing, owner)
+        counts = scan(given.told)
+        n_missing = counts[0]
+        if any(counts):
+            validation.refuse(given.matrix, counts, given.names, missing=missing, owner=owner)
         if isinstance(matrix, np.ndarray):
             n_absent = matrix.size - given.told.size
             present = columns_present(matrix) if n_missing or n_absent else None
@@ -413,17 +416,6 @@ class OpenColumns:
             names += others
         told = matrix if raw is not None else matrix[~np.isnan(matrix)]
         return Given(matrix, names, told), known
-
-
-def count_missing(
-    matrix: Matrix, stored: Floats, names: Iterable[str] | None, missing: str, owner: str
-) -> int:
-    """How many entries are missing; an error if there are some that cannot be used."""
-    counts = scan(stored)
-    if any(counts):
-        called = None if names is None else np.array(list(names), dtype=object)
-        validation.refuse(matrix, counts, called, missing=missing, owner=owner)
-    return counts[0]
 
 
 def _columns_of(columns: Columns) -> list[str]:

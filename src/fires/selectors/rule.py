@@ -293,7 +293,7 @@ class Membership:
             places = np.union1d(touched, self.columns)
         columns = slice(None) if places is None else places
         now = scores(columns)
-        score = self._caught_up(columns)
+        score = self._caught_up(columns) if len(self.since) else self.score[columns]
         if len(arrived):
             score[arrived] = now[arrived]
         self.kept += math.log(max(1.0 - share, _LEAST))
@@ -322,10 +322,7 @@ class Membership:
 
     def _caught_up(self, columns: RowIndex) -> Floats:
         """The mean scores of columns, with all batches that did not touch them."""
-        score: Floats = self.score[columns]
-        if not len(self.since):
-            return score
-        last = self.last[columns]
+        score, last = self.score[columns], self.last[columns]
         kept = np.exp(np.maximum(self.kept - self.since[columns], -700.0))
         return np.asarray(last + (score - last) * kept)
 
@@ -347,7 +344,7 @@ class Membership:
 
     def means(self) -> Floats:
         """The mean score of every feature."""
-        return self._caught_up(slice(None)).copy()
+        return self._caught_up(slice(None)) if len(self.since) else self.score.copy()
 
     def choose(self, columns: Places) -> None:
         """Make these the members."""

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from fires.core import validation
 from fires.core.declared import Declared, Value, collect, restore
 from fires.core.errors import StateError
 from fires.core.settings import check_declared, plain
@@ -36,8 +37,9 @@ from fires.core.types import (
     RowsLike,
 )
 from fires.core.version import __version__
+from fires.kernels import scan
 from fires.selectors.columns import FixedColumns, InputValidator, KnownColumns, warn_absent
-from fires.selectors.open_columns import OpenColumns, count_missing
+from fires.selectors.open_columns import OpenColumns
 
 if TYPE_CHECKING:
     from fires.models.base import BaseModel
@@ -159,12 +161,12 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
         matrix, known = known.rows(X, owner)
         if self.missing == "error":
             stored = matrix if isinstance(matrix, np.ndarray) else matrix.data
-            count_missing(matrix, stored, known.names, self.missing, owner)
+            validation.refuse(matrix, scan(stored), known.names, missing="error", owner=owner)
         return matrix
 
     def _check_fitted(self) -> None:
-        if not self.is_fitted:
-            call = self._fitted_by[1]
+        shown_by, call = self._fitted_by
+        if shown_by not in vars(self):
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet: {call}.")
 
     @property
