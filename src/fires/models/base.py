@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -62,20 +61,6 @@ class HasMarginal(Protocol):
     ) -> float:
         """The log marginal likelihood, as a sum over rows."""
         ...
-
-
-class View:
-    """Part of an array of its owner, as an attribute."""
-
-    def __init__(self, array: str, *place: int | slice) -> None:
-        self.array, self.place = attrgetter(array), place
-
-    def __get__(self, owner: object, kind: type) -> Floats:
-        part: Floats = self.array(owner)[self.place]
-        return part
-
-    def __set__(self, owner: object, values: Floats) -> None:
-        self.array(owner)[self.place] = values
 
 
 def kept_rows(sources: list[tuple[int, float] | None]) -> tuple[Places, Places, Floats]:

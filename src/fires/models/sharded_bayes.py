@@ -73,19 +73,19 @@ def step_rounds(
     round also have "batch weight", "batch rows" and, in shard order, "list batch rows". The learner
     changes after the last round only; so on an error, nothing has changed.
     """
-    if isinstance(learner, BayesLearner):
-        return rounds(learner, sparse=sparse)
-    assert isinstance(learner, LinearLearner)
-    return gradient_rounds(learner, rates, watch, sparse=sparse)
-
-
-def rounds(learner: BayesLearner, *, sparse: bool = False) -> Rounds:
-    """The Bayesian step on one batch."""
-    if sparse and learner.sparse is None:
+    assert isinstance(learner, BayesLearner | LinearLearner)
+    if sparse and not learner.takes_sparse:
         raise InputError(
             "these rows are sparse, and those learnt from so far were dense",
             hint="make them dense, or begin anew.",
         )
+    if isinstance(learner, BayesLearner):
+        return rounds(learner)
+    return gradient_rounds(learner, rates, watch, sparse=sparse)
+
+
+def rounds(learner: BayesLearner) -> Rounds:
+    """The Bayesian step on one batch."""
     if learner.sparse is not None and learner.scale == "minmax":
         raise InputError(
             "the Bayesian update cannot bring sparse rows in shards to [0, 1]",

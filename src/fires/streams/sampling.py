@@ -71,11 +71,9 @@ def read_sample(
 ) -> pl.DataFrame:
     """Read the first rows of a table."""
     n_rows = min(SAMPLE_ROWS, max(LEAST_ROWS, _SAMPLE_CELLS // len(names)))
-    kinds: dict[str, Kind] = dict.fromkeys(
-        names, "number" if len(names) > text_blocks.WIDE else "category"
-    )
+    kinds: dict[str, Kind] = dict.fromkeys(names, "category")
     if len(names) > text_blocks.WIDE:
-        kinds |= {name: "number" for name in names if name not in as_text}
+        kinds.update(dict.fromkeys(set(names).difference(as_text), "number"))
     kinds |= {name: "label" for name in names if name == label}
     frames: list[pl.DataFrame] = []
     faults: list[Fault] = []
