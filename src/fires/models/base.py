@@ -152,9 +152,6 @@ class LeadingRows(NamedTuple):
 class JointPosterior(Learner, Protocol):
     """A learner that knows how sure it is of each coefficient, and of the leading ones together."""
 
-    n_features: int
-    scale: str | None
-    mixed: Mixed  # the scale of sparse rows
     prior: float  # the variance of a coefficient before any row
     n_present: int  # columns that are there
     evidence_rows: Floats  # rows since the start or an alarm, for each row of parameters
@@ -177,13 +174,6 @@ class JointPosterior(Learner, Protocol):
     @property
     def sparse(self) -> object:
         """Not None if it learns from sparse rows."""
-
-    @property
-    def noise(self) -> Floats:
-        """The variance of the noise, for each row of parameters."""
-
-    def coefficients(self) -> tuple[Floats, Floats]:
-        """Means and variances of all coefficients, that of the intercept last."""
 
     def scores(self, columns: RowIndex = ..., near: Floats | None = None) -> Floats:
         """How much features matter; greater for better."""

@@ -209,13 +209,11 @@ class TextSource:
             found = (line for line in lines if line.strip() and not line.startswith(mark))
             return next(found, b"")
 
+        def has_line(head: bytes) -> bool:
+            return len(head) > PIECE or first(head[: head.rfind(b"\n") + 1]) != b""
+
         mark = comment.encode()
-        return first(self.top(lambda head: len(head) > PIECE or bool(first(_whole(head))))[0])
-
-
-def _whole(head: bytes) -> bytes:
-    """Whole lines alone."""
-    return head[: head.rfind(b"\n") + 1]
+        return first(self.top(has_line)[0])
 
 
 class BlockTable(Table):
