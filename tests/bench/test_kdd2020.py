@@ -7,6 +7,7 @@ import pytest
 from fires.bench import kdd2020
 from fires.bench.cells import DATASETS, METHODS, PROTOCOLS
 from fires.bench.datasets.catalogue import CATALOGUE
+from fires.bench.datasets.loading import named
 from fires.bench.summary import QUANTITIES, published
 from fires.core import version
 from fires.streams.base import InputError
@@ -52,12 +53,12 @@ def test_cells_that_load_the_same_data_come_together_and_slow_methods_last():
 
 @pytest.mark.parametrize("name", ["Random Features", "random-features", " RANDOM FEATURES "])
 def test_a_method_is_known_by_its_name_in_any_case(name):
-    assert kdd2020.named_method(name) == "random features"
+    assert named(name, METHODS, "method") == "random features"
 
 
 def test_a_name_that_nothing_is_like_gets_all_names():
     with pytest.raises(InputError, match=r'there is no method "boost!"; there are OnlineBoosting,'):
-        kdd2020.named_method("boost!")
+        named("boost!", METHODS, "method")
 
 
 def test_what_cannot_be_had_is_one_line_each(monkeypatch, tmp_path):

@@ -1,3 +1,4 @@
+import io
 import json
 import os
 import re
@@ -202,29 +203,23 @@ def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(empty):
     assert said[2:] == ["Interrupted."]
 
 
-def test_the_bars_show_data_sets_and_their_cells(empty, monkeypatch):
+def test_the_bar_shows_the_data_set_and_how_many_cells_are_done():
     from rich.console import Console
     from rich.progress import Progress
 
     from fires.cli.progress import BenchProgress
 
-    console = Console(width=60, force_terminal=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    text = io.StringIO()
     jobs = [cells.Cell(name, "OFS", size, 0.1) for name in ("KDD", "RTG") for size in (25, 50)]
-    with console.file, Progress(console=console) as progress:
+    with Progress(console=Console(width=60, force_terminal=True, file=text)) as progress:
         watch = BenchProgress(progress, jobs)
-
-        def shown():
-            tasks = [task for task in progress.tasks if task.visible]
-            return {task.description: (task.completed, task.total) for task in tasks}
-
+        (task,) = progress.tasks
         watch.ended(jobs[0], {})  # by an earlier run
-        assert shown() == {"data sets": (0, 2)}
-        watch.began(jobs[1])
         watch.began(jobs[2])
-        assert shown() == {"data sets": (0, 2), "KDD": (1, 2), "RTG": (0, 2)}
-        watch.ended(jobs[1], {})
+        assert (task.description, task.completed, task.total) == ("RTG", 1, 4)
         watch.ended(jobs[2], {"error": "no"})
-        assert shown() == {"data sets": (1, 2), "RTG": (1, 2)}
+        assert (task.completed, watch.n_ended) == (2, 2)
+    assert "Failed: " in text.getvalue()
 
 
 def test_the_command_is_there_and_loads_nothing_before_it_runs():

@@ -268,27 +268,20 @@ def test_rounding_is_not_spread():
 
 
 @pytest.mark.parametrize("scale", ["standard", "minmax"])
-def test_turning_sparse_keeps_the_coefficients_of_x(scale):
-    rng = np.random.default_rng(3)
-    model = learner("probit", 2, scale, 4)
-    for X, y, w in batches(5, "probit", 2, n_features=4):
-        learn(model, X, y, w)
-    X = rng.normal(size=(6, 4))
-    turned = model.ready_for(sp.csr_array(X))
-    assert turned is not model
-    assert turned.in_sparse_terms
-    assert not model.in_sparse_terms
-    before = ((X - model.scaler.dense.shift) * model.scaler.dense.gain) @ model.mu[0]
-    scaled = X * turned.scaler.sparse.gain(np.arange(4))
-    after = scaled @ turned.mu[0] - turned.scaler.sparse.pace * turned.pulled
-    assert_allclose(after, before, rtol=1e-9)
-    # A dense batch is learnt from in sparse terms from then on: both forms agree.
-    other = turned.ready_for(X)
-    assert other is turned
-    as_csr = model.ready_for(sp.csr_array(X))
-    learn(turned, X, np.ones(6, dtype=int))
-    learn(as_csr, sp.csr_array(X), np.ones(6, dtype=int))
-    assert_array_equal(turned.mu, as_csr.mu)
+def test_the_first_batch_decides_between_dense_and_sparse_rows(scale):
+    first = np.random.default_rng(3).normal(size=(6, 4))
+    *known, last = [(X, y) for X, y, _ in batches(5, "probit", 2, n_features=4)]
+    for form in (np.asarray, sp.csr_array):
+        one, other = (learner("probit", 2, scale, 4).ready_for(form(first)) for _ in range(2))
+        assert one.in_sparse_terms == (form is sp.csr_array)
+        for X, y in known:
+            for model in (one, other):
+                learn(model, form(X), y)
+        (X, y), form = last, sp.csr_array if form is np.asarray else np.asarray
+        assert one.ready_for(form(X)) is one
+        learn(one, form(X), y)
+        learn(other, X if not one.in_sparse_terms else sp.csr_array(X), y)
+        assert_array_equal(one.mu, other.mu)
 
 
 def test_a_sparse_step_allocates_nothing_of_the_width_of_x():

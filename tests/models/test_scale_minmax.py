@@ -76,14 +76,6 @@ def test_values_whose_sum_overflows_leave_a_mean_within_the_range(kind, huge):
     assert again.applied(form(np.array([[np.nan]])))[0, 0] == filled
 
 
-def test_rows_that_become_sparse_go_on_with_the_mean_of_the_dense_ones():
-    scaler = Scaler("minmax", 1)
-    _, learn = scaler.scaled(np.array([[2.0], [4.0], [np.nan]]), np.ones(3), missing=True)
-    learn()
-    half = scaler.in_sparse_terms().sparse
-    np.testing.assert_allclose(half.fill(np.array([0])), 3.0 / 4.0)
-
-
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_a_state_without_means_is_taken_up_and_learns_them(kind):
     """As earlier versions have written it."""

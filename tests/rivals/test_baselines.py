@@ -175,8 +175,8 @@ def test_names_need_named_columns():
         ([1.5], "got 1.5"),
         ([True, False], "got True"),
         (["e", None], "got None"),
-        (None, "^features must hold indices, or names"),
-        (1.5, "^features must hold indices, or names"),
+        (None, "^features must hold indices below n_features=8, or names"),
+        (1.5, "^features must hold indices below n_features=8, or names"),
     ],
 )
 def test_features_that_make_no_sense_are_named(features, message):

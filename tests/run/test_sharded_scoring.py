@@ -246,3 +246,15 @@ def test_other_scales_and_rows_that_are_scaled_already(scale):
             batch.n_missing = 0
         wanted = scored.update(batch.y, said)
         assert_same(learn(selector, totals, batch, 3), wanted)
+
+
+def test_sparse_rows_that_are_scaled_already_are_scored_as_they_are():
+    selector, totals = FIRES(2), RunTotals(6)
+    first, second, *_ = batches("two", sparse=True)
+    first.scale = second.scale = "standard"
+    learn(selector, totals, first, 2)
+    theta, _ = selector._learner_.coefficients()
+    selected = selector.get_support(indices=True)
+    scores = second.X.toarray()[:, selected] @ theta[0, selected] + theta[0, -1]
+    said = selector.classes_[(scores > 0).astype(int)]
+    assert learn(selector, totals, second, 3)["accuracy"] == (said == second.y).mean()

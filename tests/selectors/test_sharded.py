@@ -159,17 +159,18 @@ def test_shards_and_batches_without_rows_say_nothing():
     assert_same(one, many)
 
 
-def test_a_learner_goes_from_dense_to_sparse_rows_and_takes_dense_ones_again():
+def test_sparse_rows_after_dense_ones_are_made_dense_but_in_shards():
     rng = np.random.default_rng(7)
-    one, many = gradient(), gradient()
-    for number in range(9):
+    one, dense = gradient(), gradient()
+    for number in range(6):
         X = rows(rng) * (rng.random((30, 4)) < 0.5)
         y = (X[:, 0] > 0).astype(int)
-        sparse = number % 3 == 1
-        stored = sp.csr_array(X) if sparse else X
-        one.partial_fit(stored, y)
-        learn(many, stored, y, sparse=sparse)
-        assert_same(one, many)
+        one.partial_fit(sp.csr_array(X) if number % 3 == 1 else X, y)
+        dense.partial_fit(X, y)
+        assert_same(one, dense)
+    with pytest.raises(InputError, match="rows are sparse, and those learnt from"):
+        learn(one, sp.csr_array(X), y, sparse=True)
+    assert_same(one, dense)
 
 
 def test_a_feature_that_starts_anew_takes_its_scale_from_the_batch():

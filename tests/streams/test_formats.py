@@ -347,7 +347,7 @@ def test_packed_text_without_its_end_is_damaged_and_stays_so(packing):
 
 @pytest.mark.parametrize("packing", STREAMED)
 def test_all_whole_records_before_damage_come_first(tmp_path, packing):
-    n = 60_000 if packing == "bz2" else 30_000  # which packs so much at once
+    n = 60_000 if packing == "bz2" else 24_000  # which packs so much at once
     rng = np.random.default_rng(0)
     lines = [f"{x},{i},{i % 2}\n" for i, x in enumerate(rng.integers(0, 2**62, n))]
     data = packed(("x,i,y\n" + "".join(lines)).encode(), packing)
@@ -386,7 +386,7 @@ def test_unpacking_takes_little_memory_however_well_it_was_packed():
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert n == 1 << 25
-        assert peak < 1 << 24
+        assert peak < 20e6  # a few bytes of zstd may be 16 MB of text
 
 
 @pytest.mark.parametrize("packing", STREAMED)

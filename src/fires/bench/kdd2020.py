@@ -16,7 +16,7 @@ from typing import Any
 
 from fires.bench.cells import BATCH_SIZES, DATASETS, FRACTIONS, METHODS, PROTOCOLS, Cell
 from fires.bench.datasets import loading as datasets
-from fires.core.errors import InputError, MissingExtra, closest, plain_name
+from fires.core.errors import InputError, MissingExtra
 from fires.core.files import make_folder, replace_file
 from fires.core.version import __version__, code
 
@@ -58,15 +58,6 @@ def plan(
                 for size, share in product(sizes, shares)
             ]
     return cells
-
-
-def named_method(name: str) -> str:
-    """A method by its name, in upper or lower case, with - or a space."""
-    known = {plain_name(method): method for method in METHODS}
-    if plain_name(name) not in known:
-        hint = closest(name, METHODS, f"there are {', '.join(METHODS)}")
-        raise InputError(f'there is no method "{name}"', hint=hint)
-    return known[plain_name(name)]
 
 
 def missing(cells: Iterable[Cell]) -> dict[str, str]:

@@ -149,13 +149,10 @@ class StreamContract:
 
 
 @dataclass(frozen=True)
-class BookmarkContract:
+class BookmarkContract(StreamContract):
     """What holds for a stream that can be left and taken up again."""
 
-    _stream: Any
-    _batch_size: int
-    _unread: str
-    """Its bookmark before it was read, as JSON."""
+    _unread: str  # its bookmark before it was read, as JSON
 
     def _left(self) -> tuple[list[Batch], list[Bookmark]]:
         """The first batches, and the bookmark behind each, as it is read from JSON."""
@@ -168,7 +165,7 @@ class BookmarkContract:
 
     def a_bookmark_holds_json_values(self) -> None:
         """What a bookmark holds is the same after it was written down and read again."""
-        _first_batches(self._stream, self._batch_size, 1)
+        self._batches(n_batches=1)
         bookmark = self._stream.bookmark()
         read = json.loads(json.dumps(bookmark))
         expect(read == bookmark, f"{bookmark} is {read} after it was written down")
@@ -194,9 +191,7 @@ class BookmarkContract:
         """Before its first batch, the stream after a bookmark is the whole stream."""
         later = self._stream.after(json.loads(self._unread))
         expect(later.bookmark() == json.loads(self._unread), "taking it up has changed where it is")
-        expect_same_batches(
-            _first_batches(later, self._batch_size), _first_batches(self._stream, self._batch_size)
-        )
+        expect_same_batches(_first_batches(later, self._batch_size), self._batches())
 
     def a_bookmark_does_not_change(self) -> None:
         """Reading on does not write into a bookmark, nor into the stream that it is of."""
@@ -208,7 +203,7 @@ class BookmarkContract:
         batches += list(islice(reader, N_BATCHES - 1))
         reader.close()
         expect(json.dumps(bookmark) == text, f"{text} is {json.dumps(bookmark)} now")
-        expect_same_batches(batches, _first_batches(self._stream, self._batch_size))
+        expect_same_batches(batches, self._batches())
 
 
 def _first_batches(stream: Any, batch_size: int, n_batches: int = N_BATCHES) -> list[Batch]:

@@ -126,7 +126,7 @@ def _kdd2020(
     """
     from fires.bench import figures, kdd2020, tables
     from fires.bench.cells import DATASETS, METHODS
-    from fires.bench.datasets.loading import describe
+    from fires.bench.datasets.loading import describe, named
     from fires.bench.runner import CELLS
     from fires.bench.summary import Summary
     from fires.run.folder import refuse_foreign
@@ -140,7 +140,7 @@ def _kdd2020(
     if datasets is not None:
         names = [describe(name).name for name in _names(datasets, "--datasets")]
     if methods is not None:
-        chosen = [kdd2020.named_method(name) for name in _names(methods, "--methods")]
+        chosen = [named(name, METHODS, "method") for name in _names(methods, "--methods")]
     protocols = _protocols_of(protocol)
     records: dict[str, Sequence[Record]] = {}
     if not no_run:

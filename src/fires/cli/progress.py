@@ -8,7 +8,6 @@ import math
 import re
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
@@ -100,7 +99,7 @@ def seen(n_rows: int, began: float, done: float | None, *more: str, before: int 
 
 @contextmanager
 def bars(cells: Sequence[Cell]) -> Iterator[BenchProgress]:
-    """Show bars for the data sets and for the cells of each."""
+    """Show a bar for the cells, and the data set that is worked on."""
     with progress("{task.completed:.0f}/{task.total:.0f}", "elapsed", transient=True) as drawn:
         watch = BenchProgress(drawn, cells)
         try:
@@ -113,38 +112,26 @@ def bars(cells: Sequence[Cell]) -> Iterator[BenchProgress]:
 
 
 class BenchProgress:
-    """Moves the bars of cells that are run, and says what failed."""
+    """Moves the bar of cells that are run, and says what failed."""
 
     def __init__(self, drawn: Progress, cells: Sequence[Cell]) -> None:
-        self._drawn, self.n_ended = drawn, 0
-        self._left = Counter(cell.dataset for cell in cells)
-        self._all = drawn.add_task("data sets", total=len(self._left))
-        self._tasks = {
-            name: drawn.add_task(printable(Path(name).name), total=n, start=False, visible=False)
-            for name, n in self._left.items()
-        }
+        self._drawn, self._task, self.n_ended = drawn, drawn.add_task("", total=len(cells)), 0
 
     def say(self, line: str) -> None:
-        """Print a line above the bars."""
+        """Print a line above the bar."""
         console = self._drawn.console
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
     def began(self, cell: Cell) -> None:
-        """Show the bar of the data set of a cell that is being run."""
-        task = self._tasks[cell.dataset]
-        self._drawn.start_task(task)
-        self._drawn.update(task, visible=True)
+        """Say of which data set a cell is that is being run."""
+        self._drawn.update(self._task, description=printable(Path(cell.dataset).name))
 
     def ended(self, cell: Cell, record: Record) -> None:
-        """Move on; the bar of a data set goes with its last cell."""
+        """Move on."""
         self.n_ended += 1
-        self._left[cell.dataset] -= 1
         if "error" in record:
             self.say(f"Failed: {cell}: {record['error']}")
-        self._drawn.advance(self._tasks[cell.dataset])
-        if not self._left[cell.dataset]:
-            self._drawn.advance(self._all)
-            self._drawn.update(self._tasks[cell.dataset], visible=False)
+        self._drawn.advance(self._task)
 
 
 LEVELS = ("debug", "info", "warning", "error")

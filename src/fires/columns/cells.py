@@ -56,6 +56,7 @@ _TIMES = ("", " %H:%M:%S%.f", " %H:%M", " %H:%M:%S%.f%#z", " %H:%M%#z", " %I:%M:
 NAMED_DATE = (
     r"(?i)^(?:[a-z]{3},? )?(?:\d{1,2}[-/ ][a-z]{3}[-/ ]\d{4}|[a-z]{3} \d{1,2},? \d{4})(?:[ :]|$)"
 )
+_NUMBERS_OF_DATE = r"^(\d{1,4})[-/.](\d{1,2})[-/.](\d{1,4})(?:[T ,]+(.*))?$"
 _DURATION = (
     r"(?i)^(?P<minus>-)?(?:(?P<days>\d+)\s*d(?:ays?)?,?\s*)?"
     r"(?P<hours>\d{1,4}):(?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d(?:\.\d+)?))?$"
@@ -269,19 +270,10 @@ def _only(text: pl.Series, shape: str) -> pl.Series:
 
 def _dashed(text: pl.Series) -> pl.Series:
     """Dates with dashes, a blank before the time, and years of four digits."""
-    found = text.str.extract_groups(
-        r"^(?P<a>\d{1,4})[-/.](?P<b>\d{1,2})[-/.](?P<c>\d{1,4})(?:[T ,]+(?P<rest>.*))?$"
-    )
-    parts = found.struct.unnest()
-    last = parts["c"]
-    short = (last.str.len_chars() == 2) & (parts["a"].str.len_chars() <= 2)
+    text = text.str.replace(_NUMBERS_OF_DATE, "$1-$2-$3 $4").str.strip_chars_end()
     # As in most libraries: 69 to 99 are of the last century.
-    recent = last.cast(pl.Int32, strict=False).fill_null(0) < 69
-    full = ("20" + last).zip_with(recent, "19" + last)
-    last = full.zip_with(short.fill_null(False), last)
-    joined = parts["a"] + "-" + parts["b"] + "-" + last
-    timed = (joined + " " + parts["rest"].str.strip_chars()).fill_null(joined)
-    return timed.fill_null(text)
+    text = text.str.replace(r"^(\d{1,2}-\d{1,2}-)([0-5]\d|6[0-8])( |$)", "${1}20$2$3")
+    return text.str.replace(r"^(\d{1,2}-\d{1,2}-)(69|[7-9]\d)( |$)", "${1}19$2$3")
 
 
 def _named(text: pl.Series) -> pl.Series:

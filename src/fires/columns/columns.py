@@ -13,7 +13,7 @@ import polars as pl
 from fires.columns import warnings
 from fires.columns.cells import read_cells, since_first
 from fires.columns.kinds import find_column, find_columns
-from fires.columns.schema import Column, Doubt, Hints, one_form, short
+from fires.columns.schema import NO_HINTS, Column, Doubt, Hints, one_form, short
 from fires.columns.target import TargetStatistics, labels_of
 from fires.columns.warnings import Facts, Tallies, facts_of
 from fires.core.errors import StateError
@@ -57,8 +57,8 @@ class Columns:
     ([[0.0, 5.0], [1.0, nan], [1.0, 7.5]], [0, 1])
     """
 
-    def __init__(self, columns: Sequence[Column], hints: Hints | None = None) -> None:
-        self.hints = hints or Hints()
+    def __init__(self, columns: Sequence[Column], hints: Hints = NO_HINTS) -> None:
+        self.hints = hints
         self.statistics: TargetStatistics | None = None
         self.facts: Mapping[str, Facts] = {}
         self._know(tuple(columns))
@@ -93,13 +93,12 @@ class Columns:
     def learn(
         cls,
         sample: pl.DataFrame,
-        hints: Hints | None = None,
+        hints: Hints = NO_HINTS,
         names: Sequence[str] | None = None,
         y: Labels | None = None,
     ) -> Self:
         """Find out what the columns of a sample hold; those that it lacks hold numbers."""
-        learnt = cls((), hints)
-        return learnt._taking(sample, learnt.hints, sample.columns if names is None else names, y)
+        return cls((), hints)._taking(sample, hints, sample.columns if names is None else names, y)
 
     def _taking(
         self, sample: pl.DataFrame, hints: Hints, names: Iterable[str], y: Labels | None

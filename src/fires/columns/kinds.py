@@ -27,7 +27,7 @@ from fires.columns.cells import (
     read_numbers,
     tidy,
 )
-from fires.columns.schema import Column, DateForm, DateOrder, Hints, NumberForm
+from fires.columns.schema import NO_HINTS, Column, DateForm, DateOrder, Hints, NumberForm
 from fires.core.errors import Question
 from fires.core.validation import is_frame, is_missing
 
@@ -64,7 +64,7 @@ _Found = tuple[Column, str]  # what a column holds, and a text that may be read 
 _Form = TypeVar("_Form", NumberForm, DateForm)
 
 
-def find_columns(sample: pl.DataFrame, hints: Hints | None = None) -> tuple[Column, ...]:
+def find_columns(sample: pl.DataFrame, hints: Hints = NO_HINTS) -> tuple[Column, ...]:
     """Find out what each column of a sample holds.
 
     A column is of a kind if four in five of its values are, or all but one. What stands for a
@@ -78,7 +78,6 @@ def find_columns(sample: pl.DataFrame, hints: Hints | None = None) -> tuple[Colu
     >>> [(column.name, column.kind) for column in find_columns(sample)]
     [('age', 'number'), ('town', 'category'), ('paid', 'number')]
     """
-    hints = hints or Hints()
     special = {*hints.categorical, *hints.numeric}
     texts = [n for n, dtype in sample.schema.items() if dtype == pl.String and n not in special]
     plain = parsed(sample.select(texts)) if hints.has_points else {}
@@ -91,7 +90,7 @@ def find_columns(sample: pl.DataFrame, hints: Hints | None = None) -> tuple[Colu
     return tuple(_settled(found, sample))
 
 
-def find_column(series: pl.Series, hints: Hints | None = None) -> Column:
+def find_column(series: pl.Series, hints: Hints = NO_HINTS) -> Column:
     """Find out what one column holds."""
     return find_columns(series.to_frame(), hints)[0]
 

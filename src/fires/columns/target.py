@@ -57,10 +57,9 @@ class Target:
 
     @classmethod
     def learn(
-        cls, values: pl.Series, hints: Hints | None = None, holds: TargetKind = "auto"
+        cls, values: pl.Series, hints: Hints = NO_HINTS, holds: TargetKind = "auto"
     ) -> Target:
         """Find out what a target holds."""
-        hints = hints or Hints()
         name = values.name
         kind = kind_of_type(values.dtype)
         if kind is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from fires.core.errors import StateError
 from fires.core.randomness import generator_state, restore_generator
 from fires.core.state import Arrays, State
-from fires.core.types import Header, Json, Places
+from fires.core.types import Floats, Header, Json, Places
 
 
 class Part(Protocol):
@@ -192,6 +193,20 @@ class Random:
             return restore_generator(header[name])
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise StateError(f"{name} is no state of a random generator ({error!r})") from None
+
+
+class View:
+    """Part of an array of its owner, as an attribute."""
+
+    def __init__(self, array: str, *place: int | slice) -> None:
+        self.array, self.place = attrgetter(array), place
+
+    def __get__(self, owner: object, kind: type) -> Floats:
+        part: Floats = self.array(owner)[self.place]
+        return part
+
+    def __set__(self, owner: object, values: Floats) -> None:
+        self.array(owner)[self.place] = values
 
 
 def _absent(name: str, allowed: bool) -> None:

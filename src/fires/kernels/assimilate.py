@@ -51,22 +51,24 @@ GAMMA, PRIOR, OWN_PRIOR, NOISY, STRETCHES_AFTER, NOW = range(6)
 LEAST = 1e-9
 """The share of its variance that a parameter keeps, whatever a row says."""
 _LEAST_STRETCH, _MOST_STRETCH = 0.8, 1.25
+LEVEL = 0.8
+"""A column whose squared mean is more of its mean square, and of 1, is a level."""
 
 moments: Any = None  # the family's log Z, slope and bend; filled in by assimilations
 look: Any = None  # what a row says; filled in by assimilations
 assimilate: Any = None  # the loop over scaled rows; filled in by assimilations
 
-Loop = Callable[..., Any]
+Moments = Callable[[float, float, float], tuple[float, float, float]]
 
 
 class Loops(NamedTuple):
     """The loops of one family: over scaled rows, and over rows that are scaled on the way."""
 
-    rows: Loop
-    unscaled: Loop
+    rows: Callable[..., None]
+    unscaled: Callable[..., float]
 
 
-def assimilations(family: str, moments: Callable[[float, float, float], Any]) -> Loops:
+def assimilations(family: str, moments: Moments) -> Loops:
     """The compiled loops for one family."""
     one_row = compiled_with(_look, f"{family}_look", inner=True, moments=moments)
     rows = compiled_with(_assimilate, f"{family}_assimilate", look=one_row)
@@ -148,7 +150,9 @@ def _is_lazy(rows: Any) -> Callable[..., bool]:
     return (lambda rows: True) if rows.instance_class is MixedRows else (lambda rows: False)
 
 
-def advance(rows: Any, before: int, b: int, line: Line, step: Step) -> tuple[float, float]:
+def advance(
+    rows: DenseRows | MixedRows, before: int, b: int, line: Line, step: Step
+) -> tuple[float, float]:
     """Move the belief by what the row ``before`` has said, and project row ``b``, if it is there.
 
     A row that is not there gives any numbers. ``tests/naive.py`` has the definition.
@@ -262,7 +266,7 @@ def _unscaled(
     shown: Floats,
     scaled: Floats,
     view: Floats,
-    columns: Any,
+    columns: npt.NDArray[np.int64],
     leading: Floats,
     seen: Seen,
     belief: Believed,
@@ -289,10 +293,11 @@ def _unscaled(
 @compiled
 def add_information(
     Z: Floats, precision: Floats, value: Floats, weight: Floats, gamma: float, sums: Floats
-) -> None:
+) -> bool:
     """Let the sums fade by the weight of a batch, then add its rows; the last column is 1.
 
-    The last line of the sums is the pull, those before it are the information.
+    The last line of the sums is the pull, those before it are the information. Whether there is a
+    column of which :func:`repeats_level` is true.
     """
     n_rows, size = Z.shape
     kept, whole = np.empty(n_rows), 1.0
@@ -311,23 +316,15 @@ def add_information(
     for i in range(size + 1):
         for j in range(i):
             sums[j, i] = sums[i, j]
+    total, repeated = sums[size, size], False
+    for j in range(size):
+        repeated |= sums[size, j] ** 2 > LEVEL * total * max(sums[j, j], total)
+    return repeated
 
 
-@compiled
-def some_repeat_level(information: Floats, share: float) -> bool:
-    """Whether there is any column of which :func:`repeats_level` is true; more lines may follow."""
-    n_rows, last = len(information), information.shape[2] - 1
-    for k in range(n_rows):
-        total = information[k, last, last]
-        for j in range(last):
-            if information[k, last, j] ** 2 > share * total * max(information[k, j, j], total):
-                return True
-    return False
-
-
-def repeats_level(information: Floats, share: float) -> npt.NDArray[np.bool_]:
-    """Of which columns the squared mean exceeds this share of the mean square, and of 1."""
+def repeats_level(information: Floats) -> npt.NDArray[np.bool_]:
+    """Of which columns the squared mean exceeds a share of the mean square, and of 1."""
     squares = np.diagonal(information, axis1=1, axis2=2)
     total = squares[:, -1:]
-    least = share * total * np.maximum(squares[:, :-1], total)
+    least = LEVEL * total * np.maximum(squares[:, :-1], total)
     return np.asarray(information[:, -1, :-1] ** 2 > least)

@@ -17,15 +17,10 @@ from fires.kernels.online import Ints
 Codes: TypeAlias = npt.NDArray[np.int16]
 
 
+@compiled
 def uncertainties(x: Codes, columns: Codes) -> Floats:
     """The symmetrical uncertainty of a column of codes with each of several others."""
     out = np.zeros(len(columns))
-    _uncertainties(x, columns, out)
-    return out
-
-
-@compiled
-def _uncertainties(x: Codes, columns: Codes, out: Floats) -> None:
     levels_x = x.max() + 1
     for i in range(len(columns)):
         c = columns[i]
@@ -46,6 +41,7 @@ def _uncertainties(x: Codes, columns: Codes, out: Floats) -> None:
         if single > 1e-12 * whole:
             share = 2.0 * (whole - sum_x - sum_c + sum_both) / single
             out[i] = min(1.0, max(0.0, share))
+    return out
 
 
 @compiled

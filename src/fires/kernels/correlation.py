@@ -13,6 +13,7 @@ _NO_SPREAD = 1e-30  # a smaller variance, in columns within [-1, 1], is rounding
 _NO_REST = 1e-12  # a smaller share of a variance, not explained by other columns, is rounding
 
 
+@compiled
 def correlations(x: Floats, columns: Floats) -> tuple[Floats, Ints]:
     r"""Pearson's r of a column with each of several others, and the number of rows it uses.
 
@@ -24,12 +25,6 @@ def correlations(x: Floats, columns: Floats) -> tuple[Floats, Ints]:
     (array([-1.,  0.]), array([3, 3]))
     """
     r, n = np.zeros(len(columns)), np.zeros(len(columns), dtype=np.int64)
-    _correlate(x, columns, r, n)
-    return r, n
-
-
-@compiled
-def _correlate(x: Floats, columns: Floats, r: Floats, n: Ints) -> None:
     for i in range(len(columns)):
         c = columns[i]
         count, sum_x, sum_c = 0, 0.0, 0.0
@@ -38,7 +33,7 @@ def _correlate(x: Floats, columns: Floats, r: Floats, n: Ints) -> None:
                 count += 1
                 sum_x += x[b]
                 sum_c += c[b]
-        n[i], r[i] = count, 0.0
+        n[i] = count
         if count == 0:
             continue
         mean_x, mean_c = sum_x / count, sum_c / count
@@ -50,6 +45,7 @@ def _correlate(x: Floats, columns: Floats, r: Floats, n: Ints) -> None:
                 xc += (x[b] - mean_x) * (c[b] - mean_c)
         if xx > count * _NO_SPREAD and cc > count * _NO_SPREAD:
             r[i] = min(1.0, max(-1.0, xc / np.sqrt(xx * cc)))
+    return r, n
 
 
 @compiled

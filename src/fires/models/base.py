@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -62,20 +61,6 @@ class HasMarginal(Protocol):
     ) -> float:
         """The log marginal likelihood, as a sum over rows."""
         ...
-
-
-class View:
-    """Part of an array of its owner, as an attribute."""
-
-    def __init__(self, array: str, *place: int | slice) -> None:
-        self.array, self.place = attrgetter(array), place
-
-    def __get__(self, owner: object, kind: type) -> Floats:
-        part: Floats = self.array(owner)[self.place]
-        return part
-
-    def __set__(self, owner: object, values: Floats) -> None:
-        self.array(owner)[self.place] = values
 
 
 def kept_rows(sources: list[tuple[int, float] | None]) -> tuple[Places, Places, Floats]:
@@ -167,9 +152,6 @@ class LeadingRows(NamedTuple):
 class JointPosterior(Learner, Protocol):
     """A learner that knows how sure it is of each coefficient, and of the leading ones together."""
 
-    n_features: int
-    scale: str | None
-    mixed: Mixed  # the scale of sparse rows
     prior: float  # the variance of a coefficient before any row
     n_present: int  # columns that are there
     evidence_rows: Floats  # rows since the start or an alarm, for each row of parameters
@@ -192,13 +174,6 @@ class JointPosterior(Learner, Protocol):
     @property
     def sparse(self) -> object:
         """Not None if it learns from sparse rows."""
-
-    @property
-    def noise(self) -> Floats:
-        """The variance of the noise, for each row of parameters."""
-
-    def coefficients(self) -> tuple[Floats, Floats]:
-        """Means and variances of all coefficients, that of the intercept last."""
 
     def scores(self, columns: RowIndex = ..., near: Floats | None = None) -> Floats:
         """How much features matter; greater for better."""

@@ -10,7 +10,7 @@ import copy
 import math
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from fires.core.batch import CheckedBatch, nothing, ones
 from fires.core.belief import Belief
 from fires.core.classes import class_rows
-from fires.core.declared import Array, Declared, collect, restore
+from fires.core.declared import Array, Declared, View, collect, restore
 from fires.core.errors import OVERFLOW, StateError
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Labels, Mask, Matrix, Places, RowIndex
@@ -35,9 +35,10 @@ from fires.kernels.assimilate import (
     Believed,
     Seen,
 )
-from fires.kernels.compiling import read_only, row_major
+from fires.kernels.compiling import row_major
 from fires.kernels.linear import DenseRows, MixedRows
-from fires.models.base import LeadingRows, Learner, Rates, View, kept_rows
+from fires.kernels.moments import N_SHOWN
+from fires.models.base import LeadingRows, Learner, Rates, kept_rows
 from fires.models.covariance import MOST, PRIOR, CovarianceBlock
 from fires.models.families import FAMILIES
 from fires.models.mixed import Mixed
@@ -155,9 +156,9 @@ class BayesLearner(Learner):
         return self
 
     @property
-    def _all_lead(self) -> bool:
-        """Whether every column that has ever been there is among the leading ones."""
-        return self.leading.holds_all or len(self.leading.columns) == self._n_seen
+    def takes_sparse(self) -> bool:
+        """Whether sparse rows need not be made dense; see :meth:`ready_for`."""
+        return self.sparse is not None
 
     @property
     def losses(self) -> Floats:
@@ -169,20 +170,20 @@ class BayesLearner(Learner):
 
     def step(self, batch: CheckedBatch, y: Labels, rates: Rates | None = None) -> None:
         """Learn from one batch. On an error, nothing changes."""
-        weight = ones(batch.n_rows) if batch.weight is None else batch.weight
+        X, leading = batch.X, self.leading
+        weight = ones(X.shape[0]) if batch.weight is None else batch.weight
         target, level = self.target.look(y, weight)
         log_level = self.target.log_level(target)
-        before = None if self._all_lead else self._means(self.leading.columns)
+        # Unless every column that has ever been there is among the leading ones.
+        all_lead = leading.holds_all or len(leading.columns) == self._n_seen
+        before = None if all_lead else self._means(leading.columns)
         if level is not None and self.fit_intercept and not self.evidence_rows[0]:
             self.intercept_mean = level
         seen, self.touched = Seen(target, weight, np.empty((self.n_rows, 4, len(weight)))), None
         scaled = batch.scale is not None and batch.scale == self.scale
-        scale, X = self.scaler.dense, batch.X
-        if (
-            isinstance(scale, Standard)
-            and isinstance(X, np.ndarray)
-            and not (scaled or self.sparse)
-        ):
+        scale = self.scaler.dense
+        scales = isinstance(X, np.ndarray) and self.sparse is None and not scaled
+        if scales and isinstance(scale, Standard):
             rows = self._assimilate_unscaled(scale, X, seen)
         else:
             rows = self._assimilate(*self._scaled(batch, weight, scaled), seen)
@@ -191,7 +192,9 @@ class BayesLearner(Learner):
         self._tell_leading(rows, seen, before)
         self._row_stats, self.strengths = seen.stats, []
         if self.watches and log_level is not None:
-            self._raise_alarms(self.alarm.update(seen.stats[:, 1], log_level, weight))
+            sums = self.alarm.update(seen.stats[:, 1], log_level, weight)
+            if sums.max() > self.alarm.limit:
+                self._raise_alarms(sums)
 
     def _scaled(
         self, batch: CheckedBatch, weight: Floats, scaled: bool
@@ -225,11 +228,11 @@ class BayesLearner(Learner):
             if self._buffer.shape != (at_once, X.shape[1]):
                 self._buffer = np.empty((at_once, X.shape[1]))
             scaled, leading = self._buffer, np.empty((len(X), len(columns)))
-        plan, shown = scale.plan(rows, seen.weight), scale.empty_shown()
-        kept = self._belief()
+        plan, shown = scale.plan(rows, seen.weight), np.zeros((N_SHOWN, X.shape[1]))
+        kept = self.mu.copy(), self.var.copy(), self.facts.copy(), None
         belief = Believed(self._rule, self.mu, self.var, self.facts, self.var)
         total = self.family.assimilations.unscaled(
-            rows, plan, shown, scaled, *read_only(scaled), columns, leading, seen, belief
+            rows, plan, shown, scaled, row_major(scaled), columns, leading, seen, belief
         )
         if not math.isfinite(total) or self.family.kind == "counts":
             self._refuse_overflow(kept, seen.stats, np.asarray(total))
@@ -305,10 +308,11 @@ class BayesLearner(Learner):
             after = self._means(leading.columns)
             mine = 0.5 * (before + after) @ rows.T
             others = seen.stats[:, 0] - mine - (self.intercept_mean * self.unit)[:, None]
-        leading.add(rows, seen.stats, seen.weight, others, gamma=self.gamma)
+        self._unclear = None
+        if leading.add(rows, seen.stats, seen.weight, others, gamma=self.gamma):
+            self._find_unclear()
         if self.keeps_rows:
             self._rows = LeadingRows(leading.columns, rows, seen.weight)
-        self._find_unclear()
         if before is not None and leading.is_due:
             scores = self.scores()
             if self._absent_offset is not None:
@@ -364,8 +368,6 @@ class BayesLearner(Learner):
     # --- change -----------------------------------------------------------------------------
 
     def _raise_alarms(self, sums: Floats) -> None:
-        if sums.max() <= self.alarm.limit:
-            return
         for row in np.flatnonzero(sums > self.alarm.limit).tolist():
             self.strengths.append(float(sums[row]))
             self.forget_most(row)
@@ -516,7 +518,8 @@ class BayesLearner(Learner):
         var = self._variances(columns)
         if self._unclear is not None:
             var = np.where(self._unclear[:, columns], self.prior, var)
-        return _pick(var, self._leader(columns))
+        leading: Floats = var[0] if self.n_rows == 1 else _pick(var, self._leader(columns))
+        return leading
 
     def scored(self) -> tuple[Floats, Floats]:
         """Coefficients as :meth:`scores` looks at them, and how far chance may take them."""
@@ -580,7 +583,7 @@ class BayesLearner(Learner):
             arrays |= under("mixed", self.mixed.state())
         return arrays
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return vars(self) | {"_buffer": np.empty((0, 0))}
 
     def restore(self, arrays: Arrays) -> None:

@@ -35,13 +35,6 @@ class Point(NamedTuple):
     columns: Ints | None  # the leading columns, if their sums are asked for
 
 
-class Watch(NamedTuple):
-    """The belief before the batch, and the usual increment of the alarm: None to ask for it."""
-
-    point: Point
-    usual: Floats | None
-
-
 @dataclass(frozen=True, eq=False)
 class PointSums:
     """The sums of one round."""
@@ -50,7 +43,8 @@ class PointSums:
     target: BayesTarget
     x: ShardedScale
     point: Point
-    watch: Watch | None
+    watch: Point | None  # the belief before the batch, by which it is watched
+    usual: Floats | None  # the usual increment of the alarm; None to ask for it
     is_look: bool  # whether what else the batch shows is asked for
 
     def __call__(self, shard: CheckedBatch) -> Sums:
@@ -64,11 +58,11 @@ class PointSums:
             now = Z, np.ascontiguousarray(rows[:, block]), weight[block]
             parts.append(_of_point(self.family, self.point, *now))
             if self.watch is not None:
-                log_p.append(_log_p(self.family, self.watch.point, *now))
+                log_p.append(_log_p(self.family, self.watch, *now))
         found = add_up(parts) | (sums or {})
         if self.watch is not None:
             level = self.target.log_level(rows)
-            found |= _of_watch(np.concatenate(log_p, axis=1), level, weight, self.watch.usual)
+            found |= _of_watch(np.concatenate(log_p, axis=1), level, weight, self.usual)
         return found
 
 

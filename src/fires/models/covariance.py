@@ -22,10 +22,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from fires.core.declared import Array, Declared
+from fires.core.declared import Array, Declared, View
 from fires.core.types import Floats, Ints, Mask, Places
-from fires.kernels.assimilate import add_information, repeats_level, some_repeat_level
-from fires.models.base import View
+from fires.kernels.assimilate import add_information, repeats_level
 
 MOST = 100
 """How many features lead, at most."""
@@ -35,7 +34,6 @@ PRIOR = 1.0
 
 _ROWS = 1000.0  # between two looks at who leads
 _HYSTERESIS = 1.1  # a column that leads is replaced by one that is better by this factor
-_LEVEL = 0.8  # a column whose squared mean is more of its mean square, and of 1, is a level
 _CLEAR = 2.0  # deviations that an estimate is away from 0, to be more than chance
 
 
@@ -63,6 +61,7 @@ class CovarianceBlock:
     def lead(self, columns: Ints) -> None:
         """Let these columns lead, of which nothing is known."""
         self.columns, size = columns, len(columns) + 1
+        self.holds_all = len(columns) == self.n_features  # whether every feature leads
         self.sums = np.zeros((self.n_rows, size + 3, size))
 
     @property
@@ -74,11 +73,6 @@ class CovarianceBlock:
     def brought(self, values: Floats) -> None:
         self.brought[:] = values
 
-    @property
-    def holds_all(self) -> bool:
-        """Whether every feature leads."""
-        return len(self.columns) == self.n_features
-
     def add(
         self,
         Z: Floats,
@@ -87,17 +81,19 @@ class CovarianceBlock:
         others: Floats | None,
         *,
         gamma: float,
-    ) -> None:
-        """Take in what the rows of a batch said."""
+    ) -> bool:
+        """Take in what the rows of a batch said; whether some columns may be :meth:`unclear`."""
         value = row_stats[:, 0] + row_stats[:, 3]
         if others is not None:
             value -= others
         rows = np.ascontiguousarray(Z, dtype=np.float64)
+        found = False
         for k in range(self.n_rows):
-            add_information(rows, row_stats[k, 2], value[k], weight, gamma, self.sums[k])
+            found |= add_information(rows, row_stats[k, 2], value[k], weight, gamma, self.sums[k])
         self.waited += float(len(weight))
         if not self.holds_all:
             self.sums[:, -2:] *= gamma ** np.add.reduce(weight)
+        return found
 
     def add_sums(self, information: Floats, pull: Floats, keep: float) -> None:
         """Take in what the rows of a batch said, as sums: see :meth:`add`."""
@@ -161,6 +157,7 @@ class CovarianceBlock:
             other.restart(self.columns[gone])
             other._lead(self.columns[~gone])
         other.columns, other.n_features = places[other.columns], len(source)
+        other.holds_all = len(other.columns) == len(source)
         return other
 
     def restart(self, columns: Ints) -> None:
@@ -190,14 +187,15 @@ class CovarianceBlock:
         belief with one variance per feature cannot tell it from the intercept, and gives it a part
         of the level. Together with the intercept, such a column is judged rightly.
         """
-        if not some_repeat_level(self.sums, _LEVEL):
+        level = repeats_level(self.information)
+        if not level.any():
             return None
         try:
             mean, deviation = self.estimate()
         except np.linalg.LinAlgError:  # weights so large that nothing else counts beside them
             return None
         unsure = np.abs(mean) < _CLEAR * deviation
-        return np.asarray(unsure & repeats_level(self.information, _LEVEL))
+        return np.asarray(unsure & level)
 
     def means(self) -> Floats:
         """Mean of the coefficients of the leading columns; without deviations it is sooner done."""

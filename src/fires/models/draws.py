@@ -7,7 +7,6 @@ differentiated. In the tensors of draws, the first axis is the draws, the second
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.belief import Belief
-from fires.core.types import Floats
+from fires.core.types import CsrRows, Floats
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
@@ -110,43 +109,50 @@ class DeviceBatch:
     level: Tensor | None = None
 
 
-class DeviceRows(ABC):
-    """The rows of a batch as tensors."""
+class DeviceRows:
+    """The rows of a batch as tensors.
 
-    matrix: Tensor | None
-    columns: Columns
-    n_columns: int
+    Of dense rows, features are handled in parts that fit into the cache. Sparse rows have no
+    matrix, and cost what their entries cost, however wide X is.
+    """
 
-    @abstractmethod
+    def __init__(self, X: Tensor | CsrRows, dtype: dtype, device: str) -> None:
+        import torch
+
+        self.matrix: Tensor | None = None
+        self.columns: Columns = slice(None)  # the features shown
+        if isinstance(X, torch.Tensor):
+            self.matrix, self.n_columns = X, X.shape[1]
+            return
+        columns, local = np.unique(X.indices, return_inverse=True)
+        small = sp.csr_array((X.data, local, X.indptr), shape=(X.shape[0], len(columns)))
+        self.columns, self.n_columns = _integers(columns, device), len(columns)
+        self._by_row, self._by_column = (
+            _entries(part, dtype, device) for part in (small, sp.csr_array(small.T))
+        )
+
     def project(self, mu: Tensor, sigma: Tensor, noise: Tensor) -> Tensor:
         """``X @ (mu + sigma * noise)`` for every draw."""
 
-    @abstractmethod
-    def pull(self, slope: Tensor, noise: Tensor) -> Iterator[InputSlopes]:
-        """The slopes in mu and sigma of the features shown, part by part."""
-
-
-class DenseDeviceRows(DeviceRows):
-    """Dense rows; features are handled in parts that fit into the cache."""
-
-    matrix: Tensor
-
-    def __init__(self, X: Tensor) -> None:
-        self.matrix, self.columns, self.n_columns = X, slice(None), X.shape[1]
-
-    def project(self, mu: Tensor, sigma: Tensor, noise: Tensor) -> Tensor:
-        """See :class:`DeviceRows`."""
-        dtype = self.matrix.dtype
-        Z: Tensor = self.matrix.new_zeros(len(self.matrix), noise[0].numel())
-        for part in _parts(noise):
+        def theta(part: slice) -> Tensor:
             r = noise[part]
-            theta = mu[part].to(dtype)[:, None, :].addcmul(sigma[part].to(dtype)[:, None, :], r)
-            Z.addmm_(self.matrix[:, part], theta.view(len(r), -1))
+            middle, width = (half[part].to(r.dtype)[:, None, :] for half in (mu, sigma))
+            return middle.addcmul(width, r).flatten(1)
+
+        if self.matrix is None:
+            return _sum(theta(slice(None)), self._by_row).view(-1, *noise.shape[1:])
+        Z = self.matrix.new_zeros(len(self.matrix), noise[0].numel())
+        for part in _parts(noise):
+            Z.addmm_(self.matrix[:, part], theta(part))
         return Z.view(-1, *noise.shape[1:])
 
     def pull(self, slope: Tensor, noise: Tensor) -> Iterator[InputSlopes]:
-        """See :class:`DeviceRows`."""
-        flat = slope.reshape(len(slope), -1)
+        """The slopes in mu and sigma of the features shown, part by part."""
+        flat = slope.flatten(1).contiguous()
+        if self.matrix is None:
+            G = _sum(flat, self._by_column).view(noise.shape)
+            yield self.columns, G.sum(1), G.mul_(noise).sum(1)
+            return
         for part in _parts(noise):
             G = (self.matrix[:, part].T @ flat).view(noise[part].shape)
             yield part, G.sum(1), G.mul_(noise[part]).sum(1)
@@ -156,31 +162,6 @@ def _parts(noise: Tensor) -> Iterator[slice]:
     size = max(1, AT_ONCE[noise.device.type] // max(noise[0].numel(), 1))
     for first in range(0, len(noise), size):
         yield slice(first, first + size)
-
-
-class SparseDeviceRows(DeviceRows):
-    """Sparse rows; the cost depends on the entries, not on the width of X."""
-
-    columns: Tensor
-    matrix = None
-
-    def __init__(self, X: sp.csr_array, dtype: dtype, device: str) -> None:
-        columns, local = np.unique(X.indices, return_inverse=True)
-        small = sp.csr_array((X.data, local, X.indptr), shape=(X.shape[0], len(columns)))
-        self.columns, self.n_columns = _integers(columns, device), len(columns)
-        self._by_row, self._by_column = (
-            _entries(part, dtype, device) for part in (small, sp.csr_array(small.T))
-        )
-
-    def project(self, mu: Tensor, sigma: Tensor, noise: Tensor) -> Tensor:
-        """See :class:`DeviceRows`."""
-        theta = mu.to(noise.dtype)[:, None, :].addcmul(sigma.to(noise.dtype)[:, None, :], noise)
-        return _sum(theta.flatten(1), self._by_row).view(-1, *noise.shape[1:])
-
-    def pull(self, slope: Tensor, noise: Tensor) -> Iterator[InputSlopes]:
-        """See :class:`DeviceRows`."""
-        G = _sum(slope.flatten(1).contiguous(), self._by_column).view(noise.shape)
-        yield self.columns, G.sum(1), G.mul_(noise).sum(1)
 
 
 def _entries(X: sp.csr_array, dtype: dtype, device: str) -> tuple[Tensor, Tensor, Tensor]:

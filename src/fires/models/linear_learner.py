@@ -30,7 +30,7 @@ from fires.kernels.gradient import move as move_in_place
 from fires.models.base import Learner, Rates, kept_rows
 from fires.models.families import FAMILIES
 from fires.models.linear import over_classes
-from fires.models.scale import MinMax, Scaler, Standard
+from fires.models.scale import Scaler
 from fires.models.sparse_scale import ColumnSums, SparseScale, Touched
 from fires.models.target import (
     ClassTarget,
@@ -165,13 +165,22 @@ class LinearLearner(Learner):
     def step(self, batch: CheckedBatch, y: Labels, rates: Rates) -> None:
         """Learn from one batch. On an error, nothing changes."""
         rows = self._look(batch, y)
-        if self.in_sparse_terms or not isinstance(batch.X, np.ndarray):
+        if self._is_sparse(batch.X):
             # Overflow is found later, when the sums are checked, before anything is changed.
             with np.errstate(all="ignore"):
                 self._step_sparse(batch, rows, rates)
         else:
             self._step_dense(batch, rows, rates)
         self.target.count(y, rows.weight)
+
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether sparse rows need not be made dense; see :meth:`ready_for`."""
+        return self.in_sparse_terms or self.scale is None
+
+    def _is_sparse(self, X: Matrix) -> bool:
+        """Whether rows are learnt from as sparse ones."""
+        return self.in_sparse_terms or not (self.scale or isinstance(X, np.ndarray))
 
     def _look(self, batch: CheckedBatch, y: Labels) -> BatchFacts:
         n, is_weighted = batch.n_rows, batch.weight is not None
@@ -183,9 +192,10 @@ class LinearLearner(Learner):
 
     def _scaled(self, batch: CheckedBatch, weight: Floats) -> tuple[Floats, Callable[[], None]]:
         """Dense rows on their scale, and what learns the scale."""
+        X = batch.X if isinstance(batch.X, np.ndarray) else batch.X.toarray()
         if batch.scale is not None and batch.scale == self.scale:
-            return batch.X, nothing
-        return self.scaler.dense.scaled(batch.X, weight, batch.n_missing > 0)
+            return X, nothing
+        return self.scaler.dense.scaled(X, weight, batch.n_missing > 0)
 
     def _step_dense(self, batch: CheckedBatch, rows: BatchFacts, rates: Rates) -> None:
         X, learn_scale = self._scaled(batch, rows.weight)
@@ -386,32 +396,21 @@ class LinearLearner(Learner):
         return other
 
     def ready_for(self, X: Matrix) -> LinearLearner:
-        """The learner itself, or a copy for sparse rows. See :class:`fires.models.base.Learner`.
+        """The learner itself; the first batch decides between dense and sparse rows on a scale.
 
-        A learner on scaled dense rows changes when the first sparse batch comes. The coefficients
-        of x itself stay the same. Only their unit changes, from the standard deviation of a column
-        to its root mean square.
+        Later batches are taken as the first one was. See :class:`fires.models.base.Learner`.
         """
-        if self.scale is None or self.in_sparse_terms or isinstance(X, np.ndarray):
+        if isinstance(X, np.ndarray) or self.takes_sparse or self.scaler.dense.ready:
             return self
         other = copy.copy(self)
-        own = self.target, self.intercept_mean, self.intercept_sigma
-        other.target, other.intercept_mean, other.intercept_sigma = copy.deepcopy(own)
-        other.scaler, other.in_sparse_terms = self.scaler.in_sparse_terms(), True
-        dense = self.scaler.dense
-        if isinstance(dense, Standard | MinMax) and dense.ready:
-            gain = other.scaler.sparse.gain(np.arange(self.n_features))
-            now = dense.gain
-            unit = np.where(gain > 0.0, now / np.where(gain > 0.0, gain, 1.0), 1.0)
-            other.mu, other.sigma = self.mu * unit, self.sigma * unit
-            other.refresh()
+        other.in_sparse_terms = True
         return other
 
     # --- drift ------------------------------------------------------------------------------
 
     def surprise(self, batch: CheckedBatch, y: Labels) -> tuple[float, float]:
         """How much worse a batch is predicted than expected. Nothing is learnt."""
-        if self.in_sparse_terms or not isinstance(batch.X, np.ndarray):
+        if self._is_sparse(batch.X):
             raise ValueError(
                 "With the gradient update, alarms need dense rows; use update='bayes'."
             )

@@ -10,37 +10,40 @@ mean.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Self
 
 import numpy as np
 
 from fires.core.batch import nothing
-from fires.core.declared import Array, Declared, collect, rearrange, restart, restore
+from fires.core.declared import Array, Declared
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import CsrRows, Floats, Indices, Ints, Places, RowIndex
 from fires.kernels.linear import MixedRows
 from fires.kernels.moments import CLIP
 from fires.models.scale import Standard
-from fires.models.sparse_scale import Touched
+from fires.models.sparse_scale import ColumnScale, Touched
 
 FULL = 0.2
 """The share of rows with an entry from which a column is full."""
 
 
-class Mixed:
+_MIXED: Declared = {
+    "count": Array(low=0.0),
+    "sums": Array("J"),
+    "squares": Array("J", low=0.0),
+    "entries": Array("J", low=0.0),
+    "absent": Array("J", low=0.0),
+    "columns": Array("F", dtype="int64", low=0, high="J"),
+}
+
+
+class Mixed(ColumnScale):
     """Scale sparse rows, the full columns as dense ones."""
 
-    learnt: ClassVar[Declared] = {
-        "count": Array(low=0.0),
-        "sums": Array("J"),
-        "squares": Array("J", low=0.0),
-        "entries": Array("J", low=0.0),
-        "absent": Array("J", low=0.0),
-        "columns": Array("F", dtype="int64", low=0, high="J"),
-    }
+    learnt = _MIXED
 
     def __init__(self, n_features: int) -> None:
-        self.n_features = n_features
+        super().__init__(n_features)
         self.count = 0.0
         self.sums, self.squares, self.entries, self.absent = np.zeros((4, n_features))
         self.columns: Ints = np.empty(0, dtype=np.int64)  # the full ones, in order of arrival
@@ -137,17 +140,15 @@ class Mixed:
 
     def restart(self, columns: Places) -> None:
         """Forget some columns."""
-        restart(self, self.learnt, columns, self.n_features)
+        super().restart(columns)
         # As if missing in all rows so far; whether such a column is full, later rows decide alone.
         self.absent[columns], self.entries[columns] = self.count, FULL * self.count
         full = self._place[columns]
         self.full.restart(full[full >= 0])
 
-    def rearranged(self, source: Places) -> Mixed:
+    def rearranged(self, source: Places) -> Self:
         """A copy for other columns: see :func:`fires.core.declared.rearrange`."""
-        n = len(source)
-        other = rearrange(self, self.learnt, source, Mixed(n))
-        other.n_features = n
+        other, n = super().rearranged(source), len(source)
         place = np.full(self.n_features, -1)
         place[source[source >= 0]] = np.flatnonzero(source >= 0)
         now = place[self.columns]
@@ -159,15 +160,15 @@ class Mixed:
 
     def state(self) -> Arrays:
         """Everything needed to go on, as arrays."""
-        return collect(self, self.learnt)[1] | under("full", self.full.state())
+        return super().state() | under("full", self.full.state())
 
     def restore(self, arrays: Arrays) -> None:
         """Go on from :meth:`state`; StateError if the arrays do not fit."""
-        restore(self, self.learnt, {}, arrays, {"J": self.n_features})
+        super().restore(arrays)
         full = Standard(len(self.columns))
         full.restore(part_of("full", arrays))
         self.full = full
         self._place[self.columns] = np.arange(len(self.columns))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return vars(self) | {"_slot": np.zeros(self.n_features, dtype=np.int32)}

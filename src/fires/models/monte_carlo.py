@@ -36,13 +36,11 @@ from fires.models.draws import (
     AT_ONCE,
     INPUTS,
     LOG_NOISE,
-    DenseDeviceRows,
     DeviceBatch,
     DeviceRows,
     DrawnBatch,
     MarginalSlopes,
     ModelParameters,
-    SparseDeviceRows,
     aggregated,
     first_line,
     log_likelihood_limit,
@@ -285,11 +283,8 @@ class MonteCarlo(ABC):
             found: Tensor = torch.tensor(array, dtype=dtype, device=self.device)
             return found
 
-        rows: DeviceRows
-        if sp.issparse(X):
-            rows = SparseDeviceRows(sp.csr_array(X), kind, self.device)
-        else:
-            rows = DenseDeviceRows(tensor(np.asarray(X), kind))
+        held = sp.csr_array(X) if sp.issparse(X) else tensor(np.asarray(X), kind)
+        rows = DeviceRows(held, kind, self.device)
         codes = np.asarray(y).dtype.kind in "biu"
         weight = np.ones(len(y)) if weight is None else weight
         target = tensor(y, torch.int64 if codes else kind)

@@ -10,20 +10,20 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from fires.core.batch import nothing
-from fires.core.declared import Array, Declared, collect, rearrange, restart, restore
+from fires.core.declared import Array, Declared, View, rearrange, restore
 from fires.core.errors import OVERFLOW
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import CsrRows, Floats, Matrix, Places
 from fires.kernels import accumulate, moments
 from fires.kernels.compiling import row_major
 from fires.kernels.moments import CLIP, MOVED, PATIENCE, PROPORTION, rescale, widen
-from fires.models.sparse_scale import SparseScale, Touched
+from fires.models.sparse_scale import ColumnScale, SparseScale, Touched
 
 _TINY = np.finfo(np.float64).tiny
 _KNOWN: Declared = {"known": Array(moments.N_KNOWN, "J")}
@@ -31,14 +31,14 @@ Scaled = tuple[Floats, Callable[[], None]]
 """The rows on a scale, and what learns the scale from them."""
 
 
-class DenseScale:
+class DenseScale(ColumnScale):
     """X as it comes; the base class of the scales of dense rows."""
 
     kind: ClassVar[str | None] = None
-    learnt: ClassVar[Declared] = {}
 
     def __init__(self, n_features: int) -> None:
-        self.n_features, self.ready = n_features, True
+        super().__init__(n_features)
+        self.ready = True
 
     def scaled(self, X: Floats, weight: Floats, missing: bool = True) -> Scaled:
         """Scale a batch by the batches before it."""
@@ -48,38 +48,19 @@ class DenseScale:
         """Scale rows without learning; a column not seen yet becomes 0."""
         return rescale(X, np.zeros(self.n_features), np.ones(self.n_features))
 
-    def restart(self, columns: Places) -> None:
-        """Forget some columns."""
 
-    def rearranged(self, source: Places) -> DenseScale:
-        """The scale of other columns: see :func:`fires.core.declared.rearrange`."""
-        return type(self)(len(source))
-
-    def state(self) -> Arrays:
-        """Everything needed to go on, as arrays."""
-        return collect(self, self.learnt)[1]
-
-    def restore(self, arrays: Arrays) -> None:
-        """Go on from :meth:`state`; StateError if the arrays do not fit."""
-        restore(self, self.learnt, {}, arrays, {"J": self.n_features})
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Compute what follows from what was learnt."""
-
-
-class _Line:
-    """One line of what is known of the columns, as an attribute."""
-
-    def __init__(self, line: int) -> None:
-        self.line = line
-
-    def __get__(self, scale: Standard, owner: type) -> Floats:
-        line: Floats = scale.known[self.line]
-        return line
-
-    def __set__(self, scale: Standard, values: Floats) -> None:
-        scale.known[self.line] = values
+_STANDARD: Declared = {
+    "count": Array("1|J", low=0.0),
+    "shift": Array("J"),
+    "spread": Array("J", low=0.0),
+    "max_abs": Array("J", low=0.0, key="reach"),
+    "beyond": Array("J", low=0.0),
+    "waiting": Array("J", low=0.0),
+    "refused": Array("J", low=0.0),
+    "narrow": Array("J", low=0.0),
+    "settled": Array("J"),
+    "reset_threshold": Array("J", low=1.0, key="patience"),
+}
 
 
 class Standard(DenseScale):
@@ -121,30 +102,19 @@ class Standard(DenseScale):
     """
 
     kind = "standard"
-    learnt: ClassVar[Declared] = {
-        "count": Array("1|J", low=0.0),
-        "shift": Array("J"),
-        "spread": Array("J", low=0.0),
-        "max_abs": Array("J", low=0.0, key="reach"),
-        "beyond": Array("J", low=0.0),
-        "waiting": Array("J", low=0.0),
-        "refused": Array("J", low=0.0),
-        "narrow": Array("J", low=0.0),
-        "settled": Array("J"),
-        "reset_threshold": Array("J", low=1.0, key="patience"),
-    }
+    learnt = _STANDARD
 
-    count = _Line(moments.COUNT)
-    shift = _Line(moments.SHIFT)
-    spread = _Line(moments.SPREAD)
-    gain = _Line(moments.GAIN)
-    max_abs = _Line(moments.MAX_ABS)
-    beyond = _Line(moments.BEYOND)  # sampled entries in a row beyond the reach
-    waiting = _Line(moments.WAITING)  # the reach once entries are within it again
-    refused = _Line(moments.OUTLIERS)  # entries out of all proportion, fading
-    narrow = _Line(moments.NARROW)  # rows for which the column has hardly varied
-    settled = _Line(moments.SETTLED)  # about which value
-    reset_threshold = _Line(moments.RESET)  # how many such rows are too many
+    count = View("known", moments.COUNT)
+    shift = View("known", moments.SHIFT)
+    spread = View("known", moments.SPREAD)
+    gain = View("known", moments.GAIN)
+    max_abs = View("known", moments.MAX_ABS)
+    beyond = View("known", moments.BEYOND)  # sampled entries in a row beyond the reach
+    waiting = View("known", moments.WAITING)  # the reach once entries are within it again
+    refused = View("known", moments.OUTLIERS)  # entries out of all proportion, fading
+    narrow = View("known", moments.NARROW)  # rows for which the column has hardly varied
+    settled = View("known", moments.SETTLED)  # about which value
+    reset_threshold = View("known", moments.RESET)  # how many such rows are too many
 
     def __init__(self, n_features: int) -> None:
         self.n_features, self.ready = n_features, False
@@ -154,14 +124,11 @@ class Standard(DenseScale):
     def scaled(self, X: Floats, weight: Floats, missing: bool = True) -> Scaled:
         """Scale a batch by the batches before it."""
         rows = row_major(X)
-        plan, out, shown = self.plan(rows, weight), np.empty(X.shape), self.empty_shown()
+        plan, out = self.plan(rows, weight), np.empty(X.shape)
+        shown = np.zeros((moments.N_SHOWN, self.n_features))
         if not math.isfinite(moments.rescale_rows(rows, weight, plan, out, shown)):
             raise ValueError(OVERFLOW)
         return out, lambda: self.learn(shown, plan, weight)
-
-    def empty_shown(self) -> Floats:
-        """Space for what a batch shows."""
-        return np.zeros((moments.N_SHOWN, self.n_features))
 
     def plan(self, rows: Floats, weight: Floats) -> Floats:
         """How to scale a batch: see :mod:`fires.kernels.moments`."""
@@ -242,6 +209,15 @@ class Standard(DenseScale):
         self.gain = np.where(seen, 1.0 / np.where(seen, deviation, 1.0), 0.0)
 
 
+_MINMAX: Declared = {
+    "low": Array("J", finite=False),
+    "high": Array("J", finite=False),
+    # Files of earlier versions have neither: their means begin with the next batch.
+    "count": Array("1|J", low=0.0, optional=True),
+    "mean": Array("J", optional=True),
+}
+
+
 class MinMax(DenseScale):
     """0 for the smallest and 1 for the greatest value seen.
 
@@ -258,13 +234,7 @@ class MinMax(DenseScale):
     """
 
     kind = "minmax"
-    learnt: ClassVar[Declared] = {
-        "low": Array("J", finite=False),
-        "high": Array("J", finite=False),
-        # Files of earlier versions have neither: their means begin with the next batch.
-        "count": Array("1|J", low=0.0, optional=True),
-        "mean": Array("J", optional=True),
-    }
+    learnt = _MINMAX
 
     def __init__(self, n_features: int) -> None:
         self.n_features = n_features
@@ -311,18 +281,6 @@ class MinMax(DenseScale):
         """Scale rows without learning. See :class:`DenseScale`."""
         gaps = np.isnan(X)
         return rescale(np.where(gaps, self.mean, X) if gaps.any() else X, self.shift, self.gain)
-
-    def restart(self, columns: Places) -> None:
-        """Forget some columns. See :class:`DenseScale`."""
-        restart(self, self.learnt, columns, self.n_features, fresh=MinMax(self.n_features))
-        self.refresh()
-
-    def rearranged(self, source: Places) -> MinMax:
-        """The scale of other columns. See :class:`DenseScale`."""
-        other = rearrange(self, self.learnt, source, MinMax(len(source)))
-        other.n_features = len(source)
-        other.refresh()
-        return other
 
     def refresh(self) -> None:
         """Compute shift and gain from the range."""
@@ -409,18 +367,6 @@ class Scaler:
             return rows
         return X.toarray()
 
-    def in_sparse_terms(self) -> Scaler:
-        """A copy for sparse rows that goes on from what dense rows have taught."""
-        other = Scaler(self.scale, self.n_features)
-        half = self.dense
-        if isinstance(half, Standard) and half.ready:
-            squares = half.spread + half.count * half.shift**2
-            other.sparse.take_over(half.count, half.count * half.shift, squares=squares)
-        elif isinstance(half, MinMax) and half.ready:
-            low, high = np.minimum(half.low, 0.0), np.maximum(half.high, 0.0)
-            other.sparse.take_over(half.count, half.count * half.mean, low=low, high=high)
-        return other
-
     def restart(self, columns: Places) -> None:
         """Forget the scale of some columns.
 
@@ -461,5 +407,5 @@ class Scaler:
         if dense or not sparse:
             self.dense.restore(dense)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return vars(self) | {"_slot": np.zeros(0, dtype=np.int32)}

@@ -38,7 +38,7 @@ from fires.core.types import Floats, Ints
 from fires.kernels.assimilate import ALONG, NOISE, NOISE_ROWS, ROWS
 from fires.models.base import Learner, Rates
 from fires.models.bayes_learner import BayesLearner
-from fires.models.bayes_sums import Point, PointSums, Watch
+from fires.models.bayes_sums import Point, PointSums
 from fires.models.lbfgs import TOL, Search
 from fires.models.linear_learner import LinearLearner
 from fires.models.sharded_batch import ShardedBatch
@@ -73,19 +73,19 @@ def step_rounds(
     round also have "batch weight", "batch rows" and, in shard order, "list batch rows". The learner
     changes after the last round only; so on an error, nothing has changed.
     """
-    if isinstance(learner, BayesLearner):
-        return rounds(learner, sparse=sparse)
-    assert isinstance(learner, LinearLearner)
-    return gradient_rounds(learner, rates, watch, sparse=sparse)
-
-
-def rounds(learner: BayesLearner, *, sparse: bool = False) -> Rounds:
-    """The Bayesian step on one batch."""
-    if sparse and learner.sparse is None:
+    assert isinstance(learner, BayesLearner | LinearLearner)
+    if sparse and not learner.takes_sparse:
         raise InputError(
             "these rows are sparse, and those learnt from so far were dense",
             hint="make them dense, or begin anew.",
         )
+    if isinstance(learner, BayesLearner):
+        return rounds(learner)
+    return gradient_rounds(learner, rates, watch, sparse=sparse)
+
+
+def rounds(learner: BayesLearner) -> Rounds:
+    """The Bayesian step on one batch."""
     if learner.sparse is not None and learner.scale == "minmax":
         raise InputError(
             "the Bayesian update cannot bring sparse rows in shards to [0, 1]",
@@ -132,10 +132,8 @@ class _Step(ShardedBatch[BayesTarget]):
         # Is there a level to hold predictions against?
         is_known = not isinstance(target, ScoredTarget) or target.scores is not None
         watched = learner.watches and is_known and self.is_scaled
-        return self._sums(point, Watch(self.before, None) if watched else None, is_look=True)
-
-    def _sums(self, point: Point, watch: Watch | None, *, is_look: bool = False) -> Task:
-        return PointSums(self.learner.family, self.target, self.x, point, watch, is_look)
+        watch = self.before if watched else None
+        return PointSums(learner.family, target, self.x, point, watch, None, is_look=True)
 
     def _gathered(self, sums: Sums) -> Sums:
         """The sums, with slope and bend of all columns."""
@@ -163,8 +161,8 @@ class _Step(ShardedBatch[BayesTarget]):
         places = np.append(learner.leading.columns, learner.n_features)
         known = looked.get("information", learner.leading.information)
         self.searches = []
-        for k, start in enumerate(before.theta):
-            search = Search(start, prior[k], self.share)
+        for k, theta in enumerate(before.theta):
+            search = Search(theta, prior[k], self.share)
             search.know(looked["bend"][k], places, known[k])
             search.begin(looked["slope"][k])
             self.searches.append(search)
@@ -199,7 +197,8 @@ class _Step(ShardedBatch[BayesTarget]):
         columns = self.leading.columns if self.closing else None
         point = Point(rows, theta, self.var[rows], self.before.noise[rows], columns)
         usual = self._usual() if self.closing else None
-        return self._sums(point, None if usual is None else Watch(self.before, usual))
+        watch, facts = None if usual is None else self.before, (self.learner.family, self.target)
+        return PointSums(*facts, self.x, point, watch, usual, is_look=False)
 
     def take(self, sums: Sums) -> None:
         """Take in what shards say of these points."""

@@ -22,8 +22,46 @@ from fires.kernels.linear import accumulate_csr, project_csr, touched_columns
 
 _NOWHERE = np.zeros(0, dtype=np.intp)
 _NO_ENDS = np.empty((2, 0))
+_NOTHING: Declared = {}
 _LEAST = 1e-300  # sums of squares below this have lost their digits
 _EPSILON = float(np.finfo(np.float64).eps)
+
+
+class ColumnScale:
+    """What has been learnt of columns, as declared in ``learnt``: the base class of all scales."""
+
+    learnt: Declared = _NOTHING
+
+    def __init__(self, n_features: int) -> None:
+        self.n_features = n_features
+
+    def fresh(self, n_features: int) -> Self:
+        """A scale of the same kind that knows nothing."""
+        return type(self)(n_features)
+
+    def state(self) -> Arrays:
+        """Everything needed to go on, as arrays."""
+        return collect(self, self.learnt)[1]
+
+    def restore(self, arrays: Arrays) -> None:
+        """Go on from :meth:`state`; StateError if the arrays do not fit."""
+        restore(self, self.learnt, {}, arrays, {"J": self.n_features})
+        self.refresh()
+
+    def restart(self, columns: Places) -> None:
+        """Forget some columns."""
+        restart(self, self.learnt, columns, self.n_features, fresh=self.fresh(self.n_features))
+        self.refresh()
+
+    def rearranged(self, source: Places) -> Self:
+        """The scale of other columns: see :func:`fires.core.declared.rearrange`."""
+        other = rearrange(self, self.learnt, source, self.fresh(len(source)))
+        other.n_features = len(source)
+        other.refresh()
+        return other
+
+    def refresh(self) -> None:
+        """Compute what follows from what was learnt."""
 
 
 class ColumnSums(NamedTuple):
@@ -120,7 +158,7 @@ _LEARNT: dict[str | None, Declared] = {
 }
 
 
-class SparseScale:
+class SparseScale(ColumnScale):
     r"""The gain of sparse columns, and a pull with which a linear model centres.
 
     **Standard.** Let :math:`S_j` and :math:`Q_j` be the sums of a column and of its squares over
@@ -139,7 +177,8 @@ class SparseScale:
     """
 
     def __init__(self, kind: str | None, n_features: int) -> None:
-        self.kind, self.n_features, self.learnt = kind, n_features, _LEARNT[kind]
+        super().__init__(n_features)
+        self.kind, self.learnt = kind, _LEARNT[kind]
         n = n_features if kind is not None else 0
         self.count, self.batches = np.zeros(1), np.zeros(1)
         self.sums, self.squares, self.low, self.high, self.pulls = np.zeros((5, n))
@@ -152,6 +191,12 @@ class SparseScale:
         scale = cls(kind, n_features)
         scale.absorb(sums)
         return scale
+
+    def fresh(self, n_features: int) -> Self:
+        """See :class:`ColumnScale`."""
+        other = type(self)(self.kind, n_features)
+        other.absent, other.observed = np.zeros(n_features), np.ones(n_features)
+        return other
 
     @property
     def ready(self) -> bool:
@@ -227,6 +272,8 @@ class SparseScale:
 
     def refresh(self, columns: RowIndex = slice(None)) -> None:
         """Compute the pull from the sums, or from the range."""
+        if isinstance(columns, slice):
+            self.pulls = np.empty_like(self.sums)  # there may be other columns than before
         if self.kind == "minmax":
             self.pulls[columns] = self.low[columns] * self.gain(columns)
             return
@@ -240,19 +287,10 @@ class SparseScale:
         """Forget some columns: they are then as if missing in all rows so far."""
         if self.kind is None:
             return
-        restart(self, self.learnt, columns, self.n_features)
+        super().restart(columns)
         self._expect_gaps()
         self.absent[columns], self.observed[columns] = self.count[0], _EPSILON
         self.refresh(columns)
-
-    def rearranged(self, source: Places) -> Self:
-        """The scale of other columns: see :func:`fires.core.declared.rearrange`."""
-        n = len(source)
-        fresh = SparseScale(self.kind, n)
-        fresh.absent, fresh.observed = np.zeros(n), np.ones(n)
-        other = rearrange(self, self.learnt, source, fresh, *(["pulls"] if self.learnt else []))
-        other.n_features = n
-        return other
 
     def undo(self, gain: Floats) -> None:
         """Go on with rows that are not multiplied by a gain any more before they come here."""
@@ -260,22 +298,3 @@ class SparseScale:
             self.sums, self.squares = self.sums / gain, self.squares / gain**2
             self.low, self.high = self.low / gain, self.high / gain
             self.refresh()
-
-    def take_over(self, count: Floats, sums: Floats, **more: Floats) -> None:
-        """Go on from what is known of dense columns: squares, or low and high."""
-        every = np.broadcast_to(count, sums.shape)
-        self.count, self.batches, self.sums = np.full(1, every.max()), np.ones(1), sums
-        vars(self).update(more)
-        if len(count) > 1:
-            self.absent = self.count - every
-            self.observed = np.maximum(every / self.count, _EPSILON)
-        self.refresh()
-
-    def state(self) -> Arrays:
-        """Everything needed to go on, as arrays."""
-        return collect(self, self.learnt)[1]
-
-    def restore(self, arrays: Arrays) -> None:
-        """Go on from :meth:`state`; StateError if the arrays do not fit."""
-        restore(self, self.learnt, {}, arrays, {"J": self.n_features})
-        self.refresh()

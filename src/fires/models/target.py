@@ -77,23 +77,50 @@ class NormalScores:
             self.known, self.n_fresh = np.sort(self.sample), 0.0
 
 
-class ClassTarget:
+class ClassCounts:
+    """The weight of the rows of every class so far."""
+
+    def __init__(self, n_classes: int) -> None:
+        self.class_weight = np.zeros(n_classes)
+
+    def per_class(self, y: Values, weight: Floats) -> Floats:
+        """The weight of the rows of every class in a batch."""
+        return np.bincount(y, weight, minlength=len(self.class_weight)).astype(np.float64)
+
+    def seen(self, y: Values, weight: Floats) -> Floats:
+        """The weight of every class in the batches before; in the first batch, its own."""
+        return self.class_weight if self.class_weight.any() else self.per_class(y, weight)
+
+    def count(self, y: Values, weight: Floats) -> None:
+        """Learn from a batch."""
+        more = np.bincount(y, weight, minlength=len(self.class_weight))
+        self.class_weight = self.class_weight + more
+
+    def state(self) -> Arrays:
+        """Everything needed to go on, as arrays."""
+        return {"class_weight": self.class_weight}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Go on from :meth:`state`; StateError if the arrays do not fit."""
+        declared = {"class_weight": Array(len(self.class_weight), low=0.0)}
+        restore(self, declared, {}, arrays, {})
+
+
+class ClassTarget(ClassCounts):
     """Labels as signs, and the running share of every class."""
 
     scale: Standard | None = None  # of numbers and counts
 
     def __init__(self, family: Family, n_rows: int, *, levelled: bool) -> None:
+        super().__init__(max(n_rows, 2))  # for two classes: negatives, positives
         self.family, self.n_rows, self.levelled = family, n_rows, levelled
-        self.class_weight = np.zeros(max(n_rows, 2))  # for two classes: negatives, positives
 
     def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
         """The target in the form a model takes, and the level that predictions start from."""
-        return signed(y, self.n_rows), self._level(y, weight) if self.levelled else None
-
-    def _level(self, y: Values, weight: Floats) -> Floats:
-        """The level that predictions start from, by the shares of the classes."""
-        seen = self.class_weight.tolist()
-        return self.level_of(seen if any(seen) else self.per_class(y, weight).tolist())
+        target: Floats = _SIGNS[y][None] if self.n_rows == 1 else signed(y, self.n_rows)
+        if not self.levelled:
+            return target, None
+        return target, self.level_of(self.seen(y, weight).tolist())
 
     def level_of(self, seen: list[float]) -> Floats:
         """The level that predictions start from, by the weight of the rows of every class."""
@@ -104,17 +131,10 @@ class ClassTarget:
 
     def log_level(self, target: Floats) -> Floats:
         """The log likelihood of each row if only the shares of the classes are known."""
-        total = float(self.class_weight.sum()) + 1.0
-        shares = [(one + 0.5) / total for one in self.class_weight[-self.n_rows :].tolist()]
-        table = np.array([[math.log(1.0 - share), math.log(share)] for share in shares])
-        if self.n_rows == 1:
-            likelihood: Floats = table[0].take(target > 0.0)
-            return likelihood
-        return np.where(target > 0.0, table[:, 1:], table[:, :1])
-
-    def count(self, y: Values, weight: Floats) -> None:
-        """Learn from a batch, after :meth:`look`."""
-        self.class_weight += self.per_class(y, weight)
+        share = (self.class_weight[-self.n_rows :] + 0.5) / (self.class_weight.sum() + 1.0)
+        likely, unlikely = np.log(share)[:, None], np.log(1.0 - share)[:, None]
+        likelihood: Floats = np.where(target > 0.0, likely, unlikely)
+        return likelihood
 
     def with_rows(self, sources: list[tuple[int, float] | None]) -> ClassTarget:
         """A copy for other rows of parameters."""
@@ -130,18 +150,6 @@ class ClassTarget:
                 counted = old if self.n_rows > 1 else int(sign > 0.0)
                 other.class_weight[row] = self.class_weight[counted]
         return other
-
-    def state(self) -> Arrays:
-        """Everything needed to go on, as arrays."""
-        return {"class_weight": self.class_weight}
-
-    def restore(self, arrays: Arrays) -> None:
-        """Go on from :meth:`state`; StateError if the arrays do not fit."""
-        restore(self, {"class_weight": Array(max(self.n_rows, 2), low=0.0)}, {}, arrays, {})
-
-    def per_class(self, y: Values, weight: Floats) -> Floats:
-        """The weight of the rows of every class."""
-        return np.bincount(y, weight, minlength=len(self.class_weight)).astype(np.float64)
 
 
 class NumberTarget:
@@ -317,10 +325,9 @@ def start(width: float, level: Floats, v: Floats) -> tuple[Floats, Floats]:
 # The most that a row of a rare class counts. The level takes over what is left of its rarity.
 _MAX_COUNT = 100.0
 _MIN_SHARE = 1e-6  # the least share, for classes that have not been met
-_BALANCE = {"class_weight": Array("K", low=0.0)}
 
 
-class ClassBalance:
+class ClassBalance(ClassCounts):
     r"""Makes every class count as much as the others, however rare it is.
 
     Let :math:`\pi_k` be the share of class k in the batches before (in the first batch: its own).
@@ -345,25 +352,18 @@ class ClassBalance:
     array([0.57142857, 4.        ])
     """
 
-    def __init__(self, n_classes: int) -> None:
-        self.class_weight = np.zeros(n_classes)
-
     def shares(self, y: Values, weight: Floats) -> Floats:
         """The share of every class in the batches before."""
-        seen = self._seen(y, weight)
+        seen = self.seen(y, weight)
         shares: Floats = np.maximum(seen / seen.sum(), _MIN_SHARE)
         return shares
 
     def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats]:
         """How much a row of each class counts, and the levels that outputs are added to."""
-        shares, met = self.shares(y, weight), self._seen(y, weight) > 0.0
+        shares, met = self.shares(y, weight), self.seen(y, weight) > 0.0
         even = np.minimum(1.0 / (met.sum() * shares), _MAX_COUNT)
         counts = np.where(met, even, 1.0)
         return counts, np.log(shares * counts)
-
-    def count(self, y: Values, weight: Floats) -> None:
-        """Learn from a batch."""
-        self.class_weight = self.class_weight + self._per_class(y, weight)
 
     def forget(self, keep: float) -> None:
         """Let the batches so far count less."""
@@ -375,24 +375,6 @@ class ClassBalance:
         old = self.class_weight
         other.class_weight = np.array([0.0 if s is None else old[s] for s in sources])
         return other
-
-    def state(self) -> Arrays:
-        """Everything needed to go on, as arrays."""
-        return collect(self, _BALANCE)[1]
-
-    def restore(self, arrays: Arrays) -> None:
-        """Go on from :meth:`state`; StateError if the arrays do not fit."""
-        restore(self, _BALANCE, {}, arrays, {"K": self._n})
-
-    @property
-    def _n(self) -> int:
-        return len(self.class_weight)
-
-    def _seen(self, y: Values, weight: Floats) -> Floats:
-        return self.class_weight if self.class_weight.any() else self._per_class(y, weight)
-
-    def _per_class(self, y: Values, weight: Floats) -> Floats:
-        return np.bincount(y, weight, minlength=self._n).astype(np.float64)
 
 
 _MIN_PROBABILITY = 1e-6  # so that one row cannot weigh more than all others

@@ -61,9 +61,9 @@ def serve(
     and before the first answer. If it is ``attached``, it ends when its standard input does too;
     then viewers are shown the end first.
     """
-    watch = LiveSummary(side_by_side(folders, shape))
+    watch = LiveSummary(side_by_side(folders, shape), access)
     config = uvicorn.Config(
-        LiveApp(watch, access),
+        watch,
         http=Connection,
         backlog=_MAX_CONNECTIONS,  # as many as are taken at once
         ws="none",
@@ -150,11 +150,21 @@ def _when_input_ends(tell: Callable[[], None]) -> None:
     tell()
 
 
-class LiveApp:
-    """The ASGI application: the page, its data, and events with data that has changed."""
+class LiveSummary:
+    """What runs look like now, for all who look at them: an ASGI application.
 
-    def __init__(self, watch: LiveSummary, access: Access) -> None:
-        self._watch, self._access = watch, access
+    It answers with the page, its data, and events with data that has changed.
+    The folders are read while somebody looks, once a second at most, and for all viewers together.
+    Whoever stops reading is sent nothing until he reads again, and then the latest.
+    """
+
+    def __init__(self, summaries: Sequence[Summary], access: Access) -> None:
+        self._summaries, self._access = summaries, access
+        self._data: Header | None = None
+        self._text = b""
+        self._due = 0.0
+        self._reading: asyncio.Future[None] | None = None
+        self._n_viewers, self._is_over = 0, asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -177,29 +187,13 @@ class LiveApp:
             kind = "text/event-stream"
             if request.method == "HEAD":
                 return Response(media_type=kind)
-            return StreamingResponse(self._watch.events(), media_type=kind)
-        data, text = await self._watch.latest()
+            return StreamingResponse(self.events(), media_type=kind)
+        data, text = await self.latest()
         if path == "/summary.json":
             return Response(text, media_type="application/json")
         policy = {"content-security-policy": content_policy(live=True)}
         text = page(data, live=True).encode(errors="backslashreplace")
         return Response(text, headers=policy, media_type="text/html; charset=utf-8")
-
-
-class LiveSummary:
-    """What runs look like now, for all who look at them.
-
-    The folders are read while somebody looks, once a second at most, and for all viewers together.
-    Whoever stops reading is sent nothing until he reads again, and then the latest.
-    """
-
-    def __init__(self, summaries: Sequence[Summary]) -> None:
-        self._summaries = summaries
-        self._data: Header | None = None
-        self._text = b""
-        self._due = 0.0
-        self._reading: asyncio.Future[None] | None = None
-        self._n_viewers, self._is_over = 0, asyncio.Event()
 
     async def latest(self) -> tuple[Header, bytes]:
         """What is known of the runs, as old as the pause between two readings at most."""

@@ -149,8 +149,8 @@ class FixedFeatures(_Baseline):
             places = validation.as_columns(listed, *known)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                "features must hold indices, or names where columns have names, from a data frame "
-                f"or name_features. {error}"
+                f"features must hold indices below n_features={self.n_features_in_}, or names "
+                f"where columns have names, from a data frame or name_features. {error}"
             ) from None
         if not len(places):
             raise ValueError("features must hold at least one name or index; got none.")

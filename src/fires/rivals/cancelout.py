@@ -160,10 +160,8 @@ class CancelOut(TargetSelector):
         w = weights_or_ones(batch)
         y, before = self._goal(batch)
         goal = self._target_.look(y, w)[0][0] if self._numeric_ else y
-        torch, known = (
-            require("torch", "CancelOut"),
-            self._net_ if self.is_fitted else self._fresh(),
-        )
+        torch = require("torch", "CancelOut")
+        known = self._net_ if self.is_fitted else self._fresh()
         # It may have been loaded, or ``device`` may have changed.
         net = {name: torch.as_tensor(part, device=self.device) for name, part in known.items()}
         if before is not None:
@@ -218,9 +216,8 @@ class CancelOut(TargetSelector):
     def _restart_features(self, columns: Places) -> None:
         fresh = self._fresh(self._n_steps_, _hidden(self._net_))
         self._net_ = {name: tensor.clone() for name, tensor in self._net_.items()}
-        for part in _PARTS:
-            for name in (f"{part}.gates", f"{part}.layer 0"):  # those with a row for each feature
-                tensor = self._net_[name]
+        for name, tensor in self._net_.items():
+            if name.endswith((".gates", ".layer 0")):  # those with a row for each feature
                 tensor[columns] = tensor.new_tensor(fresh[name][columns])
 
     def _check_parameters(self) -> None:

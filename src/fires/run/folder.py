@@ -201,7 +201,7 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         self.newly_lost = self._records.lost
         self._lost = [*saved.get("lost", ()), *self.newly_lost]
         if self._lost:
-            self._write_soon(_RUN, self._document("running", self._facts))
+            self.note(self._facts)
         if self.newly_lost:  # from here on, no more is lost
             facts = self._records.saved() | {"lost": self._lost}
             self.checkpoints.amend(totals.n_batches, facts)
@@ -250,7 +250,8 @@ class RunFolder(AbstractContextManager["RunFolder"]):
 
     def _is_saved(self) -> None:
         self._former, self._keep = {}, True
-        aside = self.path / REPLACED
+        if not (aside := self.path / REPLACED).exists():
+            return
         with suppress(OSError):
             _move(aside, None)
             if aside.exists():  # versions before have moved files that are not of a run

@@ -101,18 +101,12 @@ class SavedRun:
     @property
     def columns(self) -> Columns:
         """What the columns of its tables hold."""
-        columns = self._encoder
-        if columns is None:
+        if (columns := self.pipeline.known_columns.encoder) is None:
             raise InputError(
                 f"{self.path} was learnt from svmlight, whose columns have no names",
                 hint="fires.load gives its pipeline to a program",
             )
         return columns
-
-    @property
-    def _encoder(self) -> Columns | None:
-        """What the pipeline has encoded columns with, if it has."""
-        return getattr(self.pipeline, "columns_", None)
 
     @property
     def is_open(self) -> bool:
@@ -155,7 +149,7 @@ class SavedRun:
         dict of int to str
             Their numbers, and what they are called.
         """
-        columns = self._encoder
+        columns = self.pipeline.known_columns.encoder
         names = self.pipeline.feature_names_in_.tolist()
         if self.is_open:  # records tell of all that were ever met
             names = read_names(self.path)

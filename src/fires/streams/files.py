@@ -25,7 +25,7 @@ from fires.streams.byte_sources import ADVICE, ByteSource, File, Pipe, kind_of, 
 from fires.streams.columnar import ScannedTable
 from fires.streams.following import Follow
 from fires.streams.json_table import JsonTable
-from fires.streams.sampling import exclude_columns, named, read_sample, refuse_unknown
+from fires.streams.sampling import named, read_sample, refuse_unknown
 from fires.streams.svmlight import ENDINGS as SVMLIGHT_ENDINGS
 from fires.streams.svmlight import SvmlightStream, looks_like_svmlight
 from fires.streams.table import Chunks, Kinds, Table
@@ -404,7 +404,8 @@ def look_at(
     """
     table = with_names(open_table(path, options or TextOptions()))
     refuse_unknown(table, exclude)
-    used = exclude_columns(table, exclude)
+    left_out = set(exclude)
+    used = [name for name in table.column_names if name not in left_out]
     sample = read_sample(table, used, used, target)
     # Whoever learns from the table has a target, and encodes categories by it.
     learnt = Columns.learn(sample, hints, y=np.zeros(1))

@@ -11,7 +11,7 @@ from scipy import sparse
 from fires.core.belief import Floats
 from fires.core.optional import require
 from fires.core.randomness import generator
-from fires.core.types import Numbers, Seed
+from fires.core.types import Mask, Numbers, Seed
 from fires.streams.base import Batch, CountedRows, Schema, check_count, numbered_columns
 from fires.streams.synthetic import (
     BLOCK,
@@ -126,15 +126,12 @@ class SparseWide(Synthetic):
         X = sparse.csr_array(words, shape=(n_rows, self.schema.n_features))
         X.sum_duplicates()
         unexplained = self._noise * rng.standard_normal(n_rows)
-        return (
-            X,
-            lambda s: (
-                self._signal(X[:, self._relevant[s]].toarray(), s)
-                - self._threshold[s]
-                + unexplained
-                > 0.0
-            ),
-        )
+
+        def labels(s: int) -> Mask:
+            signal = self._signal(X[:, self._relevant[s]].toarray(), s)
+            return signal - self._threshold[s] + unexplained > 0.0
+
+        return X, labels
 
 
 class _FromRiver(CountedRows):

@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import numpy as np
@@ -31,8 +30,6 @@ ASK = 2.0  # seconds to wait for an answer about the lag
 FLUSH = 30.0  # seconds within which a broker has to take what is written
 FIRST = 1_000  # messages taken at once before their size is known
 MOST = 10_000  # messages taken at once, at most
-
-_T = TypeVar("_T")
 
 
 class Messages(NamedTuple):
@@ -144,24 +141,22 @@ class MessageTable(JsonRows):
         def text(at: int) -> str:
             return messages.values[at].decode("utf-8", "backslashreplace")
 
-        for chunk in self._parsed(block, kinds, messages.places):
+        def placed(chunk: Chunk) -> Chunk:
             at = (chunk.lines - first).tolist()
-            faults = [
-                Fault(line, reason, text(line - first), messages.where(line - first))
-                for line, reason, *_ in chunk.faults
-            ]
-            yield replace(
+            return replace(
                 chunk,
-                faults=faults,
-                raw=partial(_at, text, at),
-                where=partial(_at, messages.where, at),
+                faults=[
+                    Fault(line, reason, text(line - first), messages.where(line - first))
+                    for line, reason, *_ in chunk.faults
+                ],
+                raw=lambda row: text(at[row]),
+                where=lambda row: messages.where(at[row]),
                 start=Position(line=first - 1 + n_before, mark=messages.mark(n_before)),
             )
-            n_before += len(at) + len(faults)
 
-
-def _at(found: Callable[[int], _T], places: Sequence[int], row: int) -> _T:
-    return found(places[row])
+        for chunk in self._parsed(block, kinds, messages.places):
+            yield placed(chunk)
+            n_before += len(chunk.lines) + len(chunk.faults)
 
 
 def stream_from(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -128,16 +128,6 @@ class _Client:
             raise InputError(str(error), self.name, hint) from None
 
 
-class _State(NamedTuple):
-    """What a server says of a stream."""
-
-    length: int
-    first: _Id | None
-    last: _Id  # the last that was ever added
-    deleted: _Id  # the last that was ever deleted; trimming does not count
-    added: int  # how many were ever added
-
-
 class RedisReader(_Client):
     """Reads the entries of a stream in order.
 
@@ -192,7 +182,7 @@ class RedisReader(_Client):
             while True:
                 try:
                     with self._plain_errors():
-                        state, entries = self._look(n)
+                        newest, entries = self._look(n)
                         if not entries and not until_end:  # wait until there may be one
                             last = {self._key: _shown(self._at)}
                             self._client.xread(last, count=1, block=int(1000 * common.WAIT))
@@ -202,7 +192,7 @@ class RedisReader(_Client):
                     continue
                 deadline = math.inf
                 if until_end:
-                    end = end or state.last
+                    end = end or newest
                     entries = [entry for entry in entries if _id(entry[0]) <= end]
                     if not entries:
                         return
@@ -214,8 +204,8 @@ class RedisReader(_Client):
                 else:
                     yield NOTHING
 
-    def _look(self, n: int) -> tuple[_State, list[_Entry]]:
-        """The state of the stream and its next entries, at one moment."""
+    def _look(self, n: int) -> tuple[_Id, list[_Entry]]:
+        """The last id that was ever added, and the next entries, at one moment."""
         asked = self._client.pipeline(transaction=True)
         asked.xinfo_stream(self._key)
         asked.xread({self._key: _shown(self._at)}, count=n)
@@ -226,39 +216,38 @@ class RedisReader(_Client):
             raise found
         if "entries-added" not in reply:
             raise InputError("the server is older than Redis 7", self.name)
-        state = _State(
-            reply["length"],
-            None if reply["first-entry"] is None else _id(reply["first-entry"][0]),
-            _id(reply["last-generated-id"]),
-            _id(reply["max-deleted-entry-id"]),
-            reply["entries-added"],
-        )
         if self._fresh:
-            self._fresh, self._added = False, state.added - state.length
-        self._check(state)
+            self._fresh, self._added = False, reply["entries-added"] - reply["length"]
+        self._check(reply)
         self._check_before()
-        return state, found[0][1] if found else []
+        return _id(reply["last-generated-id"]), found[0][1] if found else []
 
-    def _check(self, state: _State) -> None:
+    def _check(self, reply: Mapping[str, Any]) -> None:
         """Raise if entries were removed that were not read."""
-        if state.last < self._at:
-            what = f"its last id is {_shown(state.last)}, and it was read up to {_shown(self._at)}"
+        length, added, at = reply["length"], reply["entries-added"], self._at
+        last, first = _id(reply["last-generated-id"]), reply["first-entry"] or [b"0-0"]
+        if last < at:
+            what = f"its last id is {_shown(last)}, and it was read up to {_shown(at)}"
             raise self._lost(f"{what}: the server has lost entries, or the key was made anew")
-        if self._n_removed == state.added - state.length:
+        if self._n_removed == added - length:
             return
-        n_present = self._n_behind(state)
-        n_lost = state.added - self._added - n_present
+        n_present = length
+        if length and _id(first[0]) <= at:
+            n_present = added - self._added  # trimming takes the first; so nothing behind is gone
+            if _id(reply["max-deleted-entry-id"]) > at:
+                n_present = self._n_up_to(last)
+        n_lost = added - self._added - n_present
         if n_lost > 0:
             what = "1 entry" if n_lost == 1 else f"{n_lost:,} entries"
-            what += f" after id {_shown(self._at)}"
-            if n_present and n_present == state.length:
-                what += f" and before {_shown(state.first or self._at)}"
+            what += f" after id {_shown(at)}"
+            if n_present and n_present == length:
+                what += f" and before {first[0].decode()}"
             is_gone = "is gone, and was" if n_lost == 1 else "are gone, and were"
             raise self._lost(f"{what} {is_gone} not read")
         if n_lost < 0:
-            what = f"it has had {state.added:,} entries in all, and {self._added:,} were read"
+            what = f"it has had {added:,} entries in all, and {self._added:,} were read"
             raise self._lost(f"{what}: the server has lost entries, or the key was made anew")
-        self._n_removed = state.added - state.length
+        self._n_removed = added - length
 
     def _check_before(self) -> None:
         """Raise if entries that were read before, and are read again, are not what they were."""
@@ -270,15 +259,11 @@ class RedisReader(_Client):
                 raise self._lost(f"{what}, and some are gone, or the key was made anew")
             self._before = None
 
-    def _n_behind(self, state: _State) -> int:
-        """How many entries are there that were not read yet."""
-        if state.first is None or state.first > self._at:
-            return state.length
-        if state.deleted <= self._at:  # trimming takes the first; so nothing behind is gone
-            return state.added - self._added
+    def _n_up_to(self, last: _Id) -> int:
+        """How many entries are there that were not read yet, counted one by one."""
         n_found, at = 0, self._at
         while page := self._client.xrange(self._key, "(" + _shown(at), count=common.MOST):
-            n_found, at = n_found + sum(_id(i) <= state.last for i, _ in page), _id(page[-1][0])
+            n_found, at = n_found + sum(_id(i) <= last for i, _ in page), _id(page[-1][0])
         return n_found
 
     def _together(self, entries: list[_Entry], values: list[bytes], short: bool) -> Messages:

@@ -26,16 +26,11 @@ def choose_columns(table: Table, target: str, exclude: Collection[str]) -> list[
             raise InputError(f'no column "{target}" in {part.name}', hint=hint)
     if target in exclude:
         raise InputError(f'the target column "{target}" cannot be excluded')
-    used = exclude_columns(table, exclude)
+    left_out = set(exclude)
+    used = [name for name in table.column_names if name not in left_out]
     if len(used) < 2:
         raise InputError(f'{table.name} has no column besides the target "{target}"')
     return used
-
-
-def exclude_columns(table: Table, exclude: Collection[str]) -> list[str]:
-    """Leave out columns."""
-    left_out = set(exclude)
-    return [name for name in table.column_names if name not in left_out]
 
 
 def refuse_unknown(table: Table, names: Collection[str]) -> None:
@@ -71,11 +66,9 @@ def read_sample(
 ) -> pl.DataFrame:
     """Read the first rows of a table."""
     n_rows = min(SAMPLE_ROWS, max(LEAST_ROWS, _SAMPLE_CELLS // len(names)))
-    kinds: dict[str, Kind] = dict.fromkeys(
-        names, "number" if len(names) > text_blocks.WIDE else "category"
-    )
+    kinds: dict[str, Kind] = dict.fromkeys(names, "category")
     if len(names) > text_blocks.WIDE:
-        kinds |= {name: "number" for name in names if name not in as_text}
+        kinds.update(dict.fromkeys(set(names).difference(as_text), "number"))
     kinds |= {name: "label" for name in names if name == label}
     frames: list[pl.DataFrame] = []
     faults: list[Fault] = []

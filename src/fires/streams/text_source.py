@@ -96,7 +96,7 @@ class Pieces:
 
     def __init__(self, pieces: Iterator[bytes], tell: Callable[[], int]) -> None:
         self._pieces, self._tell = pieces, tell
-        self._rest = b""
+        self._rest = memoryview(b"")  # a piece may be large, and is not copied each time
         self._broken: Exception | None = None
         self._ends, self._used = [0], [0]
 
@@ -105,6 +105,7 @@ class Pieces:
         if self._broken is not None:
             raise self._broken
         while not self._rest:
+            self._rest = memoryview(b"")  # the last piece is not needed any more
             try:
                 piece = next(self._pieces, None)
             except Exception as error:
@@ -112,11 +113,11 @@ class Pieces:
                 raise
             if piece is None:
                 return b""
-            self._rest = piece
+            self._rest = memoryview(piece)
             self._ends.append(self._ends[-1] + len(piece))
             self._used.append(self._tell())
         data, self._rest = self._rest[:n], self._rest[n:]
-        return data
+        return bytes(data)
 
     def used(self, ends: Ints) -> Ints:
         """How many bytes of the source the text up to some places needs. These must ascend."""
@@ -208,13 +209,11 @@ class TextSource:
             found = (line for line in lines if line.strip() and not line.startswith(mark))
             return next(found, b"")
 
+        def has_line(head: bytes) -> bool:
+            return len(head) > PIECE or first(head[: head.rfind(b"\n") + 1]) != b""
+
         mark = comment.encode()
-        return first(self.top(lambda head: len(head) > PIECE or bool(first(_whole(head))))[0])
-
-
-def _whole(head: bytes) -> bytes:
-    """Whole lines alone."""
-    return head[: head.rfind(b"\n") + 1]
+        return first(self.top(has_line)[0])
 
 
 class BlockTable(Table):

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from fires.core.errors import InputError, StateError
 from fires.core.named import NamedRows
-from fires.core.types import Header, Ints
+from fires.core.types import Header
 from fires.core.validation import is_missing
 from fires.kernels.lookup import ManyNames
 from fires.streams.base import check_count
@@ -82,11 +82,9 @@ class Words:
         self.split = split
         self.n_rows = 0
         self.n_forgotten = 0
-        self._start(ManyNames(), np.zeros(0, dtype=np.int64))
-
-    def _start(self, names: ManyNames, seen: Ints) -> None:
-        self.names = names
-        self._seen = seen  # the row at which a word was last seen; there may be room for more
+        self.names = ManyNames()
+        # The row at which a word was last seen; there may be room for more.
+        self._seen = np.zeros(0, dtype=np.int64)
 
     def rows(self, texts: Iterable[object]) -> NamedRows:
         """The next rows of the stream.
@@ -141,7 +139,7 @@ class Words:
         by_row = np.argsort(self._seen[:n], kind="stable")
         kept = np.sort(by_row[n - self.max_words // 2 :])
         self.n_forgotten += n - len(kept)
-        self._start(self.names.only(kept), self._seen[kept])
+        self.names, self._seen = self.names.only(kept), self._seen[kept]
 
     def as_json(self) -> Header:
         """All that a state file has to hold.
@@ -192,7 +190,7 @@ class Words:
             raise InputError(
                 f"these words were made with{'' if had_split else 'out'} split=", hint=hint
             )
-        words._start(known, seen)
+        words.names, words._seen = known, seen
         return words
 
 

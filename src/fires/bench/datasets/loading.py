@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -13,7 +13,7 @@ import polars as pl
 
 from fires.bench.datasets.catalogue import CATALOGUE, Info
 from fires.bench.datasets.files import DataUnavailable, fetch, find, not_at_hand, read_table
-from fires.core.errors import InputError, MissingExtra, closest
+from fires.core.errors import InputError, MissingExtra, closest, plain_name
 from fires.core.output import enumeration
 from fires.core.randomness import generator
 from fires.core.types import Floats, Label
@@ -206,12 +206,16 @@ def _in_order(
 
 def describe(name: str) -> Info:
     """What is known of a data set; upper and lower case are the same."""
-    info = CATALOGUE.get(name.lower())
-    if info is None:
-        names = [info.name for info in CATALOGUE.values()]
-        hint = closest(name, names, f"there are {enumeration(names)}")
-        raise InputError(f'there is no data set "{name}"', hint=hint)
-    return info
+    return CATALOGUE[named(name, [info.name for info in CATALOGUE.values()], "data set").lower()]
+
+
+def named(name: str, known: Iterable[str], what: str) -> str:
+    """One of several names, in upper or lower case, with - or a space."""
+    names = {plain_name(one): one for one in known}
+    if plain_name(name) not in names:
+        hint = closest(name, names.values(), f"there are {enumeration(names.values())}")
+        raise InputError(f'there is no {what} "{name}"', hint=hint)
+    return names[plain_name(name)]
 
 
 def _generated(info: Info, n_rows: int, seed: int, scaled: bool) -> Dataset:

@@ -145,10 +145,7 @@ class EFS(RowByRowSelector):
         n_bottom = round(self.bottom_fraction * k)
         if n_bottom == 0:
             return super()._selected()
-        selected: Places = self._computed(
-            f"selected {k} {n_bottom}", lambda: self._extremes(k, n_bottom)
-        )
-        return selected
+        return self._computed(f"selected {k} {n_bottom}", lambda: self._extremes(k, n_bottom))
 
     def _extremes(self, k: int, n_bottom: int) -> Places:
         top = top_k(self.weights_, k - n_bottom)
