@@ -99,7 +99,7 @@ def _sentence(found: Comparison) -> str:
         )
     verdicts = _verdicts(found, best)
     beaten, perhaps = (
-        [_label(other) for other, said in verdicts.items() if said == word]
+        [_label(other) for other, verdict in verdicts.items() if verdict == word]
         for word in ("better", "perhaps")
     )
     if beaten:

@@ -121,8 +121,8 @@ class ShardedTest:
             found = totals.whole.update(truth, self._labels[mine], times=times)
             rich.latest = rich.scores.update(truth, self._labels[other], times=times)
             if blind.has_learnt and blind.predictor is not None:
-                said = blind.predictor.predict(np.zeros((len(truth), 0)))
-                blind.latest = blind.scores.update(truth, said, times=times)
+                predicted = blind.predictor.predict(np.zeros((len(truth), 0)))
+                blind.latest = blind.scores.update(truth, predicted, times=times)
         elif "moments tested" in sums:
             (n,), (mean,), (spread,) = sums["moments tested"].tolist()
             own, every, same = (
@@ -186,8 +186,8 @@ class _Tested:
         sums["list tested weight"] = np.array([total])
         if self.scores is None:
             return sums
-        said = [*self.unit(self.scores(shard))[:, 0], self.mean]
-        errors = np.array([[np.abs(y - one).sum(), ((y - one) ** 2).sum()] for one in said])
+        predictions = [*self.unit(self.scores(shard))[:, 0], self.mean]
+        errors = np.array([[np.abs(y - one).sum(), ((y - one) ** 2).sum()] for one in predictions])
         moments = np.array([[len(y)], [mean], [((y - mean) ** 2).sum()]])
         return sums | {"moments tested": moments, "tested errors": errors}
 

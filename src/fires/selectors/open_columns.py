@@ -217,9 +217,9 @@ class OpenColumns:
     def state(self) -> Header:
         """What a state file holds of it, besides the number of columns."""
         encoder = None if self.encoder is None else self.encoder.as_json()
-        book = {"width": self.width, "stale": self.stale.tolist(), "encoder": encoder}
+        saved = {"width": self.width, "stale": self.stale.tolist(), "encoder": encoder}
         named: Header = {"feature_names": self.known, "named_apart": False, "columns": None}
-        return named | {"open": book}
+        return named | {"open": saved}
 
     @classmethod
     def read(cls, header: Mapping[str, Any], absent: str) -> Self:

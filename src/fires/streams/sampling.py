@@ -50,9 +50,9 @@ def named(names: Sequence[str] | Mapping[str, str], shown: int) -> str:
     >>> named(["a", "b", "c"], 2), named({"a": " (first)"}, 2)
     ('"a", "b" and 1 more', '"a" (first)')
     """
-    said = names if isinstance(names, Mapping) else dict.fromkeys(names, "")
-    some = ", ".join(f'"{name}"{said[name]}' for name in [*said][:shown])
-    return f"{some} and {len(said) - shown:,} more" if len(said) > shown else some
+    notes = names if isinstance(names, Mapping) else dict.fromkeys(names, "")
+    some = ", ".join(f'"{name}"{notes[name]}' for name in [*notes][:shown])
+    return f"{some} and {len(notes) - shown:,} more" if len(notes) > shown else some
 
 
 def _hint(name: str, names: Sequence[str]) -> str:
