@@ -35,15 +35,15 @@ class Coefficients(NamedTuple):
 
     mu: Floats
     sigma: Floats
-    own_mu: Floats
-    own_sigma: Floats
+    intercept_mu: Floats
+    intercept_sigma: Floats
 
 
 class Start(NamedTuple):
     """What predictions have besides features, and the least variance of a coefficient."""
 
-    own_mu: Floats
-    own_sigma: Floats
+    intercept_mu: Floats
+    intercept_sigma: Floats
     noise: float
     level: Floats
     width: float
@@ -83,11 +83,13 @@ def _pull_rows(
 ) -> float:
     greatest, width, level = 0.0, start.width, start.level
     for k in range(a.shape[0]):
-        own = start.own_sigma[k] * start.own_sigma[k] + start.noise
+        own = start.intercept_sigma[k] * start.intercept_sigma[k] + start.noise
         for b in range(a.shape[1]):
             variance = v[k, b] + own
             root = math.sqrt(1.0 + width * variance)
-            g_a, g_v = slopes(a[k, b] + (start.own_mu[k] + level[k] * root), variance, y[k, b])
+            g_a, g_v = slopes(
+                a[k, b] + (start.intercept_mu[k] + level[k] * root), variance, y[k, b]
+            )
             bend[k, b] = g_a * g_a - 2.0 * g_v
             greatest = max(greatest, bend[k, b] * (variance - own + start.least))
             c[k, b] = g_a
@@ -174,8 +176,8 @@ def move(
             least = min(least, s[j])
         if has_own:
             change = 2.0 * pace.sigma * _total(d[k : k + 1])
-            moved.own_mu[k] += pace.mu * _total(c[k : k + 1])
-            moved.own_sigma[k] *= 1.0 + min(max(change, pace.least), pace.most)
+            moved.intercept_mu[k] += pace.mu * _total(c[k : k + 1])
+            moved.intercept_sigma[k] *= 1.0 + min(max(change, pace.least), pace.most)
     return least
 
 
