@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from scipy.special import expit, logsumexp, ndtri
 
 from fires.core.belief import Floats
-from fires.kernels import Matrix, assimilate, second_order
+from fires.core.types import Matrix
+from fires.kernels import assimilate, second_order
 from fires.kernels.compiling import filled_in
 from fires.kernels.contingency import Codes, uncertainties
 from fires.kernels.correlation import partial_correlation

@@ -48,8 +48,9 @@ else:
 fires.cli.main()
 """
 LEARNT = ("--target", "label", "--batch-size", "10", "--keep-doubtful", "--quiet")
-FAST = ["sklearn.base", "fires.cli.reading:Reading.open", "fires.cli.learning:_pipeline", "exit"]
+FAST = ["sklearn.base", "fires.cli.learning:_pipeline", "exit"]
 SLOW = [
+    "fires.cli.reading:Reading.open",
     *("polars", "numba", "fires.selectors.fires", "fires.streams.table_stream"),
     "fires.cli.select:settings_facts",
     "fires.run.folder:RunFolder.begin",

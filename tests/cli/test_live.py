@@ -149,9 +149,10 @@ def test_a_partition_that_is_new_ends_the_run_and_is_named(tmp_path, kafka):
 
 def test_messages_that_are_gone_end_the_run_and_are_named(tmp_path, kafka):
     kafka.create("events")
-    kafka.write("events", events(1_000))
+    kafka.write("events", events(500))
     out = tmp_path / "out"
-    killed_behind_a_checkpoint(out, kafka.uri("events"), *SLOW[:-1], "500")
+    finished(kafka.uri("events"), *OPTIONS, "--until-end", "--out", out)
+    kafka.write("events", events(500, 500))
     kafka.forget("events", 900)
     result = run("--resume", out)
     assert result.exit_code == 2
@@ -162,10 +163,15 @@ def test_messages_that_are_gone_end_the_run_and_are_named(tmp_path, kafka):
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)]
 )
-def test_a_run_that_waits_for_messages_saves_and_leaves(tmp_path, redis_server, number):
-    redis_server.write("events", [json.dumps(row) for row in events(505)])
+def test_a_run_that_waits_for_messages_says_so_saves_and_leaves(tmp_path, redis_server, number):
+    redis_server.write("events", [json.dumps(row) for row in events(50)])
     out = tmp_path / "out"
     child = start(redis_server.uri("events"), *OPTIONS, "--out", out)
+    assert child.stderr.readline() == (
+        f"waiting for the first 100 rows of {redis_server.uri('events')}, which tell what its "
+        "columns hold\n"
+    )
+    redis_server.write("events", [json.dumps(row) for row in events(455, 50)])
     wait_for(lambda: (out / "steps.jsonl").exists(), child)
     wait_for(lambda: len(lines_of(out / "steps.jsonl")) == 50, child)  # also the last of them
     child.send_signal(number)
@@ -189,18 +195,6 @@ def test_rows_are_not_kept_waiting_longer_than_asked(tmp_path, redis_server):
     child.terminate()
     _, errors = child.communicate(timeout=120)
     assert "INFO batch 20 was cut by time, with 5 rows" in errors
-
-
-def test_that_rows_are_waited_for_is_said(tmp_path, redis_server):
-    redis_server.write("events", [json.dumps(row) for row in events(50)])
-    child = start(redis_server.uri("events"), *OPTIONS, "--out", tmp_path / "out")
-    assert child.stderr.readline() == (
-        f"waiting for the first 100 rows of {redis_server.uri('events')}, which tell what its "
-        "columns hold\n"
-    )
-    redis_server.write("events", [json.dumps(row) for row in events(150, 50)])
-    wait_for(lambda: (tmp_path / "out" / "steps.jsonl").exists(), child)
-    kill(child)
 
 
 def test_secrets_are_refused_before_anything_is_written(tmp_path):

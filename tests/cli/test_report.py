@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 
@@ -57,21 +58,34 @@ def test_several_runs_go_into_one_page_elsewhere(ended, file, tmp_path):
     assert not (ended / "report.html").exists()
 
 
-def test_a_run_that_goes_on_and_one_that_was_killed(tmp_path, file):
-    out = tmp_path / "run"
-    command = [*FIRES, "select", file, *LEARNT, "--follow", "--quiet", "--out", out]
-    child = subprocess.Popen(command)
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 0, marks=pytest.mark.slow)],
+)
+def test_a_run_that_goes_on_one_that_was_killed_and_one_that_is_ended_early(
+    tmp_path, file, number, code
+):
+    def status(folder):
+        assert run("report", folder).exit_code == 0
+        seen = data_of(folder / "report.html")["runs"][0]
+        return seen["run"]["status"], seen["counts"]["batches"]
+
+    out, steps = tmp_path / "run", tmp_path / "run" / "steps.jsonl"
+    command = [*FIRES, "select", file, *LEARNT, "--follow", "--quiet", "--report", "--out", out]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
-        steps = out / "steps.jsonl"
         wait_until(lambda: steps.exists() and len(steps.read_bytes().splitlines()) == 10)
-        assert run("report", out).exit_code == 0
-        seen = data_of(out / "report.html")["runs"][0]
-        assert (seen["run"]["status"], seen["counts"]["batches"]) == ("running", 10)
+        assert status(out) == ("running", 10)
+        shutil.copytree(out, tmp_path / "killed")  # nobody holds the copy
+        assert status(tmp_path / "killed") == ("killed", 10)
+        (out / "report.html").unlink()
+        child.send_signal(number)
+        child.communicate(timeout=120)
     finally:
         child.kill()
         child.wait()
-    assert run("report", out).exit_code == 0
-    assert data_of(out / "report.html")["runs"][0]["run"]["status"] == "killed"
+    assert child.returncode == code
+    assert data_of(out / "report.html")["runs"][0]["run"]["status"] == "ended early"
 
 
 def test_a_folder_without_a_run_is_one_line(tmp_path):
@@ -143,22 +157,7 @@ def test_json_stays_json(tmp_path, file):
     assert (tmp_path / "run" / "report.html").exists()
 
 
-@pytest.mark.parametrize(
-    ("number", "code"),
-    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 0, marks=pytest.mark.slow)],
-)
-def test_a_run_that_is_ended_early_has_its_page(tmp_path, file, number, code):
-    out = tmp_path / "run"
-    command = [*FIRES, "select", file, *LEARNT, "--follow", "--quiet", "--report", "--out", out]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    wait_until(lambda: (out / "steps.jsonl").exists() or child.poll() is not None)
-    child.send_signal(number)
-    child.communicate(timeout=120)
-    assert child.returncode == code
-    assert data_of(out / "report.html")["runs"][0]["run"]["status"] == "ended early"
-
-
-def test_so_has_one_that_is_ended_by_an_error(tmp_path, file):
+def test_a_run_that_is_ended_by_an_error_has_its_page(tmp_path, file):
     file.write_text(rows(100) + "1,2\n" * 5)
     result = learn(file, tmp_path / "run", "--report", "--max-bad", "3")
     assert result.exit_code == 2

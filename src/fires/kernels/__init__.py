@@ -2,11 +2,10 @@
 
 from fires.kernels.compiling import read_only
 from fires.kernels.finite import scan
-from fires.kernels.linear import Matrix, accumulate, oriented, project, touched_columns
+from fires.kernels.linear import accumulate, oriented, project, touched_columns
 from fires.kernels.select import top_k
 
 __all__ = [
-    "Matrix",
     "accumulate",
     "oriented",
     "project",

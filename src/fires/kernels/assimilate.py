@@ -58,17 +58,17 @@ moments: Any = None  # the family's log Z, slope and bend; filled in by assimila
 look: Any = None  # what a row says; filled in by assimilations
 assimilate: Any = None  # the loop over scaled rows; filled in by assimilations
 
-Loop = Callable[..., Any]
+Moments = Callable[[float, float, float], tuple[float, float, float]]
 
 
 class Loops(NamedTuple):
     """The loops of one family: over scaled rows, and over rows that are scaled on the way."""
 
-    rows: Loop
-    unscaled: Loop
+    rows: Callable[..., None]
+    unscaled: Callable[..., float]
 
 
-def assimilations(family: str, moments: Callable[[float, float, float], Any]) -> Loops:
+def assimilations(family: str, moments: Moments) -> Loops:
     """The compiled loops for one family."""
     one_row = compiled_with(_look, f"{family}_look", inner=True, moments=moments)
     rows = compiled_with(_assimilate, f"{family}_assimilate", look=one_row)
@@ -150,7 +150,9 @@ def _is_lazy(rows: Any) -> Callable[..., bool]:
     return (lambda rows: True) if rows.instance_class is MixedRows else (lambda rows: False)
 
 
-def advance(rows: Any, before: int, b: int, line: Line, step: Step) -> tuple[float, float]:
+def advance(
+    rows: DenseRows | MixedRows, before: int, b: int, line: Line, step: Step
+) -> tuple[float, float]:
     """Move the belief by what the row ``before`` has said, and project row ``b``, if it is there.
 
     A row that is not there gives any numbers. ``tests/naive.py`` has the definition.
@@ -264,7 +266,7 @@ def _unscaled(
     shown: Floats,
     scaled: Floats,
     view: Floats,
-    columns: Any,
+    columns: npt.NDArray[np.int64],
     leading: Floats,
     seen: Seen,
     belief: Believed,

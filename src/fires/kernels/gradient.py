@@ -26,6 +26,10 @@ slopes: Any = None  # the family's slopes; filled in by gradient_loops
 pull_rows: Any = None  # the loop over rows; filled in by gradient_loops
 
 
+Scores = Callable[[Floats, Floats, Floats], tuple[Floats, Floats, Floats]]
+"""See ``Family.scores`` of :mod:`fires.models.families`."""
+
+
 class Coefficients(NamedTuple):
     """What a step moves: a line of coefficients and an intercept for each row of parameters."""
 
@@ -64,8 +68,8 @@ class GradientLoops(NamedTuple):
 
 def gradient_loops(
     family: str,
-    slopes: Callable[[float, float, float], Any] | None,
-    scores: Callable[[Any, Any, Any], tuple[Floats, Floats, Floats]],
+    slopes: Callable[[float, float, float], tuple[float, float]] | None,
+    scores: Scores,
 ) -> GradientLoops:
     """The loops of one family; in NumPy, if it has no compiled slopes."""
     if slopes is None:
@@ -92,7 +96,7 @@ def _pull_rows(
 
 
 def pull_rows_plain(
-    scores: Callable[[Any, Any, Any], tuple[Floats, Floats, Floats]],
+    scores: Scores,
     a: Floats,
     v: Floats,
     y: Floats,
@@ -187,12 +191,12 @@ def _step(
     y: Floats,
     weight: Floats,
     is_weighted: bool,
-    coefficients: Any,
+    coefficients: tuple[Floats, Floats, Floats, Floats],
     gain: Floats,
     has_own: bool,
-    begins: Any,
+    begins: tuple[Floats, Floats, float, Floats, float, float],
     longest: float,
-    paces: Any,
+    paces: tuple[float, float, float, float],
 ) -> float:
     """A whole step on C-ordered rows, unless a row asks for more than ``longest``.
 

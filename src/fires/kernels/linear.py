@@ -13,17 +13,15 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from numba.core import types
 from numba.extending import overload
 
-from fires.core.belief import Floats
+from fires.core.types import Floats, Matrix
 from fires.kernels.compiling import compiled, inner, read_only, row_major
 
 Dense: TypeAlias = npt.NDArray[np.floating]
 Ints: TypeAlias = npt.NDArray[np.signedinteger]
 Kernel: TypeAlias = Callable[..., None]
-Matrix: TypeAlias = Any  # a dense array, or a CSR matrix or array
 
 _TILE = 512  # columns whose sums stay in the fastest cache
 
@@ -248,11 +246,11 @@ def project(X: Matrix, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
     """
     mu2, var2 = np.atleast_2d(mu), np.atleast_2d(var)
     a, v = np.empty((2, len(mu2), X.shape[0]))
-    if sp.issparse(X):
-        project_csr(*read_only(X.data, X.indices, X.indptr), mu2, var2, a, v)
-    else:
+    if isinstance(X, np.ndarray):
         view, project_into, _ = oriented(X)
         project_into(view, mu2, var2, a, v)
+    else:
+        project_csr(*read_only(X.data, X.indices, X.indptr), mu2, var2, a, v)
     return (a, v) if mu.ndim == 2 else (a[0], v[0])
 
 
@@ -272,11 +270,11 @@ def accumulate(X: Matrix, c: Floats, d: Floats) -> tuple[Floats, Floats]:
     """
     c2, d2 = np.atleast_2d(c), np.atleast_2d(d)
     p, q = np.zeros((2, len(c2), X.shape[1]))
-    if sp.issparse(X):
-        accumulate_csr(*read_only(X.data, X.indices, X.indptr), c2, d2, p, q)
-    else:
+    if isinstance(X, np.ndarray):
         view, _, accumulate_into = oriented(X)
         accumulate_into(view, c2, d2, p, q)
+    else:
+        accumulate_csr(*read_only(X.data, X.indices, X.indptr), c2, d2, p, q)
     return (p, q) if c.ndim == 2 else (p[0], q[0])
 
 
@@ -367,7 +365,7 @@ class Csr(NamedTuple):
 Rows: TypeAlias = DenseRows | Csr
 
 
-def as_rows(X: Any) -> Rows:
+def as_rows(X: Matrix) -> Rows:
     """A dense array or a CSR matrix in the one type that loops are compiled for."""
     if isinstance(X, np.ndarray):
         return DenseRows(*read_only(X))

@@ -10,7 +10,7 @@ mean.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -170,5 +170,5 @@ class Mixed(ColumnScale):
         self.full = full
         self._place[self.columns] = np.arange(len(self.columns))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return vars(self) | {"_slot": np.zeros(self.n_features, dtype=np.int32)}

@@ -6,7 +6,7 @@ import copy
 import hashlib
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -289,7 +289,7 @@ class MonteCarloLearner(ModelLearner):
         except RuntimeError as error:
             raise StateError(f"generator is no state of a random generator ({error})") from None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return vars(self) | {"_scratch": {}}
 
 

@@ -80,7 +80,7 @@ class ShardedTest:
         if learner is not None:
             self._labels = selector.label_index.labels
             self._scores = row_scores(learner, selector.get_support(indices=True), sparse=sparse)
-            if selector.target_kind != "classes":
+            if selector.target_kind_ != "classes":
                 self._unit = unit_of(learner)
         blind = None if totals is None else totals.baselines.get("mean")
         if blind is not None and blind.predictor is not None:
@@ -93,7 +93,7 @@ class ShardedTest:
             # What a first batch holds, classes or numbers, is known after its first round.
             if self._sums is not None or self._selector.learner is None:
                 return evaluate(task)
-            is_classes = self._selector.target_kind == "classes"
+            is_classes = self._selector.target_kind_ == "classes"
             known = self._labels if is_classes else None
             sums = evaluate(_Tested(task, self._scores, known, self._unit, self._mean))
             self._sums = {name: value for name, value in sums.items() if _is_ours(name)}
@@ -103,7 +103,7 @@ class ShardedTest:
 
     def scored(self, totals: RunTotals) -> dict[str, float]:
         """Count the batch in, once it has been learnt from."""
-        is_classes = self._selector.target_kind == "classes"
+        is_classes = self._selector.target_kind_ == "classes"
         if totals.whole is None:
             names = ("accuracy", "balanced_accuracy") if is_classes else ("r2", "mae")
             totals.whole, totals.baselines = Scores(names), usual_baselines(None, names)

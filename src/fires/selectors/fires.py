@@ -268,12 +268,12 @@ class FIRES(OnlineSelector):
     _learner_: Learner = field(init=False)
     _rule_: SelectionRule = field(init=False)
     _monitor_: DriftMonitor = field(init=False)
-    _kind_: str = field(init=False)  # of target
+    target_kind_: str = field(init=False)  # "classes", "numbers" or "counts"
     _begun_ = False  # whether there is a learner, and with it a rule and a monitor
     _presence_ = Presence()
     _groups_: Groups | None = field(init=False, default=None)
-    _rates_: Rates = field(init=False)
-    _weight_sums_ = WeightSums()
+    rates_: Rates = field(init=False)  # of the gradient update
+    weight_sums_ = WeightSums()
 
     @classmethod
     def as_published(cls, n_features_to_select: int | float = 10, **changes: Any) -> Self:
@@ -317,8 +317,8 @@ class FIRES(OnlineSelector):
         target = self.meet_target(batch)
         learner, posterior = self._learner_, self._learner_.joint_posterior
         if posterior is not None:  # the gradient update divides by the total weight
-            weight, self._weight_sums_ = effective_weights(
-                batch.weight, n_rows, self._weight_sums_, float(self.memory)
+            weight, self.weight_sums_ = effective_weights(
+                batch.weight, n_rows, self.weight_sums_, float(self.memory)
             )
             batch = batch if weight is batch.weight else replace(batch, weight=weight)
         if changes:
@@ -326,7 +326,7 @@ class FIRES(OnlineSelector):
         if posterior is None and self._monitor_.watches_loss:
             self._monitor_ = copy.copy(self._monitor_)
             self.check_loss_drift(*learner.surprise(batch, target), n_rows)
-        learner.step(batch, target, self._rates_)
+        learner.step(batch, target, self.rates_)
         weight = batch.weight
         self._choose(posterior, n_rows, float(n_rows if weight is None else weight.sum()))
         if changes and self.forget_after is not None:
@@ -428,24 +428,9 @@ class FIRES(OnlineSelector):
         return self._learner_ if self._begun_ else None
 
     @property
-    def target_kind(self) -> str:
-        """What the target holds, once there is a learner: "classes", "numbers" or "counts"."""
-        return self._kind_
-
-    @property
     def model_name(self) -> str:
         """What errors call the model."""
         return name_of(self.model_)
-
-    @property
-    def rates(self) -> Rates:
-        """The learning rates of the gradient update."""
-        return self._rates_
-
-    @property
-    def weight_sums(self) -> WeightSums:
-        """The weights of the rows so far, for the Bayesian update."""
-        return self._weight_sums_
 
     @property
     def watches_loss(self) -> bool:
@@ -479,7 +464,7 @@ class FIRES(OnlineSelector):
         """After the step of the learner on rows of this total weight: choose, and count them."""
         posterior = self._learner_.joint_posterior
         if posterior is not None:
-            self._weight_sums_ = sums
+            self.weight_sums_ = sums
         self._choose(posterior, n_rows, weight)
         self._count(n_rows, n_missing)
 
@@ -490,8 +475,8 @@ class FIRES(OnlineSelector):
         assert batch.y is not None
         if not self._begun_:
             self.model_ = decided(self.model, batch.y, batch.classes)
-            self._kind_ = kind_of_target(self._as_model(), batch.y, batch.classes)
-        if self._kind_ != "classes":
+            self.target_kind_ = kind_of_target(self._as_model(), batch.y, batch.classes)
+        if self.target_kind_ != "classes":
             if batch.classes is not None:
                 raise ValueError(f"classes is for class labels; {self.model_name} has none.")
             target: npt.NDArray[np.generic] = as_numbers(batch.y, self.model_name)
@@ -605,7 +590,7 @@ class FIRES(OnlineSelector):
 
     def _by_class(self) -> Floats:
         mu = self._learner_.by_class()[0][:, : self.n_features_in_]
-        if len(mu) == 1 and self._kind_ == "classes":
+        if len(mu) == 1 and self.target_kind_ == "classes":
             mu = np.concatenate([-mu, mu])
         return mu.copy()
 
@@ -768,7 +753,7 @@ class FIRES(OnlineSelector):
         self._check_columns()
         sigma_rate = self.learning_rate_sigma
         sigma_rate = self.learning_rate if sigma_rate is None else sigma_rate
-        self._rates_ = Rates(self.learning_rate, sigma_rate)
+        self.rates_ = Rates(self.learning_rate, sigma_rate)
         drops, groups = self.redundancy == "drop", self._find_groups()
         if drops and self.score != "auto":
             raise ValueError(
@@ -831,13 +816,13 @@ class FIRES(OnlineSelector):
     def _state(self) -> State:
         header: Header = {
             "model": self._plain(self.model_),
-            "numeric_target": self._kind_ != "classes",
+            "numeric_target": self.target_kind_ != "classes",
         }
         if type(self._learner_) is ModelLearner:
             header["rng"] = generator_state(self._learner_.rng)
         watched, arrays = self._monitor_.state()
         arrays |= self._learner_.state() | self._rule_.state()
-        arrays["weight_sums"] = np.array(self._weight_sums_)
+        arrays["weight_sums"] = np.array(self.weight_sums_)
         if self._presence_.is_noted:
             arrays |= under("presence", collect(self._presence_, Presence.learnt)[1])
         return header | watched, arrays
@@ -858,8 +843,8 @@ class FIRES(OnlineSelector):
         self.model_ = self._from_plain(header["model"], model)
         is_numeric = Value(bool).read("numeric_target", header, arrays, {})
         task = task_of(self._as_model())
-        self._kind_ = task if task != "auto" else "numbers" if is_numeric else "classes"
-        if is_numeric == (self._kind_ == "classes"):
+        self.target_kind_ = task if task != "auto" else "numbers" if is_numeric else "classes"
+        if is_numeric == (self.target_kind_ == "classes"):
             raise StateError(f"numeric_target is {is_numeric} for a target of {task}")
         if not is_numeric and not len(self._label_index_):
             raise StateError("classes are missing")
@@ -874,7 +859,7 @@ class FIRES(OnlineSelector):
         if by_bayes or "alarms" in arrays:  # older files of the gradient update have none
             self._monitor_.restore(header, arrays)
             self._rule_.restore(arrays)
-        self._weight_sums_ = WeightSums.read(arrays)
+        self.weight_sums_ = WeightSums.read(arrays)
         if type(self._learner_) is ModelLearner:
             self._learner_.rng = Random().read("rng", header, arrays, {})
 

@@ -262,7 +262,7 @@ class _Batch:
         self.classes, self.sparse = classes, sparse
         self.n_rows, self.n_missing, self.weight = 0, 0, 0.0
         # Weights in units, and what one unit counts in rows: 1 until this batch was counted.
-        self.units, self.ratio, self.weighed = selector.weight_sums, 1.0, False
+        self.units, self.ratio, self.weighed = selector.weight_sums_, 1.0, False
 
     def learn(self) -> None:
         selector = self.selector
@@ -271,7 +271,7 @@ class _Batch:
             if self.weight > 0.0:
                 self._meet(looked)
         else:
-            is_classes = selector.target_kind == "classes"
+            is_classes = selector.target_kind_ == "classes"
             self._meet({"set labels": selector.classes_ if is_classes else np.zeros(1)})
         learner = selector.learner
         if learner is None:  # there are no rows
@@ -289,9 +289,9 @@ class _Batch:
         """The rounds of the learner; False if they have to begin again, or there are no rows."""
         selector, learner = self.selector, self.selector.learner
         assert learner is not None
-        labels = selector.classes_ if selector.target_kind == "classes" else None
+        labels = selector.classes_ if selector.target_kind_ == "classes" else None
         watch = self._hear if selector.watches_loss else None
-        rounds = step_rounds(learner, selector.rates, watch, sparse=self.sparse)
+        rounds = step_rounds(learner, selector.rates_, watch, sparse=self.sparse)
 
         def evaluate(task: Task) -> Sums:
             before = self.units.unit, self.ratio
