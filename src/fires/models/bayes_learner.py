@@ -183,7 +183,7 @@ class BayesLearner(Learner):
         scaled = batch.scale is not None and batch.scale == self.scale
         scale = self.scaler.dense
         scales = isinstance(X, np.ndarray) and self.sparse is None and not scaled
-        if scales and isinstance(scale, Standard):
+        if scales and isinstance(scale, Standard) and not leading.holds_all:
             rows = self._assimilate_unscaled(scale, X, seen)
         else:
             rows = self._assimilate(*self._scaled(batch, weight, scaled), seen)
@@ -206,7 +206,8 @@ class BayesLearner(Learner):
         if not scaled:
             if self.sparse is not None and self.scale == "standard":
                 return self.mixed.scaled(X, weight, missing)
-            X, learn = self.scaler.scaled(X, weight, missing)
+            dense = self.sparse is None and isinstance(X, np.ndarray)
+            X, learn = (self.scaler.dense if dense else self.scaler).scaled(X, weight, missing)
         if self.sparse is None:
             return DenseRows(row_major(X if isinstance(X, np.ndarray) else X.toarray())), learn
         data = np.nan_to_num(X.data) if missing else X.data
@@ -214,20 +215,15 @@ class BayesLearner(Learner):
         return MixedRows(*no_full, data, X.indices, X.indptr), learn
 
     def _assimilate_unscaled(self, scale: Standard, X: Floats, seen: Seen) -> Floats:
-        """Scale dense rows and learn from them; returns the leading columns, scaled.
+        """Scale wide rows and learn from them, a few at a time: so they stay in the cache.
 
-        Wide rows are scaled a few at a time, so that they stay in the cache.
+        Returns the leading columns, scaled. Others are scaled first: that is compiled sooner.
         """
         rows, columns = row_major(X), self.leading.columns
-        if self.leading.holds_all:
-            scaled: Floats = np.empty(X.shape)
-            leading = scaled
-            columns = columns[:0]
-        else:
-            at_once = max(1, min(len(X), _CACHE // X.shape[1]))
-            if self._buffer.shape != (at_once, X.shape[1]):
-                self._buffer = np.empty((at_once, X.shape[1]))
-            scaled, leading = self._buffer, np.empty((len(X), len(columns)))
+        at_once = max(1, min(len(X), _CACHE // X.shape[1]))
+        if self._buffer.shape != (at_once, X.shape[1]):
+            self._buffer = np.empty((at_once, X.shape[1]))
+        scaled, leading = self._buffer, np.empty((len(X), len(columns)))
         plan, shown = scale.plan(rows, seen.weight), np.zeros((N_SHOWN, X.shape[1]))
         kept = self.mu.copy(), self.var.copy(), self.facts.copy(), None
         belief = Believed(self._rule, self.mu, self.var, self.facts, self.var)

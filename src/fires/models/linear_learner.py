@@ -133,7 +133,8 @@ class LinearLearner(Learner):
         self.n_features = n_features
         self.init = (mu_init, sigma_init)
         self.in_sparse_terms, self.scaler = False, Scaler(scale, n_features)
-        self._begin(n_classes if n_classes > 2 else 1)
+        n_rows = n_classes if n_classes > 2 else 1
+        self._begin(n_rows)
         self.noise = self.family.noise
         scaled = scale is not None
         published = not scaled and self.family.kind == "classes"

@@ -178,7 +178,7 @@ class CancelOut(TargetSelector):
         widths = (self.n_features_in_, *(self.hidden if seed is None else hidden))
         theta = {"gates": np.full(self.n_features_in_, float(self.gate_init))}
         for layer, (n_in, n_out) in enumerate(pairwise((*widths, self._sizes()["T"]))):
-            spread = np.sqrt(2.0 / n_in) if layer < len(widths) - 1 else 0.0
+            spread = np.sqrt(2.0 / max(n_in, 1)) if layer < len(widths) - 1 else 0.0
             theta[f"layer {layer}"] = spread * rng.normal(size=(n_in, n_out))
             theta[f"bias {layer}"] = np.zeros(n_out)
         if self._numeric_:

@@ -365,7 +365,7 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.model is not None and not self.is_fitted:
+        if self.model is not None:
             try:
                 as_predictor(self.model)
             except TypeError as error:
