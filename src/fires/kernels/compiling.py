@@ -29,14 +29,14 @@ def read_only(*arrays: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
     """Read-only views: one compiled form then serves writable and read-only arrays."""
     views = [array.view() for array in arrays]
     for view in views:
-        view.flags.writeable = False
+        view.setflags(write=False)
     return views
 
 
 def row_major(X: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A dense array in C order, read-only; a copy only if it is not in that order."""
     view = np.ascontiguousarray(X).view()
-    view.flags.writeable = False
+    view.setflags(write=False)
     return view
 
 

@@ -33,7 +33,7 @@ def scan(values: npt.NDArray[np.floating]) -> tuple[int, int, int]:
     """
     if values.flags.c_contiguous or values.flags.f_contiguous:
         flat = values.ravel(order="K").view()
-        flat.flags.writeable = False
+        flat.setflags(write=False)
         if _count_strange(flat) == 0.0:
             return 0, 0, 0
     n_infinite = int(np.isinf(values).sum())

@@ -199,14 +199,16 @@ def _step(
     begins: tuple[Floats, Floats, float, Floats, float, float],
     longest: float,
     paces: tuple[float, float, float, float],
+    room: Floats,
 ) -> float:
     """A whole step on C-ordered rows, unless a row asks for more than ``longest``.
 
-    It is called with plain tuples, since named ones cost a microsecond each at the door.
+    It is called with plain tuples, since named ones cost a microsecond each at the door, and with
+    ``room`` for the sums: with many features, new memory each time costs more than they do.
     """
     moved, start, pace = Coefficients(*coefficients), Start(*begins), Pace(*paces)
     mu, sigma, n_rows = moved.mu, moved.sigma, X.shape[0]
-    p, q, n_classes = np.empty(mu.shape), np.empty(mu.shape), mu.shape[0]
+    p, q, n_classes = room[0], room[1], mu.shape[0]
     for k in range(n_classes):
         for j in range(len(gain)):
             q[k, j] = sigma[k, j] * sigma[k, j]

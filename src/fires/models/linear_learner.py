@@ -148,6 +148,7 @@ class LinearLearner(Learner):
         self.mu, self.sigma = (np.empty((n_rows, self.n_features)) for _ in range(2))
         self.mu[:], self.sigma[:] = self.init
         self._features = Belief(self.mu[0], self.sigma[0])  # views, which steps move
+        self._room = np.empty((2, 0, 0))  # for the sums of a dense step
         # The intercept starts at mean 0 and standard deviation 1, whatever the features do.
         self.intercept_mean, self.intercept_sigma = np.zeros(n_rows), np.ones(n_rows)
         self.drift = np.zeros(n_rows)  # A of the docstring
@@ -201,6 +202,8 @@ class LinearLearner(Learner):
     def _step_dense(self, batch: CheckedBatch, rows: BatchFacts, rates: Rates) -> None:
         X, learn_scale = self._scaled(batch, rows.weight)
         share, step, least = rates.shared(rows.total), self.family.gradient.step, TOO_LONG
+        if self._room.shape[1:] != self.mu.shape:
+            self._room = np.empty((2, *self.mu.shape))
         if step is not None and X.flags.c_contiguous:
             start = self._start(rows)
             least = step(
@@ -209,9 +212,10 @@ class LinearLearner(Learner):
                 *(ones(self.n_features), self.fit_intercept, tuple(start)),
                 np.inf if self.scale is None else start.least / rates.mu,
                 share + self._sigma_change,
+                self._room,
             )
         if least == TOO_LONG:  # a row is to be shortened, or there is no compiled step
-            self.take_dense(self.dense_sums(X, rows, rates)[0], share)
+            self.take_dense(self.dense_sums(X, rows, rates, room=self._room)[0], share)
         else:
             self._settle(least)
         learn_scale()
@@ -227,12 +231,18 @@ class LinearLearner(Learner):
         return Start(*own, self.noise, rows.level, self.family.start_width, least)
 
     def dense_sums(
-        self, X: Floats, rows: BatchFacts, rates: Rates, *, watched: bool = False
+        self,
+        X: Floats,
+        rows: BatchFacts,
+        rates: Rates,
+        *,
+        watched: bool = False,
+        room: Floats | None = None,
     ) -> tuple[StepSums, tuple[float, float]]:
         """The sums over dense rows that a step is taken by, and how surprising the rows are."""
         view, project_into, accumulate_into = oriented(X)
         a, v = np.empty((2, self.n_rows, len(rows.weight)))
-        p, q = np.empty((2, *self.mu.shape))
+        p, q = np.empty((2, *self.mu.shape)) if room is None else room
         project_into(view, self.mu, np.square(self.sigma, out=q), a, v)
         surprise = self.surprise_of(a, v, rows) if watched else (0.0, 0.0)
 
