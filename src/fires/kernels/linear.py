@@ -362,7 +362,7 @@ Rows: TypeAlias = Floats | tuple[Floats, Ints, Ints]
 def as_rows(X: Matrix, values: Floats | None = None) -> Rows:
     """A dense array or a CSR matrix as loops are compiled for; with other values, if given."""
     if isinstance(X, np.ndarray):
-        return read_only(X if values is None else values)[0]
+        return row_major(X if values is None else values)
     X = X.tocsr()  # itself, if it is CSR
     places = (part.astype(np.int64, copy=False) for part in (X.indices, X.indptr))
     data, indices, indptr = read_only(X.data if values is None else values, *places)

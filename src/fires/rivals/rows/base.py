@@ -80,8 +80,7 @@ class RowByRowSelector(Rival):
     def _step(self, batch: CheckedBatch) -> None:
         signs, turned = self._take_signs(batch)
         X, signs = repeated(batch.X, signs, batch.weight, type(self).__name__)
-        values = np.ascontiguousarray(filled(entries(X), batch.n_missing > 0))
-        rows = as_rows(X, values)
+        rows = as_rows(X, filled(entries(X), batch.n_missing > 0))
         self._take_sides(turned)
         theta, done = self._theta_, False
         where: EllipsisType | tuple[slice, Ints] = ...
