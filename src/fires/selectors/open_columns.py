@@ -135,8 +135,8 @@ class Presence:
     def resting(self) -> Mask:
         """The columns that are not there: see above."""
         usual = (self.last - self.first) / np.maximum(self.seen, 1.0)
-        patience = np.maximum(_ROWS, np.maximum(_TIMES * usual, _GAPS * self.gap))
-        return np.asarray((self.rows - self.last >= patience) | self.never)
+        rest_after = np.maximum(_ROWS, np.maximum(_TIMES * usual, _GAPS * self.gap))
+        return np.asarray((self.rows - self.last >= rest_after) | self.never)
 
     def stale(self, batch: CheckedBatch, n_features: int, forget_after: int) -> Places:
         """The columns to forget after a batch: none, or those that were absent for too long.
