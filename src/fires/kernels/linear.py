@@ -16,8 +16,9 @@ import numpy.typing as npt
 from numba.core import types
 from numba.extending import overload
 
+from fires.core.batch import row_major
 from fires.core.types import Floats, Matrix
-from fires.kernels.compiling import compiled, inner, read_only, row_major
+from fires.kernels.compiling import compiled, inner, read_only
 
 Dense: TypeAlias = npt.NDArray[np.floating]
 Ints: TypeAlias = npt.NDArray[np.signedinteger]

@@ -124,13 +124,6 @@ class ModelLearner(Learner):
             "classes=[...] with all of them to the first partial_fit."
         )
 
-    def ready_for(self, X: Matrix) -> Self:
-        """The learner itself: it takes dense and sparse rows.
-
-        See :class:`fires.models.base.Learner`.
-        """
-        return self
-
     def features(self) -> Belief:
         """See :class:`fires.models.base.Learner`."""
         return self.model.to_features(self.belief)
