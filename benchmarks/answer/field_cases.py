@@ -62,7 +62,7 @@ def rotation(make: Maker, seed: int) -> Values:
     X = columns(rng, n, J)
     seen = moving(X, old, new, ramp(n, 8_000)) + rng.standard_normal(n)
     selector = learnt(make(5), X, target("classes", seen))
-    return n_found(selector, np.flatnonzero(new)) / 5, len(selector.alarms_)
+    return n_found(selector, np.flatnonzero(new)) / 5, sum(map(len, alarm_batches(selector)))
 
 
 def breathing(make: Maker, seed: int) -> Values:
@@ -76,7 +76,7 @@ def breathing(make: Maker, seed: int) -> Values:
         for rows in learning(selector, X, target("classes", seen))
         if rows > 20_000 and rows % 5_000 == 0
     ]
-    return float(np.mean(inside)), len(selector.alarms_)
+    return float(np.mean(inside)), sum(map(len, alarm_batches(selector)))
 
 
 # --- alarms -------------------------------------------------------------------------------------
