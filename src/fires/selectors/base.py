@@ -231,11 +231,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         yield from (batch.part(slice(i, i + size)) for i in range(0, batch.n_rows, size))
 
     def admitted(
-        self,
-        X: RowsLike,
-        y: OptionalArray,
-        classes: OptionalClasses,
-        sample_weight: OptionalArray,
+        self, X: RowsLike, y: OptionalArray, classes: OptionalClasses, sample_weight: OptionalArray
     ) -> CheckedBatch:
         """One batch, checked, with its target; its columns are known from here on."""
         target = y if self._supervised else None

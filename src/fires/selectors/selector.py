@@ -27,15 +27,7 @@ from fires.core.declared import Declared, Value, collect, restore
 from fires.core.errors import StateError
 from fires.core.settings import check_declared, plain
 from fires.core.state import Arrays, State, write_state
-from fires.core.types import (
-    Estimator,
-    Header,
-    Mask,
-    Matrix,
-    OptionalArray,
-    Places,
-    RowsLike,
-)
+from fires.core.types import Estimator, Header, Mask, Matrix, OptionalArray, Places, RowsLike
 from fires.core.version import __version__
 from fires.kernels import scan
 from fires.selectors.columns import FixedColumns, InputValidator, KnownColumns, warn_absent
