@@ -138,8 +138,7 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
                     "input_features should have length equal to number of features "
                     f"({self.n_features_in_}), got {len(names)}"
                 )
-        out: npt.NDArray[np.object_] = names[self._selected()]
-        return out
+        return names[self._selected()]
 
     def _checked(self, X: RowsLike) -> Matrix:
         """X with its columns in the order learnt from."""
