@@ -19,6 +19,7 @@ PARTS = (
     "sparse",
     "imbalance",
     "categories",
+    "field",
     "nets",
     "null",
     "words",
@@ -45,16 +46,17 @@ def main() -> None:
     parser.add_argument(
         "--seeds", type=int, help="seeds (row orders); by default what a part needs"
     )
+    parser.add_argument("--only", default="", help="only figures whose name has this in it")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     asked = parser.parse_args()
     if unknown := set(asked.part) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     reached = n_judged = 0
     with workers(asked.jobs) as pool:
-        bench = Bench(Maker(asked.selector, asked.settings), asked.seeds, pool)
+        bench = Bench(Maker(asked.selector, asked.settings), asked.seeds, pool, asked.only)
         for name in asked.part or PARTS:
             part, began = import_module(f"benchmarks.answer.{name}"), time.perf_counter()
-            figures = part.measure(bench)
+            figures = [figure for figure in part.measure(bench) if bench.wanted(figure.what)]
             show(f"{name}: {part.TITLE} ({time.perf_counter() - began:.0f} s)", figures)
             verdicts = [figure.reached for figure in figures if figure.reached is not None]
             reached, n_judged = reached + sum(verdicts), n_judged + len(verdicts)

@@ -30,7 +30,7 @@ class Maker:
     selector: str = "fires:FIRES"
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def __call__(self, n_features_to_select: int, **asked: Any) -> Any:
+    def __call__(self, n_features_to_select: int | str, **asked: Any) -> Any:
         """A fresh selector. What a part asks for is left out where there is no such setting."""
         module, name = self.selector.split(":")
         kind: Any = import_module(module)
@@ -44,11 +44,19 @@ class Maker:
 
 @dataclass(frozen=True)
 class Bench:
-    """A selector, how many seeds it is measured with, and the processes that help, if any do."""
+    """A selector, its seeds, the processes that help, if any do, and which figures are wanted."""
 
     make: Maker = Maker()
     n_seeds: int | None = None
     pool: Executor | None = None
+    only: str = ""
+
+    def wanted(self, what: str) -> bool:
+        """Whether the name of a figure has what was asked for in it.
+
+        A part may ask before it measures. Those that do not are filtered after it.
+        """
+        return self.only.lower() in what.lower()
 
     def seeds(self, default: int) -> range:
         """The seeds 0, 1, 2, ...; as many as were asked for, or as the part needs."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fires.core.declared import Array, Declared
 from fires.core.types import Floats
-from fires.kernels.change import MOST, SHARE, SLOW, add_up
+from fires.kernels.compiling import compiled
 
 
 class Detector(Protocol):
@@ -135,6 +135,9 @@ def _limit(n: int) -> float:
 
 
 _LIKELIHOOD_LIMIT = 14.0
+SHARE = 0.75  # of the model without features in the mixture that is held against the model
+MOST = 3.0  # that one row adds, whatever its weight
+SLOW = 1e-3  # how fast the usual increment follows
 
 
 class LikelihoodAlarm:
@@ -210,6 +213,33 @@ class LikelihoodAlarm:
     def restart(self, row: int) -> None:
         """Start again for one row of parameters, after an alarm."""
         self.total[row] = self.usual[row] = self.rows[row] = 0.0
+
+
+@compiled
+def add_up(
+    log_p: Floats,
+    log_level: Floats,
+    weight: Floats,
+    warm_up: float,
+    total: Floats,
+    usual: Floats,
+    rows: Floats,
+    greatest: Floats,
+) -> None:
+    """Page's sum of ``log((1 - share) + share p_0 / p)`` over the rows of a batch, in place."""
+    for k in range(len(total)):
+        greatest[k] = total[k]
+        for b in range(len(weight)):
+            w = weight[b]
+            if w == 0.0:
+                continue
+            odds = math.exp(min(log_level[k, b] - log_p[k, b], 50.0))
+            more = min(math.log(1.0 - SHARE + SHARE * odds), MOST / w)
+            rows[k] += w
+            usual[k] += (more - usual[k]) * min(max(SLOW, 1.0 / rows[k]) * w, 1.0)
+            if rows[k] > warm_up:
+                total[k] = max(total[k] + w * (more - max(usual[k], 0.0)), 0.0)
+                greatest[k] = max(greatest[k], total[k])
 
 
 def increments(log_p: Floats, log_level: Floats, weight: Floats) -> Floats:

@@ -41,7 +41,7 @@ def batches(seed, family, n_classes, *, n=8, n_features=6, n_rows=60, fill=1.0, 
 def learn(one, X, y, weight=None, form=np.asarray):
     """Learn as FIRES does; the learner may be replaced."""
     rows = form(X)
-    one = one.ready_for(rows)
+    one = one if form is np.asarray else one.ready_for_sparse()
     n_missing = int(np.isnan(X).sum())
     one.step(CheckedBatch(rows, weight=weight, n_missing=n_missing), y)
     return one

@@ -205,7 +205,7 @@ def test_lazy_sparse_learning_equals_eager(scale, family, n_classes, missing, se
         past_y, past_w = np.append(past_y, y), np.append(past_w, w)
         sizes.append(len(y))
         batch = sp.csr_array(X)
-        model = model.ready_for(batch)
+        model = model.ready_for_sparse()
         learn(model, batch, y, w)
         if model.n_rows == 1:  # up to date in every column, at every moment
             assert_allclose(model.features().mu, plain.mu[0], rtol=1e-8, atol=1e-10)
@@ -269,16 +269,16 @@ def test_rounding_is_not_spread():
 
 @pytest.mark.parametrize("scale", ["standard", "minmax"])
 def test_the_first_batch_decides_between_dense_and_sparse_rows(scale):
-    first = np.random.default_rng(3).normal(size=(6, 4))
     *known, last = [(X, y) for X, y, _ in batches(5, "probit", 2, n_features=4)]
     for form in (np.asarray, sp.csr_array):
-        one, other = (learner("probit", 2, scale, 4).ready_for(form(first)) for _ in range(2))
-        assert one.in_sparse_terms == (form is sp.csr_array)
+        one, other = (learner("probit", 2, scale, 4) for _ in range(2))
+        if form is sp.csr_array:
+            one, other = one.ready_for_sparse(), other.ready_for_sparse()
         for X, y in known:
             for model in (one, other):
                 learn(model, form(X), y)
         (X, y), form = last, sp.csr_array if form is np.asarray else np.asarray
-        assert one.ready_for(form(X)) is one
+        assert one.ready_for_sparse() is one
         learn(one, form(X), y)
         learn(other, X if not one.in_sparse_terms else sp.csr_array(X), y)
         assert_array_equal(one.mu, other.mu)
@@ -292,7 +292,7 @@ def test_a_sparse_step_allocates_nothing_of_the_width_of_x():
     X = sp.csr_array((np.ones(2000), entries, np.arange(0, 2001, 100)), shape=(20, n_features))
     X.sum_duplicates()
     y = rng.integers(0, 2, 20)
-    model = model.ready_for(X)
+    model = model.ready_for_sparse()
     learn(model, X, y)
     tracemalloc.start()
     learn(model, X, y)

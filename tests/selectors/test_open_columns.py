@@ -17,7 +17,7 @@ import fires
 from fires import FIRES
 from fires.core.errors import InputError
 from fires.core.named import NamedRows, Names
-from fires.selectors.open_columns import OpenColumns
+from fires.selectors.open_columns import OpenColumns, Presence
 
 TARGETS = {
     "two classes": lambda signal: (signal > 0).astype(int),
@@ -147,6 +147,46 @@ def test_a_rare_column_does_not_rest():
         values = {"a": rng.normal()} | ({"rare": rng.normal()} if row % 40 == 0 else {})
         selector.partial_fit(values, [int(values["a"] > 0)])
     assert selector.absent_ == []
+
+
+def alternating(selector, every, n_batches, size=100, n_sources=2):
+    """Sources that take turns, with a strong column each; the sets, batch by batch."""
+    rng, sets = np.random.default_rng(0), []
+    for number in range(n_batches):
+        source = number * size // every % n_sources
+        names = [f"s{source}", "a", "b", "c"]
+        Z = pd.DataFrame(rng.normal(size=(size, 4)), columns=names)
+        signal = 2.0 * Z[names[0]] + 0.5 * Z["a"] + rng.normal(size=size)
+        selector.partial_fit(Z, (signal > 0).astype(int))
+        sets.append(set(selector.get_feature_names_out()))
+    return sets
+
+
+@pytest.mark.parametrize(("every", "size"), [(100, 100), (100, 25), (400, 100)])
+@pytest.mark.parametrize("n_sources", [2, 3])
+def test_the_columns_of_sources_that_alternate_never_leave(every, size, n_sources):
+    selector = FIRES(n_sources, columns="open")
+    sets = alternating(selector, every, 6_000 // size, size, n_sources)
+    strongest = {f"s{source}" for source in range(n_sources)}
+    assert all(strongest == chosen for chosen in sets[2_500 // size :])
+
+
+def test_a_source_that_goes_away_leaves_after_twice_its_longest_gap():
+    selector = FIRES(2, columns="open")
+    assert alternating(selector, 100, 40)[-1] == {"s0", "s1"}
+    alone = alternating(selector, 10_000, 4)  # from now on, the first one
+    assert alone == [{"s0", "s1"}, {"s0", "a"}, {"s0", "a"}, {"s0", "a"}]
+
+
+def test_a_gap_is_forgotten_after_fifty_times_as_many_rows():
+    there, absent = np.array([True, True]), np.array([True, False])
+    presence = Presence(2, rows=500.0).after(absent, 1000.0).after(there, 100.0)
+    assert presence.gap.tolist() == [0.0, 1000.0]
+    assert not presence.after(absent, 1900.0).resting.any()
+    assert presence.after(absent, 2000.0).resting.tolist() == [False, True]
+    later = presence.after(there, 50_000.0)
+    assert later.gap.tolist() == [0.0, 0.0]
+    assert later.after(absent, 100.0).resting.tolist() == [False, True]
 
 
 def test_a_new_column_is_selected_soon():

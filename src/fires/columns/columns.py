@@ -19,7 +19,7 @@ from fires.columns.warnings import Facts, Tallies, facts_of
 from fires.core.errors import StateError
 from fires.core.types import Floats, Header, Ints, Labels, Places, RowIndex
 from fires.core.validation import LARGEST, refuse_names
-from fires.kernels.finite import scan
+from fires.kernels import scan
 
 
 class NumberColumns(NamedTuple):

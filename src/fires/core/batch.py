@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fires.core.classes import NO_CLASSES as NO_CLASSES
 from fires.core.classes import Classes
@@ -104,6 +105,13 @@ def columns_present(X: Matrix) -> Mask | None:
 def ones(n: int) -> Floats:
     """Weights of 1; nobody writes to this array."""
     return np.ones(n)
+
+
+def row_major(X: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A dense array in C order, read-only; a copy only if it is not in that order."""
+    view = np.ascontiguousarray(X).view()
+    view.setflags(write=False)
+    return view
 
 
 def nothing() -> None:

@@ -13,7 +13,6 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 import numba
-import numpy as np
 import numpy.typing as npt
 from numba.core import event
 from numba.core.dispatcher import Dispatcher
@@ -31,13 +30,6 @@ def read_only(*arrays: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
     for view in views:
         view.setflags(write=False)
     return views
-
-
-def row_major(X: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A dense array in C order, read-only; a copy only if it is not in that order."""
-    view = np.ascontiguousarray(X).view()
-    view.setflags(write=False)
-    return view
 
 
 def compiled(function: Callable[..., T]) -> Callable[..., T]:

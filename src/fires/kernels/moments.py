@@ -26,8 +26,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from fires.core.batch import row_major
 from fires.core.belief import Floats
-from fires.kernels.compiling import compiled, inner, row_major
+from fires.kernels.compiling import compiled, inner
 
 Dense = npt.NDArray[np.floating]
 

@@ -1,4 +1,4 @@
-"""Choose columns: the k greatest weights, without sorting all; rows with the others zero."""
+"""Choose entries and columns: those out of range, the k greatest, rows with the others zero."""
 
 from __future__ import annotations
 
@@ -9,10 +9,44 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from fires.core.batch import row_major
 from fires.core.types import CsrRows, Floats, Matrix, Places
-from fires.kernels.compiling import compiled, inner, row_major
+from fires.core.validation import LARGEST
+from fires.kernels.compiling import compiled, inner, load_compiled
 
 Indices = npt.NDArray[np.int64]
+
+
+@compiled
+def _count_strange(values: npt.NDArray[np.floating]) -> float:
+    """How many values are missing, infinite or larger than LARGEST."""
+    strange = 0.0
+    for i in range(len(values)):
+        strange += 0.0 if abs(values[i]) <= LARGEST else 1.0  # also counts NaN
+    return strange
+
+
+_EMPTY = np.zeros(0)
+_EMPTY.flags.writeable = False
+load_compiled(_count_strange, _EMPTY)
+
+
+def scan(values: npt.NDArray[np.floating]) -> tuple[int, int, int]:
+    """How many entries are missing (NaN), how many infinite, how many huge.
+
+    Examples
+    --------
+    >>> scan(np.array([[1.0, np.nan], [np.inf, 1e200], [0.0, np.nan]]))
+    (2, 1, 1)
+    """
+    if values.flags.c_contiguous or values.flags.f_contiguous:
+        flat = values.ravel(order="K").view()
+        flat.setflags(write=False)
+        if _count_strange(flat) == 0.0:
+            return 0, 0, 0
+    n_infinite = int(np.isinf(values).sum())
+    n_large = int((np.abs(values) > np.float64(LARGEST)).sum())
+    return int(np.isnan(values).sum()), n_infinite, n_large - n_infinite
 
 
 @inner

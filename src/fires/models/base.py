@@ -109,8 +109,9 @@ class Learner(Protocol):
     def with_classes(self, before: Labels, after: Labels) -> Self:
         """A copy for more classes, or an error that says why there can be none."""
 
-    def ready_for(self, X: Matrix) -> Self:
-        """The learner itself, or a copy that can learn from rows stored like these."""
+    def ready_for_sparse(self) -> Self:
+        """The learner itself, or a copy that can learn from sparse rows."""
+        return self
 
     def restart_features(self, columns: Places) -> None:
         """Forget some features and their scale; everything else stays."""

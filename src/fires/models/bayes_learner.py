@@ -15,13 +15,13 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from fires.core.batch import CheckedBatch, nothing, ones
+from fires.core.batch import CheckedBatch, nothing, ones, row_major
 from fires.core.belief import Belief
 from fires.core.classes import class_rows
 from fires.core.declared import Array, Declared, View, collect, restore
 from fires.core.errors import OVERFLOW, StateError
 from fires.core.state import Arrays, part_of, under
-from fires.core.types import Floats, Ints, Labels, Mask, Matrix, Places, RowIndex
+from fires.core.types import Floats, Ints, Labels, Mask, Places, RowIndex
 from fires.drift import LikelihoodAlarm
 from fires.kernels.assimilate import (
     INTERCEPT_MEAN,
@@ -35,7 +35,6 @@ from fires.kernels.assimilate import (
     Believed,
     Seen,
 )
-from fires.kernels.compiling import row_major
 from fires.kernels.linear import DenseRows, MixedRows
 from fires.kernels.moments import N_SHOWN
 from fires.models.base import LeadingRows, Learner, Rates, kept_rows
@@ -157,7 +156,7 @@ class BayesLearner(Learner):
 
     @property
     def takes_sparse(self) -> bool:
-        """Whether sparse rows need not be made dense; see :meth:`ready_for`."""
+        """Whether sparse rows need not be made dense; see :meth:`ready_for_sparse`."""
         return self.sparse is not None
 
     @property
@@ -209,7 +208,11 @@ class BayesLearner(Learner):
             dense = self.sparse is None and isinstance(X, np.ndarray)
             X, learn = (self.scaler.dense if dense else self.scaler).scaled(X, weight, missing)
         if self.sparse is None:
-            return DenseRows(row_major(X if isinstance(X, np.ndarray) else X.toarray())), learn
+            full = X if isinstance(X, np.ndarray) else X.toarray()
+            if full is batch.X or not full.flags.c_contiguous:
+                full = row_major(full)
+            full.setflags(write=False)  # it was made for this step
+            return DenseRows(full), learn
         data = np.nan_to_num(X.data) if missing else X.data
         no_full = np.empty((X.shape[0], 0)), np.empty(0, dtype=np.int64)
         return MixedRows(*no_full, data, X.indices, X.indptr), learn
@@ -470,12 +473,9 @@ class BayesLearner(Learner):
         other.target = self.target.with_rows(sources)
         return other
 
-    def ready_for(self, X: Matrix) -> BayesLearner:
-        """The learner itself; the first batch decides between dense and sparse rows.
-
-        Later batches are taken as the first one was. See :class:`fires.models.base.Learner`.
-        """
-        if isinstance(X, np.ndarray) or self.sparse is not None or self.evidence_rows.any():
+    def ready_for_sparse(self) -> BayesLearner:
+        """The first batch decides between dense and sparse rows for all later ones."""
+        if self.sparse is not None or self.evidence_rows.any():
             return self
         other = copy.copy(self)
         other.sparse = np.zeros(1), np.zeros_like(self.mu)
@@ -486,7 +486,8 @@ class BayesLearner(Learner):
 
     def scores(self, columns: RowIndex = slice(None), near: Floats | None = None) -> Floats:
         """How much features matter; greater for better."""
-        mu = np.abs(self._means(columns) if near is None else self._means(columns) @ near)
+        mu = self.mu[:, columns] if self.sparse is None else self._means(columns)
+        mu = np.abs(mu if near is None else mu @ near)
         if self._unclear is not None:
             mu = np.where(self._unclear[:, columns], 0.0, mu)
         if self.n_rows == 1:
@@ -511,7 +512,7 @@ class BayesLearner(Learner):
 
     def variances(self, columns: RowIndex = slice(None)) -> Floats:
         """The variance of the coefficient that each feature is ranked by."""
-        var = self._variances(columns)
+        var = self.var[:, columns] if self.sparse is None else self._variances(columns)
         if self._unclear is not None:
             var = np.where(self._unclear[:, columns], self.prior, var)
         leading: Floats = var[0] if self.n_rows == 1 else _pick(var, self._leader(columns))

@@ -177,7 +177,7 @@ class LinearLearner(Learner):
 
     @property
     def takes_sparse(self) -> bool:
-        """Whether sparse rows need not be made dense; see :meth:`ready_for`."""
+        """Whether sparse rows need not be made dense; see :meth:`ready_for_sparse`."""
         return self.in_sparse_terms or self.scale is None
 
     def _is_sparse(self, X: Matrix) -> bool:
@@ -369,12 +369,7 @@ class LinearLearner(Learner):
         return pulls
 
     def _move(
-        self,
-        mu: Floats,
-        sigma: Floats,
-        sums: StepSums,
-        gain: Floats,
-        share: tuple[float, float],
+        self, mu: Floats, sigma: Floats, sums: StepSums, gain: Floats, share: tuple[float, float]
     ) -> float:
         """Take the step that sums over rows call for."""
         c, d = sums.own[:, :, None]
@@ -406,12 +401,9 @@ class LinearLearner(Learner):
         other.refresh()
         return other
 
-    def ready_for(self, X: Matrix) -> LinearLearner:
-        """The learner itself; the first batch decides between dense and sparse rows on a scale.
-
-        Later batches are taken as the first one was. See :class:`fires.models.base.Learner`.
-        """
-        if isinstance(X, np.ndarray) or self.takes_sparse or self.scaler.dense.ready:
+    def ready_for_sparse(self) -> LinearLearner:
+        """On a scale the first batch decides between dense and sparse rows for all later ones."""
+        if self.takes_sparse or self.scaler.dense.ready:
             return self
         other = copy.copy(self)
         other.in_sparse_terms = True

@@ -30,13 +30,7 @@ class ModelLearner(Learner):
     """
 
     def __init__(
-        self,
-        model: BaseModel,
-        n_features: int,
-        n_classes: int,
-        *,
-        scale: str | None,
-        rng: Rng,
+        self, model: BaseModel, n_features: int, n_classes: int, *, scale: str | None, rng: Rng
     ) -> None:
         self.model, self.rng, self.size = model, rng, (n_features, n_classes)
         self.scaler = Scaler(scale, n_features)
@@ -123,13 +117,6 @@ class ModelLearner(Learner):
             f"{type(self.model).__name__} cannot take up new classes as they arrive: pass "
             "classes=[...] with all of them to the first partial_fit."
         )
-
-    def ready_for(self, X: Matrix) -> Self:
-        """The learner itself: it takes dense and sparse rows.
-
-        See :class:`fires.models.base.Learner`.
-        """
-        return self
 
     def features(self) -> Belief:
         """See :class:`fires.models.base.Learner`."""

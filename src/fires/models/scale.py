@@ -10,18 +10,18 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from fires.core.batch import nothing
+from fires.core.batch import nothing, row_major
 from fires.core.declared import Array, Declared, View, rearrange, restore
 from fires.core.errors import OVERFLOW
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import CsrRows, Floats, Matrix, Places
 from fires.kernels import accumulate, moments
-from fires.kernels.compiling import row_major
 from fires.kernels.moments import CLIP, MOVED, PATIENCE, PROPORTION, rescale, widen
 from fires.models.sparse_scale import ColumnScale, SparseScale, Touched
 
@@ -128,7 +128,7 @@ class Standard(DenseScale):
         shown = np.zeros((moments.N_SHOWN, self.n_features))
         if not math.isfinite(moments.rescale_rows(rows, weight, plan, out, shown)):
             raise ValueError(OVERFLOW)
-        return out, lambda: self.learn(shown, plan, weight)
+        return out, partial(self.learn, shown, plan, weight)
 
     def plan(self, rows: Floats, weight: Floats) -> Floats:
         """How to scale a batch: see :mod:`fires.kernels.moments`."""

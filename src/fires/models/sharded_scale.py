@@ -19,12 +19,12 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from fires.core.batch import CheckedBatch
+from fires.core.batch import CheckedBatch, row_major
 from fires.core.errors import OVERFLOW
 from fires.core.sharding import Sums
 from fires.core.types import CsrRows, Floats, Ints, Labels, Mask, Places
 from fires.kernels import moments
-from fires.kernels.compiling import read_only, row_major
+from fires.kernels.compiling import read_only
 from fires.kernels.linear import DenseRows, MixedRows
 from fires.models.bayes_learner import BayesLearner
 from fires.models.scale import MinMax, Scaler, Standard

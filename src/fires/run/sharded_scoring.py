@@ -25,7 +25,6 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import ndtr
 
 from fires.core.batch import CheckedBatch
@@ -221,8 +220,7 @@ def row_scores(
     learner: LinearLearner | BayesLearner, selected: Places, *, sparse: bool
 ) -> RowScores:
     """How shards score their rows by what a learner has learnt so far."""
-    no_rows = np.zeros((0, learner.n_features))
-    ready = learner.ready_for(sp.csr_array(no_rows) if sparse else no_rows)
+    ready = learner.ready_for_sparse() if sparse else learner
     level, var, width = np.zeros(ready.n_rows), None, 0.0
     if isinstance(ready, LinearLearner):
         mu, sigma = ready.by_class()

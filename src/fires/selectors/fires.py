@@ -491,7 +491,8 @@ class FIRES(OnlineSelector):
                 self._learner_ = self._learner_.with_classes(before, self.classes_)
             # While only one class is known, it is the positive one.
             target = codes + 1 if n_classes == 1 else codes
-        self._learner_ = self._learner_.ready_for(batch.X)
+        if not isinstance(batch.X, np.ndarray):
+            self._learner_ = self._learner_.ready_for_sparse()
         return target
 
     _for_numbers = "for a numeric target use {model=gaussian}."

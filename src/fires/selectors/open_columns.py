@@ -26,15 +26,7 @@ from fires.core.batch import CheckedBatch, columns_present
 from fires.core.declared import Array, Declared, Value, rearrange
 from fires.core.errors import InputError, StateError
 from fires.core.named import NamedRows, Names
-from fires.core.types import (
-    Floats,
-    Header,
-    Mask,
-    Matrix,
-    OptionalArray,
-    Places,
-    RowsLike,
-)
+from fires.core.types import Floats, Header, Mask, Matrix, OptionalArray, Places, RowsLike
 from fires.kernels import scan
 from fires.kernels.lookup import ManyNames
 from fires.kernels.select import placed
@@ -46,6 +38,8 @@ if TYPE_CHECKING:
 _NOTHING: Places = np.empty(0, dtype=np.intp)
 _ROWS = 100.0  # without an entry, before a column rests
 _TIMES = 10.0  # as long as is usual for it
+_GAPS = 2.0  # as long as the longest of its gaps
+_FADE = 0.02  # of each row with a column, which its longest gap gets shorter by
 _NEVER = -1.0
 _LOOKS = 8  # so often within forget_after, stale ones are looked for among sparse columns
 _LEAST_WIDTH = 1024  # of sparse rows, for which columns that are not known yet cost nothing
@@ -54,9 +48,11 @@ _LEAST_WIDTH = 1024  # of sparse rows, for which columns that are not known yet 
 class Presence:
     """When each column was there, and so which are there now, and which rest.
 
-    A column rests when it has had no entry for 100 rows, and for ten times as long as is usual for
-    it: a rare one is not taken for gone. It is the batches that are counted: a column is there in
-    all rows of a batch in which it has an entry. While all columns always are, nothing is noted.
+    A column rests when it has had no entry for 100 rows, for ten times as long as is usual for it,
+    and for twice as long as in its longest gap: neither a rare column nor that of a source which
+    takes turns with others is taken for gone. A gap is forgotten after fifty times as many rows
+    with the column. It is the batches that are counted: a column is there in all rows of a batch in
+    which it has an entry. While all columns always are, nothing is noted.
     Objects are not changed: :meth:`after` gives the next one.
 
     Examples
@@ -71,6 +67,7 @@ class Presence:
         "first": Array("J"),
         "last": Array("J"),
         "seen": Array("J", low=0.0),
+        "gap": Array("J", low=0.0, optional=True),
         "looked": Array(low=0.0, optional=True),
     }
 
@@ -79,6 +76,7 @@ class Presence:
         self.first = np.full(n_features, 0.0 if rows else _NEVER)  # rows before it came
         self.last = np.full(n_features, rows or _NEVER)  # rows when it was last there
         self.seen = np.full(n_features, rows)  # rows of the batches in which it was there
+        self.gap = np.zeros(n_features)  # rows of the longest gap, as far as it still counts
         self.is_noted = n_features > 0  # whether columns may be absent
         self.looked = rows  # rows when stale columns were last looked for
         self.arrived: Places = np.empty(0, dtype=np.intp)
@@ -110,7 +108,10 @@ class Presence:
         other.first, other.last, other.seen = self.first.copy(), self.last.copy(), self.seen.copy()
         came = np.zeros(len(self.last), dtype=np.bool_)
         came[present] = True
-        came &= self.never
+        never = self.never
+        ended = np.where(never, 0.0, self.rows - self.last)
+        other.gap = np.where(came, np.maximum(self.gap - _FADE * n_rows, ended), self.gap)
+        came &= never
         other.arrived = np.flatnonzero(came)
         other.first[came] = self.rows
         other.last[present] = other.rows
@@ -126,8 +127,8 @@ class Presence:
     def resting(self) -> Mask:
         """The columns that are not there: see above."""
         usual = (self.last - self.first) / np.maximum(self.seen, 1.0)
-        too_long = self.rows - self.last >= np.maximum(_ROWS, _TIMES * usual)
-        return np.asarray(too_long | self.never)
+        rest_after = np.maximum(_ROWS, np.maximum(_TIMES * usual, _GAPS * self.gap))
+        return np.asarray((self.rows - self.last >= rest_after) | self.never)
 
     def stale(self, batch: CheckedBatch, n_features: int, forget_after: int) -> Places:
         """The columns to forget after a batch: none, or those that were absent for too long.

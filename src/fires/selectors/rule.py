@@ -315,7 +315,8 @@ class Membership:
                 limit = _limit(len(resting) - int(np.count_nonzero(resting)))
             present = [_of_those_there(values, resting) for values in judged]
             came = renew(*present, variances(columns), prior, 0.0, limit, inside)
-        self._note(columns, score, now)
+        if score.base is not self.score or len(self.since):  # else it was moved in place
+            self._note(columns, score, now)
         if came:
             self._inside[columns] = inside
             self.columns = np.flatnonzero(inside) if places is None else places[inside]

@@ -18,7 +18,7 @@ from fires.columns.cells import MISSING
 from fires.columns.columns import NumberColumns
 from fires.core.errors import InputError
 from fires.core.validation import LARGEST
-from fires.kernels.finite import scan
+from fires.kernels import scan
 from fires.streams import text_blocks
 from fires.streams.base import Position
 from fires.streams.table import Kinds

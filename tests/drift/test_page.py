@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fires.kernels.change import add_up
+from fires.drift import add_up
 
 
 def page(log_p, log_level, weight, warm_up, total, usual, rows):
