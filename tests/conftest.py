@@ -18,7 +18,6 @@ from hypothesis import HealthCheck, settings
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for what tests and benchmarks share
 from tests.streams.brokers import kafka, redis_server  # noqa: F401 - fixtures
 
-
 # What a terminal shows depends on these, and tests are not about the caller's terminal.
 for _name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR"):
     os.environ.pop(_name, None)
