@@ -91,7 +91,7 @@ class MonteCarloLearner(ModelLearner):
                 self.generator.set_state(before)
                 raise
             self._move(found, *factors)
-        self._outdate(shown.rows.columns)
+        self._outdate(shown.columns)
         learn_scale()
         if self._numeric:
             self.target.count(y, w)
