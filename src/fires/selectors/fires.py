@@ -6,10 +6,11 @@ import copy
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import Tags
 
 from fires.core.batch import CheckedBatch, WeightSums, effective_weights
 from fires.core.belief import Belief
@@ -29,6 +30,7 @@ from fires.core.settings import (
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Estimator, Floats, Header, Mask, Places, Seed
 from fires.core.validation import as_numbers
+from fires.drift import Alarm, Detector
 from fires.kernels.gradient import weigh
 from fires.models.base import BaseModel, JointPosterior, Learner, Rates
 from fires.models.families import FAMILIES
@@ -52,12 +54,6 @@ from fires.selectors.open_columns import OpenColumns, Presence
 from fires.selectors.rule import ALL_PRESENT, Present, SelectionRule
 from fires.selectors.selector import settings
 from fires.selectors.significance import Groups
-
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
-
-    from fires.drift import Alarm, Detector
-
 
 _NOT_NEGATIVE = "a number that is not negative"
 

@@ -6,14 +6,14 @@ import copy
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 
 from fires.core.batch import CheckedBatch, WeightSums
 from fires.core.classes import encode, has_fractions, merge_classes
@@ -33,9 +33,6 @@ from fires.core.validation import as_numbers, match_columns
 from fires.models.base import Learner
 from fires.models.sharded_bayes import step_rounds
 from fires.selectors.fires import FIRES
-
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
 
 
 def partial_fit_sharded(

@@ -21,7 +21,7 @@ from fires.integrations.spark.rows import Layout
 from fires.integrations.spark.store import HadoopStore
 from fires.pipeline import OnlinePipeline
 from fires.run.folder import RunFolder, refuse_one_class
-from fires.run.run import Run, newest_checkpoint
+from fires.run.run import Checkpoint, Run, newest_checkpoint
 from fires.run.saved import known_before
 from fires.run.sharded_scoring import ShardedTest
 from fires.selectors.fires import FIRES
@@ -31,7 +31,6 @@ from fires.streams.base import Position
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from fires.run.run import Checkpoint
 
 _MODELS = ("auto", "probit", "logistic", "gaussian", "poisson")
 
