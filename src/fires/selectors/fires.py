@@ -32,17 +32,9 @@ from fires.core.types import Estimator, Floats, Header, Mask, Places, Seed
 from fires.core.validation import as_numbers
 from fires.drift import Alarm, Detector
 from fires.kernels.gradient import weigh
+from fires.models import learners
 from fires.models.base import BaseModel, JointPosterior, Learner, Rates
 from fires.models.families import FAMILIES
-from fires.models.learners import (
-    decided,
-    kind_of_target,
-    model_from_json,
-    model_to_json,
-    name_of,
-    start_learner,
-    task_of,
-)
 from fires.models.linear import Linear
 from fires.models.model_learner import ModelLearner
 from fires.models.scale import Scaler
@@ -426,7 +418,7 @@ class FIRES(OnlineSelector):
     @property
     def model_name(self) -> str:
         """What errors call the model."""
-        return name_of(self.model_)
+        return learners.name_of(self.model_)
 
     @property
     def watches_loss(self) -> bool:
@@ -470,8 +462,8 @@ class FIRES(OnlineSelector):
         """The target as the learner takes it. Starts the learner, or adds classes to it."""
         assert batch.y is not None
         if not self._begun_:
-            self.model_ = decided(self.model, batch.y, batch.classes)
-            self.target_kind_ = kind_of_target(self._as_model(), batch.y, batch.classes)
+            self.model_ = learners.decided(self.model, batch.y, batch.classes)
+            self.target_kind_ = learners.kind_of_target(self._as_model(), batch.y, batch.classes)
         if self.target_kind_ != "classes":
             if batch.classes is not None:
                 raise ValueError(f"classes is for class labels; {self.model_name} has none.")
@@ -500,7 +492,7 @@ class FIRES(OnlineSelector):
 
     def _start(self, n_classes: int) -> None:
         """Make the learner and the parts."""
-        self._learner_ = start_learner(
+        self._learner_ = learners.start_learner(
             self._as_model(),
             self._width,
             n_classes,
@@ -839,7 +831,7 @@ class FIRES(OnlineSelector):
     def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
         self.model_ = self._from_plain(header["model"], model)
         is_numeric = Value(bool).read("numeric_target", header, arrays, {})
-        task = task_of(self._as_model())
+        task = learners.task_of(self._as_model())
         self.target_kind_ = task if task != "auto" else "numbers" if is_numeric else "classes"
         if is_numeric == (self.target_kind_ == "classes"):
             raise StateError(f"numeric_target is {is_numeric} for a target of {task}")
@@ -861,10 +853,10 @@ class FIRES(OnlineSelector):
             self._learner_.rng = Random().read("rng", header, arrays, {})
 
     def _plain(self, value: Any) -> Any:
-        return plain(value) if not isinstance(value, BaseModel) else model_to_json(value)
+        return plain(value) if not isinstance(value, BaseModel) else learners.model_to_json(value)
 
     def _from_plain(self, value: Any, model: Any) -> Any:
-        return model_from_json(value, model) if isinstance(value, dict) else value
+        return learners.model_from_json(value, model) if isinstance(value, dict) else value
 
 
 _ONLY_CHOICE = {"update": "gradient", "score": "omega", "drift": None}
