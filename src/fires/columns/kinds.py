@@ -274,7 +274,7 @@ def split_time(
         column = find_column(told, replace(hints, dates=hints.dates or "month-first"))
         times = read_cells(told, column).values.cast(pl.Float64, strict=False).to_numpy()
     if needed and (times is None or np.isnan(times).all()):
-        what = f'no column "{name}" that says when a row was'
+        what = f'time: no column "{name}" that says when a row was'
         raise InputError(what, hint="it must hold dates, or seconds since 1970")
     return X, times
 

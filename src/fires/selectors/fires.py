@@ -76,6 +76,10 @@ def _check_model(name: str, model: Any) -> None:
         )
 
 
+def _are_names(columns: Any) -> bool:
+    return isinstance(columns, list) and all(isinstance(name, str) for name in columns)
+
+
 _MEMORY = 10_000.0  # rows
 
 
@@ -719,7 +723,7 @@ class FIRES(OnlineSelector):
         labels, columns, titled = self.groups, self.encoder, True
         if labels is None and columns is not None and len(columns.groups) > len(columns.used):
             labels = columns.of_features
-        elif isinstance(labels, list) and labels and all(isinstance(one, list) for one in labels):
+        elif isinstance(labels, list) and labels and all(map(_are_names, labels)):
             labels = self._labels(labels)
         else:
             titled = False
@@ -740,13 +744,10 @@ class FIRES(OnlineSelector):
         """For each feature, the columns that are ranked together with its own."""
         names: Any = self.known_names if self.encoder is None else self.encoder.of_features
         columns = [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
-        known = list(dict.fromkeys(columns))
-        for name in (name for group in groups for name in group):
-            if name not in known:
-                more = f" and {len(known) - 20:,} more" * (len(known) > 20)
-                hint = f"there is {', '.join(known[:20])}{more}"
-                raise InputError(f'groups: no column "{name}"', hint=hint)
         titles = {name: ", ".join(group) for group in groups for name in group}
+        for name in titles.keys() - set(columns):
+            some = ", ".join([*dict.fromkeys(columns)][:20])
+            raise InputError(f'groups: no column "{name}"', hint=f"there is {some}")
         return [titles.get(name, name) for name in columns]
 
     # --- how many, and which ----------------------------------------------------------------
@@ -826,9 +827,7 @@ class FIRES(OnlineSelector):
             )
         by_time = seconds_of(self.memory) is not None
         if by_time != (self.time is not None):
-            raise ValueError(
-                "memory as a time, such as '7d', and time, the name of a column, go together."
-            )
+            raise ValueError("memory as a time, and time, which names a column, go together.")
         if self._begun_:
             if (self._rule_.twins is not None) != drops:
                 raise ValueError("redundancy cannot change once something was learnt.")
