@@ -78,10 +78,7 @@ def over_time(runs: Mapping[str, Run], settings: str, majority: float) -> Any:
         for place, (name, run) in enumerate(runs.items()):
             shown = np.arange(len(run.seen))[::-every][::-1]  # the last step is always there
             accuracy = _moving_mean(run.accuracy, n_accuracies)
-            for axes, values in (
-                (upper, accuracy),
-                (lower, _moving_mean(run.stability, every)),
-            ):
+            for axes, values in ((upper, accuracy), (lower, _moving_mean(run.stability, every))):
                 if np.isnan(values).all():  # the stability of all features
                     continue
                 look, label = LOOKS[name], _named(name, run)

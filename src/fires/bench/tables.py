@@ -162,10 +162,7 @@ def _quantity_table(summary: Summary, protocol: str, quantity: str) -> TextTable
     # NaN, as in all means and differences, where there is no number.
     ours, theirs = (
         np.array([[of(name, m) for m in summary.methods] for name in summary.datasets], dtype=float)
-        for of in (
-            partial(summary.value, quantity, protocol),
-            partial(published_value, quantity),
-        )
+        for of in (partial(summary.value, quantity, protocol), partial(published_value, quantity))
     )
     lines, columns = map(np.unique, np.nonzero(~np.isnan(ours)))
     names = [summary.datasets[line] for line in lines]

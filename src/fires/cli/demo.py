@@ -65,10 +65,7 @@ def command(
     facts = settings_facts() | {"id": uuid4().hex[:12]}
     facts["settings"] |= {"file": [_SOURCE], "target": stream.schema.target}
     facts["settings"] |= {"top": _N_RELEVANT, "batch_size": _BATCH_SIZE}
-    with (
-        RunFolder(out, overwrite=True) as folder,
-        one_bar("", total=_N_SAMPLES) as show,
-    ):
+    with RunFolder(out, overwrite=True) as folder, one_bar("", total=_N_SAMPLES) as show:
         folder.begin(f"# {_SOURCE} --seed {seed} runs this again.\n", facts)
         folder.start(names)
         started = time.perf_counter()

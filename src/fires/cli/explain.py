@@ -33,9 +33,7 @@ _MOST_STAYS, _MOST_NAMES = 10, 8
 @options.takes
 @options.debug
 def command(
-    run: Path = options.RUN,
-    feature: str = options.argument(),
-    as_json: bool = options.AS_JSON,
+    run: Path = options.RUN, feature: str = options.argument(), as_json: bool = options.AS_JSON
 ) -> None:
     """Tell the history of FEATURE in RUN.
 

@@ -56,8 +56,7 @@ class Options:
         "Whether all files have the columns of the first; open: new ones join, absent ones rest.",
     )
     absent: str = shared.choice(
-        ("missing", "zero"),
-        "With --columns open: what it means that a row does not have a column.",
+        ("missing", "zero"), "With --columns open: what it means that a row does not have a column."
     )
     forget_after: int | None = shared.option(
         "N",

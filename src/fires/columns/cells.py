@@ -250,11 +250,7 @@ def read_dates(text: pl.Series, form: DateForm) -> pl.Series:
     seconds = _none(text)
     of_day, shape = _DATES[form.order]
     named = _named(_only(plain, NAMED_DATE))
-    for fitting, day in (
-        (_only(plain, shape), of_day),
-        (named, "%d-%b-%Y"),
-        (named, "%b-%d-%Y"),
-    ):
+    for fitting, day in ((_only(plain, shape), of_day), (named, "%d-%b-%Y"), (named, "%b-%d-%Y")):
         for of_time in _TIMES:
             left = fitting.set(seconds.is_not_null(), None)
             if left.null_count() == len(left):

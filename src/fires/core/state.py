@@ -38,9 +38,7 @@ _LEAVES = frozenset({str, int, float})
 
 
 def write_state(
-    path: str | os.PathLike[str],
-    header: Mapping[str, Json],
-    arrays: Mapping[str, npt.ArrayLike],
+    path: str | os.PathLike[str], header: Mapping[str, Json], arrays: Mapping[str, npt.ArrayLike]
 ) -> None:
     """Write a state file: afterwards ``path`` holds all of it, or its old content.
 

@@ -67,9 +67,7 @@ class GradientLoops(NamedTuple):
 
 
 def gradient_loops(
-    family: str,
-    slopes: Callable[[float, float, float], tuple[float, float]] | None,
-    scores: Scores,
+    family: str, slopes: Callable[[float, float, float], tuple[float, float]] | None, scores: Scores
 ) -> GradientLoops:
     """The loops of one family; in NumPy, if it has no compiled slopes."""
     if slopes is None:

@@ -355,24 +355,18 @@ def _places(columns: Ints, wanted: Ints) -> tuple[npt.NDArray[np.intp], npt.NDAr
     return place, columns[place] == wanted
 
 
-class Csr(NamedTuple):
-    """Rows of a CSR matrix."""
-
-    data: Floats
-    indices: Ints
-    indptr: Ints
+Rows: TypeAlias = Floats | tuple[Floats, Ints, Ints]
+"""Dense rows, or data, indices and indptr of CSR: a named tuple would take longer to pass."""
 
 
-Rows: TypeAlias = DenseRows | Csr
-
-
-def as_rows(X: Matrix) -> Rows:
-    """A dense array or a CSR matrix in the one type that loops are compiled for."""
+def as_rows(X: Matrix, values: Floats | None = None) -> Rows:
+    """A dense array or a CSR matrix as loops are compiled for; with other values, if given."""
     if isinstance(X, np.ndarray):
-        return DenseRows(*read_only(X))
+        return row_major(X if values is None else values)
     X = X.tocsr()  # itself, if it is CSR
     places = (part.astype(np.int64, copy=False) for part in (X.indices, X.indptr))
-    return Csr(*read_only(X.data, *places))
+    data, indices, indptr = read_only(X.data if values is None else values, *places)
+    return data, indices, indptr
 
 
 @inner
@@ -392,12 +386,13 @@ def _row(rows: Rows, b: int) -> tuple[Ints | None, Floats]:
 
 @overload(_row, strict=False)
 def _row_of(rows: Any, b: Any) -> Callable[..., Any]:
-    if rows.instance_class is DenseRows:
-        return lambda rows, b: (None, rows.full[b])
+    if isinstance(rows, types.Array):
+        return lambda rows, b: (None, rows[b])
 
-    def entries(rows: Csr, b: int) -> tuple[Ints, Floats]:
-        here = slice(rows.indptr[b], rows.indptr[b + 1])
-        return rows.indices[here], rows.data[here]
+    def entries(rows: tuple[Floats, Ints, Ints], b: int) -> tuple[Ints, Floats]:
+        data, indices, indptr = rows
+        here = slice(indptr[b], indptr[b + 1])
+        return indices[here], data[here]
 
     return entries
 

@@ -18,7 +18,7 @@ from numba.extending import overload
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
-from fires.kernels.linear import DenseRows, Rows, row
+from fires.kernels.linear import Rows, row
 from fires.kernels.online import MOST, Four, Ints
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -110,7 +110,9 @@ def _bound(size: Floats, k: int, scratch: Floats) -> float:
 
 def ofs(rows: Rows, *arguments: Any) -> int:
     """See ``naive.ofs_plain``. Of CSR, only the coefficients that are listed are looked at."""
-    return (ofs_rows if isinstance(rows, DenseRows) else ofs_csr)(*rows, *arguments)
+    if isinstance(rows, np.ndarray):
+        return ofs_rows(rows, *arguments)
+    return ofs_csr(*rows, *arguments)
 
 
 @compiled

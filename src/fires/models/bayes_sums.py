@@ -116,8 +116,7 @@ def _of_point(family: Family, point: Point, Z: _Rows, y: Floats, weight: Floats)
 def _log_p(family: Family, point: Point, Z: _Rows, y: Floats, weight: Floats) -> Floats:
     """The log likelihood of some rows by a belief."""
     a, v = _predicted(point, Z)
-    log_p: Floats = _moments_of(family)(a, v + point.noise[:, None], y)[0]
-    return log_p
+    return _moments_of(family)(a, v + point.noise[:, None], y)[0]
 
 
 def _of_watch(log_p: Floats, level: Floats | None, weight: Floats, usual: Floats | None) -> Sums:

@@ -47,8 +47,7 @@ def kind_of_target(model: BaseModel, y: Labels, classes: GivenClasses | None) ->
 
 def task_of(model: BaseModel) -> str:
     """What a model says of its target; one of the user's own may say nothing."""
-    task: str = getattr(model, "task", "auto")
-    return task
+    return getattr(model, "task", "auto")
 
 
 def name_of(model: str | BaseModel) -> str:
@@ -75,8 +74,7 @@ def model_from_json(saved: dict[str, Any], passed: Any) -> Any:
 
 
 def _saved_name(model: Any) -> str:
-    name: str = getattr(model, "name", type(model).__qualname__)
-    return name
+    return getattr(model, "name", type(model).__qualname__)
 
 
 def start_learner(

@@ -369,12 +369,7 @@ class LinearLearner(Learner):
         return pulls
 
     def _move(
-        self,
-        mu: Floats,
-        sigma: Floats,
-        sums: StepSums,
-        gain: Floats,
-        share: tuple[float, float],
+        self, mu: Floats, sigma: Floats, sums: StepSums, gain: Floats, share: tuple[float, float]
     ) -> float:
         """Take the step that sums over rows call for."""
         c, d = sums.own[:, :, None]

@@ -106,8 +106,7 @@ class Mixed(ColumnScale):
         variance = self.squares[columns] / count - (self.sums[columns] / count) ** 2
         # A column of ones has no variance, but is full by then; this one has had a single row.
         seen = variance > 1e-300
-        gain: Floats = np.where(seen, 1.0 / np.sqrt(np.where(seen, variance, 1.0)), 0.0)
-        return gain
+        return np.where(seen, 1.0 / np.sqrt(np.where(seen, variance, 1.0)), 0.0)
 
     def learn(self, batch: Touched, shown: Floats) -> None:
         """Learn from what a batch has shown; the full columns learn for themselves."""

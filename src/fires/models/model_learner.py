@@ -30,13 +30,7 @@ class ModelLearner(Learner):
     """
 
     def __init__(
-        self,
-        model: BaseModel,
-        n_features: int,
-        n_classes: int,
-        *,
-        scale: str | None,
-        rng: Rng,
+        self, model: BaseModel, n_features: int, n_classes: int, *, scale: str | None, rng: Rng
     ) -> None:
         self.model, self.rng, self.size = model, rng, (n_features, n_classes)
         self.scaler = Scaler(scale, n_features)

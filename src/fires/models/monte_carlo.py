@@ -321,8 +321,7 @@ class MonteCarlo(ABC):
 
     def torch(self) -> ModuleType:
         """The torch library, or an error that says what to install."""
-        torch: ModuleType = require("torch", type(self).__name__)
-        return torch
+        return require("torch", type(self).__name__)
 
     @property
     def _torch_dtype(self) -> Any:

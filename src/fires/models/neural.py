@@ -166,8 +166,5 @@ class NeuralNet(PaperModel):
         if _INTERCEPT in point:
             copy_outputs(point[_INTERCEPT], parameters.point[_INTERCEPT], sources)
         return ModelParameters(
-            parameters.mu | {last: mu},
-            parameters.sigma | {last: sigma},
-            point,
-            {"sizes": sizes},
+            parameters.mu | {last: mu}, parameters.sigma | {last: sigma}, point, {"sizes": sizes}
         )

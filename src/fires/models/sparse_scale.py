@@ -226,8 +226,7 @@ class SparseScale(ColumnScale):
 
     def pull(self, columns: Ints) -> Floats:
         """The scaled mean of a column, or the lower end of its range, divided by the pace."""
-        pull: Floats = np.zeros(len(columns)) if self.kind is None else self.pulls[columns]
-        return pull
+        return np.zeros(len(columns)) if self.kind is None else self.pulls[columns]
 
     def fill(self, columns: Ints) -> Floats:
         """What missing entries become: the mean of the column so far, on the new scale."""

@@ -92,8 +92,7 @@ class BuiltIn(Predictor):
 
     def predict(self, X: Matrix) -> Labels:
         """The label, or number, of each row."""
-        prediction: Labels = self.classes_[self.predict_codes(X)]
-        return prediction
+        return self.classes_[self.predict_codes(X)]
 
 
 class Linear(BuiltIn):
@@ -105,8 +104,7 @@ class Linear(BuiltIn):
     @property
     def width(self) -> int | None:  # type: ignore[override]
         """How many features it has learnt; None before the first batch."""
-        width: int | None = self.coef_.shape[-1] if hasattr(self, "coef_") else None
-        return width
+        return self.coef_.shape[-1] if hasattr(self, "coef_") else None
 
     def restart_features(self, columns: npt.NDArray[np.intp]) -> None:
         """Set the coefficients of some features to 0. See :class:`Predictor`."""

@@ -77,8 +77,7 @@ class RiverPredictor(Predictor):
         """The label of each row."""
         place = {name: code for code, name in enumerate(self._names())}
         codes = [place.get(self.model.predict_one(x), 0) for x in _rows(X)]
-        prediction: Labels = self.classes_[codes]
-        return prediction
+        return self.classes_[codes]
 
     @available_if(lambda self: _gives_probabilities(self.model))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Matrix) -> Floats:

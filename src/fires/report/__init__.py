@@ -14,11 +14,7 @@ if TYPE_CHECKING:
     from fires.report.displays import TimelineDisplay as TimelineDisplay
     from fires.report.page import show as show
 
-_MODULES = {
-    "ImportanceDisplay": "displays",
-    "TimelineDisplay": "displays",
-    "show": "page",
-}
+_MODULES = {"ImportanceDisplay": "displays", "TimelineDisplay": "displays", "show": "page"}
 
 __all__ = sorted(_MODULES)
 

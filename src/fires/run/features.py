@@ -54,8 +54,7 @@ class ByColumn:
 
     def get_support(self) -> Mask:
         """Which groups are selected."""
-        support: Mask = self._selector.get_support()[self.first]
-        return support
+        return self._selector.get_support()[self.first]
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """The interval of each importance; that of several features together is not below 0."""

@@ -32,15 +32,7 @@ from fires.run.checkpoints import Checkpoints
 from fires.run.features import classes_of, features_csv
 from fires.run.lines import as_bytes
 from fires.run.locking import FolderLock, was_held
-from fires.run.records import (
-    QUARANTINE,
-    REPORT,
-    SNAPSHOTS,
-    STEPS,
-    TRANSFORMED,
-    VERSION,
-    RunRecords,
-)
+from fires.run.records import QUARANTINE, REPORT, SNAPSHOTS, STEPS, TRANSFORMED, VERSION, RunRecords
 from fires.run.totals import RunTotals
 
 if TYPE_CHECKING:

@@ -231,11 +231,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         yield from (batch.part(slice(i, i + size)) for i in range(0, batch.n_rows, size))
 
     def admitted(
-        self,
-        X: RowsLike,
-        y: OptionalArray,
-        classes: OptionalClasses,
-        sample_weight: OptionalArray,
+        self, X: RowsLike, y: OptionalArray, classes: OptionalClasses, sample_weight: OptionalArray
     ) -> CheckedBatch:
         """One batch, checked, with its target; its columns are known from here on."""
         target = y if self._supervised else None
@@ -326,16 +322,19 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
     @property
     def ranking_(self) -> Places:
         """The rank of every feature: 1 for the best, each rank once, ties to the lower index."""
-        ranks: Places = self._computed("ranking", lambda: rank(self.weights_))
-        return ranks
+        return self._computed("ranking", lambda: rank(self.weights_))
 
     def _computed(self, name: Hashable, compute: Callable[[], _Array]) -> _Array:
         """The result of ``compute`` as a read-only array, once for a batch and its settings."""
         if self._fitted_by[0] not in vars(self):
             self._check_fitted()
-        settings = _settings_of(type(self))(self)
-        if any(map(is_not, settings, self._seen_.setdefault("settings", settings))):
+        settings, before = _settings_of(type(self))(self), self._seen_.get("settings")
+        if before is None or any(map(is_not, settings, before)):
             self._seen_ = {"settings": settings}
+        return self._once(name, compute)
+
+    def _once(self, name: Hashable, compute: Callable[[], _Array]) -> _Array:
+        """As :meth:`_computed`, within what that computes: the settings are the same."""
         value: _Array | None = self._seen_.get(name)
         if value is None:
             value = compute()
@@ -345,7 +344,10 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
 
     def _selected(self) -> Places:
         """The selected columns, ascending."""
-        return self._computed("selected", lambda: top_k(self.weights_, self._resolve_k()))
+        return self._computed("selected", self._top)
+
+    def _top(self) -> Places:
+        return top_k(self._once("weights", self._weights), self._resolve_k())
 
     @property
     def _n_candidates(self) -> int:

@@ -15,15 +15,7 @@ from fires.core.batch import CheckedBatch, columns_present
 from fires.core.declared import Value
 from fires.core.errors import StateError
 from fires.core.named import NamedRows
-from fires.core.types import (
-    Floats,
-    GivenClasses,
-    Header,
-    Labels,
-    Matrix,
-    OptionalArray,
-    RowsLike,
-)
+from fires.core.types import Floats, GivenClasses, Header, Labels, Matrix, OptionalArray, RowsLike
 from fires.kernels import scan
 from fires.selectors.open_columns import OpenColumns
 

@@ -26,15 +26,7 @@ from fires.core.batch import CheckedBatch, columns_present
 from fires.core.declared import Array, Declared, Value, rearrange
 from fires.core.errors import InputError, StateError
 from fires.core.named import NamedRows, Names
-from fires.core.types import (
-    Floats,
-    Header,
-    Mask,
-    Matrix,
-    OptionalArray,
-    Places,
-    RowsLike,
-)
+from fires.core.types import Floats, Header, Mask, Matrix, OptionalArray, Places, RowsLike
 from fires.kernels import scan
 from fires.kernels.lookup import ManyNames
 from fires.kernels.select import placed

@@ -27,15 +27,7 @@ from fires.core.declared import Declared, Value, collect, restore
 from fires.core.errors import StateError
 from fires.core.settings import check_declared, plain
 from fires.core.state import Arrays, State, write_state
-from fires.core.types import (
-    Estimator,
-    Header,
-    Mask,
-    Matrix,
-    OptionalArray,
-    Places,
-    RowsLike,
-)
+from fires.core.types import Estimator, Header, Mask, Matrix, OptionalArray, Places, RowsLike
 from fires.core.version import __version__
 from fires.kernels import scan
 from fires.selectors.columns import FixedColumns, InputValidator, KnownColumns, warn_absent
@@ -146,8 +138,7 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
                     "input_features should have length equal to number of features "
                     f"({self.n_features_in_}), got {len(names)}"
                 )
-        out: npt.NDArray[np.object_] = names[self._selected()]
-        return out
+        return names[self._selected()]
 
     def _checked(self, X: RowsLike) -> Matrix:
         """X with its columns in the order learnt from."""

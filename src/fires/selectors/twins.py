@@ -163,11 +163,7 @@ class Twins:
         return correlate(self.products, self.sums, self.rows)
 
     def judge(
-        self,
-        learner: JointPosterior,
-        places: Ints,
-        members: Ints,
-        resting: Mask | None = None,
+        self, learner: JointPosterior, places: Ints, members: Ints, resting: Mask | None = None
     ) -> Judge:
         """What the scores of all features become, when twins count for what they add."""
         if self.is_due:

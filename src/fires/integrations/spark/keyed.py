@@ -218,11 +218,7 @@ class _ByKey:
 
 
 def _layout(
-    schema: StructType,
-    selector: FIRES,
-    key: str | Sequence[str],
-    order: str | None,
-    given: Given,
+    schema: StructType, selector: FIRES, key: str | Sequence[str], order: str | None, given: Given
 ) -> tuple[list[str], Layout]:
     """The columns of the key, and how the others become rows."""
     keys = [key] if isinstance(key, str) else list(key)

@@ -14,10 +14,9 @@ from sklearn.utils import ClassifierTags
 from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared
 from fires.core.errors import StateError
-from fires.core.types import Floats, Ints, Matrix, Places
+from fires.core.types import Floats, Ints, Places
 from fires.core.validation import repeated
-from fires.kernels.compiling import read_only
-from fires.kernels.linear import Csr, DenseRows, Rows
+from fires.kernels.linear import Rows, as_rows
 from fires.rivals.arrays import entries, filled
 from fires.rivals.base import Rival, settings
 
@@ -81,12 +80,12 @@ class RowByRowSelector(Rival):
     def _step(self, batch: CheckedBatch) -> None:
         signs, turned = self._take_signs(batch)
         X, signs = repeated(batch.X, signs, batch.weight, type(self).__name__)
-        rows = _as_rows(X, batch.n_missing > 0)
+        rows = as_rows(X, filled(entries(X), batch.n_missing > 0))
         self._take_sides(turned)
         theta, done = self._theta_, False
         where: EllipsisType | tuple[slice, Ints] = ...
-        if isinstance(rows, Csr):
-            where = (slice(None), np.append(rows.indices, self._kept_))
+        if isinstance(rows, tuple):
+            where = (slice(None), np.append(rows[1], self._kept_))
         before = theta[where].copy()
         try:
             done = self._run(rows, signs) and _is_finite(theta[where])
@@ -100,8 +99,8 @@ class RowByRowSelector(Rival):
         """The list of kept features, with room for what a row may add, and its present length."""
         n = len(self._kept_)
         size = self.n_features_in_
-        if isinstance(rows, Csr):
-            size = max(n, self._resolve_k()) + int(np.diff(rows.indptr).max())
+        if isinstance(rows, tuple):
+            size = max(n, self._resolve_k()) + int(np.diff(rows[2]).max())
         place = np.empty(size, dtype=np.int64)
         place[:n] = self._kept_
         return place, n
@@ -128,14 +127,6 @@ class RowByRowSelector(Rival):
         if len(np.unique(self._kept_)) < len(self._kept_):
             raise StateError("kept lists a feature twice")
         self._theta_ = _aligned(self._theta_)
-
-
-def _as_rows(X: Matrix, missing: bool) -> Rows:
-    """X in the one type that the loops are compiled for; missing entries are zeros."""
-    values = np.ascontiguousarray(filled(entries(X), missing))
-    if isinstance(X, np.ndarray):
-        return DenseRows(*read_only(values))
-    return Csr(*read_only(values, X.indices.astype(np.int64), X.indptr.astype(np.int64)))
 
 
 def _aligned(theta: Floats) -> Floats:

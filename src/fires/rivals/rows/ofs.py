@@ -15,7 +15,7 @@ from fires.core.randomness import generator, random_state
 from fires.core.settings import flag, number
 from fires.core.types import Floats, Ints, Seed
 from fires.kernels import sequential
-from fires.kernels.linear import DenseRows, Rows
+from fires.kernels.linear import Rows
 from fires.kernels.online import Four
 from fires.rivals.base import settings
 from fires.rivals.rows.base import RowByRowSelector
@@ -244,6 +244,6 @@ class OFSPartial(Truncated):
 
 def _part(rows: Rows, part: slice) -> Rows:
     """Some of the rows, without a copy of their entries."""
-    if isinstance(rows, DenseRows):
-        return DenseRows(rows.full[part])
-    return rows._replace(indptr=rows.indptr[part.start : part.stop + 1])
+    if isinstance(rows, np.ndarray):
+        return rows[part]
+    return *rows[:2], rows[2][part.start : part.stop + 1]
