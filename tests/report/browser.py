@@ -37,7 +37,7 @@ document.addEventListener("securitypolicyviolation", (event) =>
 
 
 class Tab:
-    """A page of the browser, in a context of its own: no cookies, no storage of other tabs.
+    """A page of the browser, as one user after the other has it: each finds it empty.
 
     Attributes
     ----------
@@ -47,15 +47,25 @@ class Tab:
         The address of everything that was asked for, the page itself first.
     """
 
-    def __init__(self, context: Any):
-        self.page = context.new_page()
+    def __init__(self, page: Any):
+        self.page = page
         self.requests: list[str] = []
         self._said: list[str] = []
-        self.page.add_init_script(_NOTE_REFUSALS)
-        self.page.on("console", self._console)
-        self.page.on("pageerror", lambda error: self._said.append(f"error: {error}"))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("dialog", self._dialog)
+        self._heard = {
+            "console": self._console,
+            "pageerror": lambda error: self._said.append(f"error: {error}"),
+            "request": lambda request: self.requests.append(request.url),
+            "dialog": self._dialog,
+        }
+        for event, hear in self._heard.items():
+            page.on(event, hear)
+
+    def leave(self) -> None:
+        """Hear nothing more, and leave the page for the next one."""
+        for event, hear in self._heard.items():
+            self.page.remove_listener(event, hear)
+        self.page.mouse.move(0, 0)
+        self.page.goto("about:blank")
 
     def _console(self, message: Any) -> None:
         if message.type in ("error", "warning", "assert"):
@@ -110,6 +120,7 @@ class Chromium:
 
         self._playwright = sync_playwright().start()
         self._browser = self._playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        self._pages: dict[float, Any] = {}
         self._loop = asyncio.get_running_loop()
 
     @contextmanager
@@ -128,18 +139,27 @@ class Chromium:
     def tab(
         self, *, size: tuple[int, int] = WIDE, theme: str = "light", sharpness: float = 1
     ) -> Iterator[Tab]:
-        """Open an empty tab of a size and a theme ("light" or "dark"), and close it at the end."""
-        context = self._browser.new_context(
-            viewport={"width": size[0], "height": size[1]},
-            color_scheme=theme,
-            device_scale_factor=sharpness,
-            reduced_motion="reduce",
-            accept_downloads=True,
-        )
+        """An empty tab of a size and a theme ("light" or "dark").
+
+        A page is used again, for a new one takes a second: no page of ours keeps anything in the
+        browser. What has gone wrong may have left anything, and is closed.
+        """
+        page = self._pages.pop(sharpness, None) or self._new_page(sharpness)
         try:
-            yield Tab(context)
-        finally:
-            context.close()
+            page.set_viewport_size({"width": size[0], "height": size[1]})
+            page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+            tab = Tab(page)
+            yield tab
+            tab.leave()
+        except BaseException:
+            page.context.close()
+            raise
+        self._pages[sharpness] = page
+
+    def _new_page(self, sharpness: float) -> Any:
+        page = self._browser.new_context(device_scale_factor=sharpness).new_page()
+        page.add_init_script(_NOTE_REFUSALS)
+        return page
 
     def close(self) -> None:
         """End the browser."""

@@ -176,6 +176,7 @@ def _open_stream(
         after=after,
         max_categories=options.max_categories,
         columns=options.columns,
+        time=options.time,
     )
     if folder is not None and saved is None:
         # What the first rows decide, where there may be others at the next start. But a source

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _TAKEN = {
     *("file", "target", "top", "batch_size", "model", "as_published", "seed", "exclude", "sep"),
     *("no_header", "out", "overwrite", "resume", "report", "as_json", "quiet", "debug", "config"),
-    *("engine", "master", "accept_loss"),
+    *("engine", "master", "accept_loss", "memory", "drift", "groups"),
 }
 _BATCH_ROWS = 20_000
 _FORMATS = {

@@ -18,8 +18,9 @@ import polars as pl
 
 from fires.columns import cells
 from fires.columns.schema import NO_HINTS, Column, DateForm, DateOrder, Hints, NumberForm
-from fires.core.errors import Question
-from fires.core.validation import is_frame, is_missing
+from fires.core.errors import InputError, Question
+from fires.core.types import Floats
+from fires.core.validation import is_frame, is_missing, is_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -236,6 +237,36 @@ def _dates(texts: pl.Series, hints: Hints) -> Iterator[_Found]:
     orders: list[DateOrder] = ["year-first", usual or "month-first", "day-first", "month-first"]
     form, _, example = _best(days, map(DateForm, dict.fromkeys(orders)), cells.read_dates)
     yield Column(texts.name, "date", form), "" if usual else example
+
+
+# --- when rows were -----------------------------------------------------------------------------
+
+
+def split_time(
+    X: Any, name: str, hints: Hints = NO_HINTS, *, needed: bool
+) -> tuple[Any, Floats | None]:
+    """A table without a column, and what that says in seconds since 1970; NaN if it cannot be read.
+
+    Examples
+    --------
+    >>> rows = [{"age": 3, "when": "1970-01-02"}, {"age": 4, "when": "?"}]
+    >>> split_time(rows, "when", needed=True)
+    ([{'age': 3}, {'age': 4}], array([86400.,    nan]))
+    """
+    X, told, times = [X] if isinstance(X, Mapping) else X, None, None
+    if isinstance(X, (list, tuple)) and is_table(X):
+        told = _from_objects(name, [row.get(name) for row in X])
+        X = [{key: row[key] for key in row if key != name} for row in X]
+    elif is_table(X) and name in X.columns:
+        frame = as_polars(X)
+        told, X = frame[name], frame.drop(name)
+    if told is not None:
+        column = find_column(told, replace(hints, dates=hints.dates or "month-first"))
+        times = read_cells(told, column).values.cast(pl.Float64, strict=False).to_numpy()
+    if needed and (times is None or np.isnan(times).all()):
+        what = f'time: no column "{name}" that says when a row was'
+        raise InputError(what, hint="it must hold dates, or seconds since 1970")
+    return X, times
 
 
 # --- frames --------------------------------------------------------------------------------------

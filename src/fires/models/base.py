@@ -202,6 +202,9 @@ class JointPosterior(Learner, Protocol):
     def forget_most(self) -> None:
         """Let all evidence so far count as that of a few rows, as after an alarm."""
 
+    def remember(self, rate: float) -> None:
+        """From here on, let the evidence fade by exp(-rate) from row to row."""
+
     def attend(self, resting: Mask, never: Mask, arrived: Places) -> None:
         """Know which columns are there, before a step. Without this, all are."""
 

@@ -24,6 +24,7 @@ from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Labels, Mask, Places, RowIndex
 from fires.drift import LikelihoodAlarm
 from fires.kernels.assimilate import (
+    GAMMA,
     INTERCEPT_MEAN,
     INTERCEPT_VAR,
     N_FACTS,
@@ -403,6 +404,12 @@ class BayesLearner(Learner):
         self.scaler.restart(columns)
 
     # --- columns that come and go -----------------------------------------------------------
+
+    def remember(self, rate: float) -> None:
+        """From here on, let the evidence fade by exp(-rate) from row to row."""
+        if self.sparse is not None:
+            self.var[:], self.sparse[1][:] = self._variances(), self.sparse[0]
+        self.gamma = self._rule[GAMMA] = math.exp(-rate)
 
     def count_columns(self, n_present: int) -> None:
         """Know how many columns are there, if fewer than there is room for."""

@@ -304,6 +304,9 @@ class _Batch:
         if not learner.takes_shards:
             what = f"the model {selector.model_name} cannot learn from shards"
             raise InputError(what, hint="use a linear one, such as 'probit' or 'gaussian'.")
+        if selector.time is not None:
+            what = "memory as a time goes by rows, and these stay in their shards"
+            raise InputError(what, hint="give memory a number of rows.")
         if selector.redundancy == "drop":
             what = "redundant features are found in rows, and these stay in their shards"
             raise InputError(what, hint="use redundancy='ignore', or FIRES without shards.")
@@ -330,7 +333,7 @@ class _Batch:
         if not self.units.unit:
             self.units = self.units._replace(unit=float(sums["max weight"]))
         elif not self.weighed and self.weight > 0.0:
-            squares, memory = float(sums["batch squares"]), float(self.selector.memory)
+            squares, memory = float(sums["batch squares"]), self.selector.memory_rows
             self.units = self.units.after(self.weight, squares, self.n_rows, memory)
             self.ratio, self.weighed = self.units.ratio, True
         if self.n_missing and self.selector.missing == "error":

@@ -25,7 +25,8 @@ from fires.run.sharded_scoring import ShardedTest
 from fires.run.totals import RunTotals
 from fires.selectors.sharded import partial_fit_sharded
 
-UPDATES = ["gradient", "bayes"]
+# The other update learns from a frame below.
+UPDATES = [pytest.param("gradient", marks=pytest.mark.slow), "bayes"]
 
 
 def in_one_process(files, update: str) -> FIRES:
