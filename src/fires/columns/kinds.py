@@ -262,7 +262,7 @@ def split_time(
         told, X = frame[name], frame.drop(name)
     if told is not None:
         column = find_column(told, replace(hints, dates=hints.dates or "month-first"))
-        times = read_cells(told, column).values.cast(pl.Float64, strict=False).to_numpy()
+        times = cells.read_cells(told, column).values.cast(pl.Float64, strict=False).to_numpy()
     if needed and (times is None or np.isnan(times).all()):
         what = f'time: no column "{name}" that says when a row was'
         raise InputError(what, hint="it must hold dates, or seconds since 1970")
