@@ -326,13 +326,16 @@ class FIRES(OnlineSelector):
         if changes:
             self._rearrange(batch)
         target = self.meet_target(batch)
-        if self._learner_.joint_posterior is not None:  # a gradient divides by the total weight
+        learner, posterior = self._learner_, self._learner_.joint_posterior
+        if posterior is not None:  # a gradient divides by the total weight
+            memory = self.memory if isinstance(self.memory, float) else self.memory_rows
             weight, self.weight_sums_ = effective_weights(
-                batch.weight, n_rows, self.weight_sums_, self.memory_rows
+                batch.weight, n_rows, self.weight_sums_, memory
             )
             batch = batch if weight is batch.weight else replace(batch, weight=weight)
-            self._let_time_pass(batch)
-        learner, posterior = self._learner_, self._learner_.joint_posterior
+            if batch.times is not None:
+                self._let_time_pass(batch)
+                learner, posterior = self._learner_, self._learner_.joint_posterior
         if changes:
             self._sync_columns()
         if posterior is None and self._monitor_.watches_loss:
@@ -354,7 +357,7 @@ class FIRES(OnlineSelector):
 
     def _let_time_pass(self, batch: CheckedBatch) -> None:
         """Let evidence fade by when the rows were, if memory is a time."""
-        memory = None if batch.times is None else seconds_of(self.memory)
+        memory = seconds_of(self.memory)
         if memory is None or batch.times is None:
             return
         weight = float(batch.n_rows if batch.weight is None else batch.weight.sum())
