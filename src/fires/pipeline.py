@@ -34,6 +34,7 @@ from fires.core.types import (
 )
 from fires.core.version import __version__
 from fires.kernels.select import keep_columns
+from fires.models.base import BaseModel
 from fires.models.scale import SCALES, Scaler
 from fires.predictors import as_predictor
 from fires.predictors.base import can
@@ -46,7 +47,6 @@ from fires.selectors.open_columns import OpenColumns
 
 if TYPE_CHECKING:
     from fires.columns import Columns
-    from fires.models.base import BaseModel
     from fires.selectors.fires import FIRES
 
 
@@ -138,6 +138,12 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         """The selector's setting for missing entries."""
         missing: str = self._setting("missing", "ignore")
         return missing
+
+    @property
+    def time(self) -> str | None:  # type: ignore[override]
+        """The selector's setting for the column that says when a row was."""
+        time: str | None = self._setting("time", None)
+        return time
 
     def _setting(self, name: str, default: Any) -> Any:
         """A setting of the selector; one of others may not have it."""
@@ -257,14 +263,17 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         classes: OptionalClasses = None,
         sample_weight: OptionalArray = None,
         columns: Columns | None = None,
+        times: Floats | None = None,
     ) -> tuple[CheckedBatch, Callable[[], None]]:
         """Check a batch, and scale it by the batches before it, without gaps.
 
-        ``columns`` is what X was encoded with, if a stream has done that. The second result learns
+        ``columns`` is what X was encoded with, and ``times`` when its rows were, if a stream has
+        done that. The second result learns
         the scale, and what the columns are; until it is called, nothing has changed.
         """
         self.start()
-        raw = self._admit(self.known_columns, X, y, classes, sample_weight, learn=True)
+        given = X, y, classes, sample_weight
+        raw = self._admit(self.known_columns, *given, learn=True, times=times)
         known, is_open = raw.known, isinstance(raw.known, OpenColumns)
         if columns is not None:
             if is_open:

@@ -49,6 +49,8 @@ def test_a_run_writes_down_its_options(first, csv_file):
         "columns": "fixed",
         "absent": "missing",
         "redundancy": "ignore",
+        "memory": 10_000.0,
+        "drift": "auto",
         "exclude": ["a", "e,f"],
         "no-header": False,
         "keep-suspicious": False,

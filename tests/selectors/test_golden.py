@@ -166,6 +166,7 @@ def test_the_paper_has_no_intercept_no_scale_and_rates_of_one_hundredth():
         "fit_intercept": False,
         "scale": None,
         "missing": "ignore",
+        "time": None,
         "batch_size": 100,
         "random_state": None,
     }

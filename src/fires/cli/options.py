@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar, dataclass_transform
 import click
 
 from fires.cli.config import read_config
+from fires.core.duration import seconds_of
 
 Kind = TypeVar("Kind")
 PATH = click.Path(path_type=Path)
@@ -168,6 +169,16 @@ class NumberOrShare(click.ParamType[int | float | str]):
         if not (is_share or (isinstance(number, int) and number >= self._least)):
             self.fail(f"{value!r} is neither {self._otherwise}.", param)
         return number
+
+
+class Memory(click.FloatRange):
+    """A number of rows above 1, or a time."""
+
+    name = "number of rows, nor a time such as 7d"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, or the text of a time."""
+        return value if seconds_of(value) else super().convert(value, param, ctx)
 
 
 class Shape(click.ParamType[str]):

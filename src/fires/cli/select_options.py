@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fires.selectors.fires import FIRES
 
 _MODELS = ("auto", "probit", "logistic", *NUMERIC)
+_MEMORY = 10_000.0  # rows
 _MAY_CHANGE = {
     *("resume", "accept_loss", "checkpoint", "max_bad", "max_wait", "until_end", "rate"),
     *("emit", "emit_every", "metrics", "log_level", "as_json", "quiet", "debug"),
@@ -65,6 +66,25 @@ class Options:
     redundancy: str = shared.choice(
         ("ignore", "drop"),
         "Of features that say the same, such as copies and sums of others: drop all but one.",
+    )
+    memory: float | str = shared.option(
+        "ROWS|TIME",
+        "After so many rows, or so long (90s, 5m, 12h, 7d, 2w), evidence has faded to 1/e.",
+        type=shared.Memory(min=1.0, min_open=True),
+        default=_MEMORY,
+    )
+    time: str | None = shared.option(
+        "COL",
+        "With --memory 7d: the column that says when a row was. It is no feature.",
+    )
+    drift: str = shared.choice(
+        ("auto", "none", "alarm"),
+        "Which changes raise an alarm, after which most of the evidence is dropped.",
+    )
+    groups: tuple[str, ...] = shared.option(
+        "COL,COL",
+        "Columns that are ranked and selected together; once for each group. --top counts groups.",
+        multiple=True,
     )
     reading: Reading = shared.part(Reading)
     out: Path | None = shared.out(
@@ -149,12 +169,17 @@ class Options:
         settings: dict[str, Any] = {"random_state": self.seed}
         if self.engine == "fires":
             settings["batch_size"] = self.batch_size
+        if self.groups:
+            settings["groups"] = [[part for part in one.split(",") if part] for one in self.groups]
         if self.as_published and not isinstance(self.top, str):
             return FIRES.as_published(self.top, **settings)
         if self.columns == "open":
             settings |= {"columns": "open", "absent": self.absent}
             settings["forget_after"] = self.forget_after
-        return FIRES(self.top, model=self.model, redundancy=self.redundancy, **settings)
+        settings |= {"model": self.model, "redundancy": self.redundancy}
+        settings |= {"memory": self.memory, "time": self.time}
+        settings["drift"] = None if self.drift == "none" else self.drift
+        return FIRES(self.top, **settings)
 
 
 def refuse_what_does_not_go_together(options: Options) -> None:
@@ -172,6 +197,11 @@ def refuse_what_does_not_go_together(options: Options) -> None:
         and options.top == "auto",
         "--as-published does not go with --redundancy drop.": paper
         and options.redundancy == "drop",
+        "--as-published forgets nothing: --memory and --drift do not go with it.": paper
+        and (options.memory != _MEMORY or options.drift != "auto"),
+        "--memory 7d and --time COL go together.": isinstance(options.memory, str)
+        != (options.time is not None),
+        "--groups does not go with --columns open.": not fixed and options.groups,
         **{
             f"--{name} needs a folder to write to: give --out.": wanted and options.folder is None
             for name, wanted in needs_folder.items()

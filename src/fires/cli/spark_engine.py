@@ -14,13 +14,13 @@ from click.core import ParameterSource
 from fires.cli.config import as_toml, settings_facts, typed_options
 from fires.cli.progress import one_bar
 from fires.cli.report import write_report
+from fires.cli.select_options import Options
 from fires.cli.selection import print_result, say_lost
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from fires.cli.select_options import Options
     from fires.core.types import Header
     from fires.evaluation.records import Step
     from fires.integrations.spark.running import SparkRun
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _TAKEN = {
     *("file", "target", "top", "batch_size", "model", "as_published", "seed", "exclude", "sep"),
     *("no_header", "out", "overwrite", "resume", "report", "as_json", "quiet", "debug", "config"),
-    *("engine", "master", "accept_loss"),
+    *("engine", "master", "accept_loss", "memory", "drift", "groups"),
 }
 _BATCH_ROWS = 20_000
 _FORMATS = {

@@ -138,6 +138,7 @@ class Hints:
     dates: DateOrder | None = None
     max_categories: int = 1000
     categories: Literal["target", "codes"] = "target"
+    time: str | None = None  # the column that says when a row was, which is no feature
 
     @property
     def has_points(self) -> bool:

@@ -40,6 +40,7 @@ class CheckedBatch:
     known: Any = None  # the columns after it, fixed or open; None if nobody has looked
     present: Mask | None = None
     n_absent: int = 0
+    times: Floats | None = None  # when each row was, in seconds, where evidence fades by time
     source: Places | None = None  # of each column, where it was before, if some have moved
     _encoded: tuple[Classes, Classes, Codes] | None = field(default=None, repr=False)
 
@@ -78,8 +79,9 @@ class CheckedBatch:
             n_absent = X.shape[0] * self.n_absent // self.n_rows
         y = None if self.y is None else self.y[rows]
         weight = None if self.weight is None else self.weight[rows]
+        times = None if self.times is None else self.times[rows]
         other = replace(self, X=X, y=y, weight=weight, n_missing=n_missing, _encoded=None)
-        other.present, other.n_absent = present, n_absent
+        other.present, other.n_absent, other.times = present, n_absent, times
         return other
 
 

@@ -273,7 +273,7 @@ class _Evaluation:
         if batch.restarted:
             self._restart_features(batch.restarted)
         X = batch.X if batch.names is None else NamedRows(batch.X, batch.names)
-        rows, learn_scale = self.pipeline.admit(X, columns=batch.columns)
+        rows, learn_scale = self.pipeline.admit(X, columns=batch.columns, times=batch.times)
         before = self.selected
         if rows.source is not None:  # features are in other places than before
             self.selected = np.flatnonzero(np.isin(rows.source, self.selected))

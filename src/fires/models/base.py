@@ -11,11 +11,11 @@ from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
 from fires.core.state import Arrays
 from fires.core.types import Floats, Ints, Labels, Mask, Matrix, Places, RowIndex
+from fires.models.scale import Scaler
+from fires.models.sparse_scale import SparseScale
 
 if TYPE_CHECKING:
     from fires.models.mixed import Mixed
-    from fires.models.scale import Scaler
-    from fires.models.sparse_scale import SparseScale
 
 Rng = np.random.Generator
 Values = npt.NDArray[np.generic]
@@ -201,6 +201,9 @@ class JointPosterior(Learner, Protocol):
 
     def forget_most(self) -> None:
         """Let all evidence so far count as that of a few rows, as after an alarm."""
+
+    def remember(self, rate: float) -> None:
+        """From here on, let the evidence fade by exp(-rate) from row to row."""
 
     def attend(self, resting: Mask, never: Mask, arrived: Places) -> None:
         """Know which columns are there, before a step. Without this, all are."""

@@ -24,6 +24,7 @@ from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Labels, Mask, Places, RowIndex
 from fires.drift import LikelihoodAlarm
 from fires.kernels.assimilate import (
+    GAMMA,
     INTERCEPT_MEAN,
     INTERCEPT_VAR,
     N_FACTS,
@@ -37,6 +38,7 @@ from fires.kernels.assimilate import (
 )
 from fires.kernels.linear import DenseRows, MixedRows
 from fires.kernels.moments import N_SHOWN
+from fires.kernels.select import union
 from fires.models.base import LeadingRows, Learner, Rates, kept_rows
 from fires.models.covariance import MOST, PRIOR, CovarianceBlock
 from fires.models.families import FAMILIES
@@ -261,7 +263,7 @@ class BayesLearner(Learner):
             self._refuse_overflow(kept, seen.stats)
         learn_scale()
         if isinstance(rows, MixedRows):
-            self.touched = np.union1d(rows.columns, rows.indices)
+            self.touched = union(rows.columns, np.sort(rows.indices))
         elif self.leading.holds_all:
             return rows.full
         return rows.take(self.leading.columns)
@@ -403,6 +405,12 @@ class BayesLearner(Learner):
         self.scaler.restart(columns)
 
     # --- columns that come and go -----------------------------------------------------------
+
+    def remember(self, rate: float) -> None:
+        """From here on, let the evidence fade by exp(-rate) from row to row."""
+        if self.sparse is not None:
+            self.var[:], self.sparse[1][:] = self._variances(), self.sparse[0]
+        self.gamma = self._rule[GAMMA] = math.exp(-rate)
 
     def count_columns(self, n_present: int) -> None:
         """Know how many columns are there, if fewer than there is room for."""

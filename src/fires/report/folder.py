@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -190,12 +190,13 @@ class Result:
     above_noise: Mask | None = None
     classes: Labels | None = None
     of_columns: dict[str, dict[str, Any]] = field(default_factory=dict)
-    columns: Sequence[str] = ()
+    columns: Sequence[str] = ()  # of each feature, the column, and what its group is called
+    titles: Sequence[str] = ()
     groups: dict[str, list[int]] = field(default_factory=dict)
 
 
-def read_result(folder: Path, names: Sequence[str]) -> Result:
-    """Read ``features.csv`` and ``columns.csv``."""
+def read_result(folder: Path, names: Sequence[str], groups: Iterable[str] = ()) -> Result:
+    """Read ``features.csv`` and ``columns.csv``; groups are those that the user named."""
     result = Result(columns=names)
     columns, features = folder / "columns.csv", folder / "features.csv"
     if columns.exists():
@@ -205,7 +206,14 @@ def read_result(folder: Path, names: Sequence[str]) -> Result:
             for name in ("kind", "missing"):
                 result.of_columns[name] = dict(zip(titles, used[name], strict=True))
             if len(titles) < len(names):
-                _add_groups(result, names, titles)
+                result.columns = _columns_of(names, titles) or names
+    together = [[name for name in group.split(",") if name] for group in groups]
+    called = {name: ", ".join(group) for group in together for name in group}
+    result.titles = [called.get(column, column) for column in result.columns]
+    counts = Counter(result.titles)
+    for place, title in enumerate(result.titles):
+        if counts[title] > 1:
+            result.groups.setdefault(title, []).append(place)
     if features.exists():
         with damaged(features):
             _add_features(result, _table(features, _NUMBERS))
@@ -215,7 +223,7 @@ def read_result(folder: Path, names: Sequence[str]) -> Result:
 def _add_features(result: Result, table: pl.DataFrame) -> None:
     n_selected = int((table["selected"] == "True").sum())
     result.counts = {"features": len(table), "selected": n_selected, "above_noise": None}
-    columns = pl.DataFrame({"feature": result.columns}, schema={"feature": pl.String})
+    columns = pl.DataFrame({"feature": result.titles}, schema={"feature": pl.String})
     rows = columns.join(table, on="feature", how="left", maintain_order="left")
     if len(rows) != len(columns):  # names are not told apart: no run writes that
         return
@@ -236,8 +244,8 @@ def _add_features(result: Result, table: pl.DataFrame) -> None:
         ranks[order] = np.arange(1.0, len(order) + 1.0)
 
 
-def _add_groups(result: Result, names: Sequence[str], columns: Sequence[str]) -> None:
-    """Find the column of each feature: those of a column follow each other, with its name first."""
+def _columns_of(names: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """The column of each feature: those of a column follow each other, with its name first."""
     found: list[str] = []
     left = list(columns[::-1])
     for name in names:
@@ -246,12 +254,8 @@ def _add_groups(result: Result, names: Sequence[str], columns: Sequence[str]) ->
         elif found and name.startswith(f"{found[-1]} ("):
             found.append(found[-1])
         else:
-            return  # other columns than these
-    result.columns = found
-    counts = Counter(found)
-    for place, column in enumerate(found):
-        if counts[column] > 1:
-            result.groups.setdefault(column, []).append(place)
+            return []  # other columns than these
+    return found
 
 
 def _table(path: Path, numbers: Sequence[str] = ()) -> pl.DataFrame:

@@ -106,7 +106,8 @@ class Summary:
                 self._names = self._read_names() or self._names
             self._records.grow(len(self._names))
             ended = self._facts.has_ended and bool(self._names)
-            self._result = read_result(self._folder, self._names) if ended else Result()
+            groups = self._facts.settings.get("groups") or ()
+            self._result = read_result(self._folder, self._names, groups) if ended else Result()
         return changed
 
     def _read_records(self) -> bool:
@@ -226,7 +227,7 @@ class Summary:
                 return Change(after.row, [names[at] for at in came], [names[at] for at in left])
         if knows_noise:
             matter = selected[noise[selected]]
-            columns = self._result.columns or names
+            columns = self._result.titles or names
             n_same = len({columns[place] for place in matter.tolist()})
             return Change(int(records.since[matter].max()), n_same=n_same, carry=True)
         return Change(records.now.row, n_same=len(selected))

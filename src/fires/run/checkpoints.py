@@ -6,15 +6,13 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from fires.core import files
+from fires.core.duration import seconds_of
 from fires.core.errors import InputError, StateError
 from fires.core.state import Arrays, read_state, write_state
-
-if TYPE_CHECKING:
-    from fires.core.types import Header, Json
-
+from fires.core.types import Header, Json
 
 Made = TypeVar("Made")
 
@@ -135,15 +133,14 @@ class Schedule:
     """
 
     def __init__(self, every: str) -> None:
-        found = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(s|m|h|)", every.strip())
-        number = float(found[1]) if found else 0.0
-        if not found or number <= 0.0 or (not found[2] and number != int(number)):
+        seconds, count = seconds_of(every), every.strip()
+        if seconds is None and not (count.isdecimal() and int(count)):
             raise InputError(
                 f"a checkpoint every {every!r} makes no sense",
                 hint="give a number of batches such as 500, or a time such as 10s or 5m",
             )
-        self._batches = None if found[2] else int(number)
-        self._seconds = number * {"s": 1, "m": 60, "h": 3600, "": 1}[found[2]]
+        self._batches = int(count) if seconds is None else None
+        self._seconds = seconds or 0.0
         self._n_batches, self._due = 0, time.monotonic() + self._seconds
 
     def is_due(self) -> bool:

@@ -90,9 +90,8 @@ def has_intervals(selector: FIRES) -> bool:
 
 def column_names(selector: FIRES, names: Sequence[str]) -> tuple[str, ...]:
     """What the groups of a selector are called."""
-    columns = selector.encoder
-    if columns is not None and selector.groups is None:
-        return tuple(column.name for column in columns.used)
+    if (titles := selector.group_titles) is not None:
+        return titles
     groups = selector.groups_
     assert groups is not None
     first = np.unique(groups, return_index=True)[1]

@@ -164,6 +164,7 @@ class InputValidator:
     """
 
     missing: str = "ignore"
+    time: str | None = None  # the column that says when a row was
     _known_: KnownColumns | None = None
 
     @property
@@ -252,18 +253,29 @@ class InputValidator:
         sample_weight: OptionalArray = None,
         *,
         learn: bool = False,
+        times: Floats | None = None,
     ) -> CheckedBatch:
         """Check a batch of known columns; what is known of them then is ``batch.known``."""
         owner = type(self).__name__
         if learn and sample_weight is not None:
             X, y, sample_weight = validation.weighted_rows(X, y, sample_weight, owner)
+        if times is None and self.time is not None:
+            X, times = self._without_time(X, learn=learn)
         batch = known.admit(X, y, owner, self.missing, learn=learn)
-        n_rows, batch.classes = batch.X.shape[0], classes
+        n_rows, batch.classes, batch.times = batch.X.shape[0], classes, times
         if y is not None:
             batch.y = validation.as_target(y, n_rows, owner)
         if sample_weight is not None:
             batch.weight = validation.as_weights(sample_weight, n_rows)
         return batch
+
+    def _without_time(self, X: Any, *, learn: bool = False) -> tuple[Any, Floats | None]:
+        """X without the column of the time, and what that says, in seconds since 1970."""
+        if self.time is None:
+            return X, None
+        from fires.columns.kinds import split_time  # polars takes a while to load
+
+        return split_time(X, self.time, needed=learn)
 
     def _teaches(self, X: RowsLike, sample_weight: OptionalArray) -> bool:
         """Whether a row counts: from a batch whose weights are all 0, nothing is learnt."""

@@ -5,16 +5,19 @@ from __future__ import annotations
 import copy
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field, replace
+from datetime import timedelta
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import Tags
 
 from fires.core.batch import CheckedBatch, WeightSums, effective_weights
 from fires.core.belief import Belief
 from fires.core.declared import Random, Value, collect, restore
-from fires.core.errors import StateError
+from fires.core.duration import seconds_of
+from fires.core.errors import InputError, StateError
 from fires.core.randomness import generator, generator_state, random_state
 from fires.core.settings import (
     check_choice,
@@ -29,35 +32,23 @@ from fires.core.settings import (
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Estimator, Floats, Header, Mask, Places, Seed
 from fires.core.validation import as_numbers
+from fires.drift import Alarm, Detector
 from fires.kernels.gradient import weigh
+from fires.models import learners
 from fires.models.base import BaseModel, JointPosterior, Learner, Rates
 from fires.models.families import FAMILIES
-from fires.models.learners import (
-    decided,
-    kind_of_target,
-    model_from_json,
-    model_to_json,
-    name_of,
-    start_learner,
-    task_of,
-)
 from fires.models.linear import Linear
 from fires.models.model_learner import ModelLearner
 from fires.models.scale import Scaler
 from fires.selectors import significance
 from fires.selectors.base import OnlineSelector
+from fires.selectors.clock import Clock
 from fires.selectors.columns import FixedColumns, KnownColumns
 from fires.selectors.drift import DriftMonitor, check_drift
 from fires.selectors.open_columns import OpenColumns, Presence
 from fires.selectors.rule import ALL_PRESENT, Present, SelectionRule
 from fires.selectors.selector import settings
 from fires.selectors.significance import Groups
-
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
-
-    from fires.drift import Alarm, Detector
-
 
 _NOT_NEGATIVE = "a number that is not negative"
 
@@ -71,6 +62,18 @@ def _check_model(name: str, model: Any) -> None:
             f"model={model!r} is no base model: it needs the methods init, log_marginal, gradient "
             "and to_features."
         )
+
+
+def _are_names(columns: Any) -> bool:
+    return isinstance(columns, list) and all(isinstance(name, str) for name in columns)
+
+
+_MEMORY = 10_000.0  # rows
+
+
+def _check_memory(name: str, memory: Any) -> None:
+    if seconds_of(memory) is None:
+        check_number(name, memory, 1.0, wanted="a number of rows above 1, or a time such as '7d'")
 
 
 @settings
@@ -132,16 +135,22 @@ class FIRES(OnlineSelector):
         takes gaussian if the first batch's target is continuous and probit otherwise.
     update : {"bayes", "gradient"}, default="bayes"
         How a linear model learns. Other models learn by gradient, whatever this says.
-    memory : float, default=10000
+    memory : float, str or timedelta, default=10000
         Bayesian update: after so many rows, evidence has faded to 1/e. Less follows slow changes
-        sooner, and makes intervals wider.
+        sooner, and makes intervals wider. It can be a time as well: ``"90s"``, ``"5m"``, ``"12h"``,
+        ``"7d"``, ``"2w"`` or a ``timedelta``. That needs ``time``, and says how far evidence has
+        faded after so long: see :class:`fires.selectors.clock.Clock`.
+    time : str, optional
+        If ``memory`` is a time: the column of a frame, or of dicts, that says when a row was. It
+        holds dates, texts with the year first, or seconds since 1970. It is no feature.
     score : {"auto", "omega"}, default="auto"
         What features are ranked by. ``"auto"``: by the running mean of the absolute importance
         (Bayesian update), or by omega (gradient update). ``"omega"``: by omega in any case.
     groups : sequence, optional
         For each feature, a label; features with the same one are ranked and selected together, and
-        ``n_features_to_select`` counts groups. By default each feature is for itself, but for the
-        columns of a table that become several features.
+        ``n_features_to_select`` counts groups. Or a list of lists with the names of columns, such
+        as ``[["lat", "lon"]]``; each other column is for itself. By default each feature is, but
+        for the columns of a table that become several features.
     drift : {"auto", "alarm", None} or detector, default="auto"
         Which changes raise an alarm; after one about all features, most of the evidence is dropped.
         ``"auto"``: with the Bayesian update, :class:`fires.drift.LikelihoodAlarm` watches all
@@ -249,7 +258,8 @@ class FIRES(OnlineSelector):
     redundancy: str = choice("ignore", "drop")
     model: str | BaseModel = checked("auto", _check_model)
     update: str = choice("bayes", "gradient")
-    memory: float = number(10_000.0, low=1.0, wanted="a number of rows above 1")
+    memory: float | str | timedelta = checked(_MEMORY, _check_memory)
+    time: str | None = None
     score: str = choice("auto", "omega")
     drift: str | Detector | None = checked("auto", check_drift)
     groups: Sequence[Hashable] | npt.NDArray[np.generic] | None = None
@@ -271,6 +281,7 @@ class FIRES(OnlineSelector):
     target_kind_: str = field(init=False)  # "classes", "numbers" or "counts"
     _begun_ = False  # whether there is a learner, and with it a rule and a monitor
     _presence_ = Presence()
+    _clock_ = Clock()  # of memory as a time
     _groups_: Groups | None = field(init=False, default=None)
     rates_: Rates = field(init=False)  # of the gradient update
     weight_sums_ = WeightSums()
@@ -316,11 +327,15 @@ class FIRES(OnlineSelector):
             self._rearrange(batch)
         target = self.meet_target(batch)
         learner, posterior = self._learner_, self._learner_.joint_posterior
-        if posterior is not None:  # the gradient update divides by the total weight
+        if posterior is not None:  # a gradient divides by the total weight
+            memory = self.memory if isinstance(self.memory, float) else self.memory_rows
             weight, self.weight_sums_ = effective_weights(
-                batch.weight, n_rows, self.weight_sums_, float(self.memory)
+                batch.weight, n_rows, self.weight_sums_, memory
             )
             batch = batch if weight is batch.weight else replace(batch, weight=weight)
+            if batch.times is not None:
+                self._let_time_pass(batch)
+                learner, posterior = self._learner_, self._learner_.joint_posterior
         if changes:
             self._sync_columns()
         if posterior is None and self._monitor_.watches_loss:
@@ -331,6 +346,28 @@ class FIRES(OnlineSelector):
         self._choose(posterior, n_rows, float(n_rows if weight is None else weight.sum()))
         if changes and self.forget_after is not None:
             self._forget_stale(batch)
+
+    @property
+    def memory_rows(self) -> float:
+        """The memory in rows: the usual one if it is a time, for all else that counts rows."""
+        memory = self.memory
+        if isinstance(memory, timedelta) or seconds_of(memory) is not None:
+            return _MEMORY
+        return float(memory)
+
+    def _let_time_pass(self, batch: CheckedBatch) -> None:
+        """Let evidence fade by when the rows were, if memory is a time."""
+        memory = seconds_of(self.memory)
+        if memory is None or batch.times is None:
+            return
+        weight = float(batch.n_rows if batch.weight is None else batch.weight.sum())
+        self._clock_, kept = self._clock_.after(batch.times, weight, memory)
+        if kept < 1.0:  # if the step fails, nothing has changed
+            self._learner_ = copy.deepcopy(self._learner_)
+            self._learner_.forget(kept)
+        learner = self._learner_.joint_posterior
+        assert learner is not None
+        learner.remember(self._clock_.rate)
 
     def _choose(self, learner: JointPosterior | None, n_rows: int, weight: float) -> None:
         """After a step on rows of this total weight: take note of alarms, and choose."""
@@ -430,7 +467,7 @@ class FIRES(OnlineSelector):
     @property
     def model_name(self) -> str:
         """What errors call the model."""
-        return name_of(self.model_)
+        return learners.name_of(self.model_)
 
     @property
     def watches_loss(self) -> bool:
@@ -474,8 +511,8 @@ class FIRES(OnlineSelector):
         """The target as the learner takes it. Starts the learner, or adds classes to it."""
         assert batch.y is not None
         if not self._begun_:
-            self.model_ = decided(self.model, batch.y, batch.classes)
-            self.target_kind_ = kind_of_target(self._as_model(), batch.y, batch.classes)
+            self.model_ = learners.decided(self.model, batch.y, batch.classes)
+            self.target_kind_ = learners.kind_of_target(self._as_model(), batch.y, batch.classes)
         if self.target_kind_ != "classes":
             if batch.classes is not None:
                 raise ValueError(f"classes is for class labels; {self.model_name} has none.")
@@ -504,13 +541,13 @@ class FIRES(OnlineSelector):
 
     def _start(self, n_classes: int) -> None:
         """Make the learner and the parts."""
-        self._learner_ = start_learner(
+        self._learner_ = learners.start_learner(
             self._as_model(),
             self._width,
             n_classes,
             scale=self.scale,
             starts=(self.mu_init, self.sigma_init),
-            memory=float(self.memory) if self.update == "bayes" else None,
+            memory=self.memory_rows if self.update == "bayes" else None,
             watches=isinstance(self.drift, str),
             rng=lambda: generator(self.random_state, "fires"),
         )
@@ -524,7 +561,7 @@ class FIRES(OnlineSelector):
             posterior.keeps_rows = True
         scored = posterior is not None
         self._rule_ = SelectionRule(self._width, self._groups_, scored=scored, drops_twins=drops)
-        self._monitor_ = DriftMonitor(self.drift, float(self.memory))
+        self._monitor_ = DriftMonitor(self.drift, self.memory_rows)
         self._begun_ = True
 
     def take_scale(self, scaler: Scaler) -> None:
@@ -650,8 +687,8 @@ class FIRES(OnlineSelector):
     def _called(self, place: int) -> str:
         """What a feature is called, or a group by its column or its first feature."""
         if self._groups_ is not None:
-            if self.encoder is not None and self.groups is None:
-                return str(self.encoder.used[place].name)
+            if self._groups_.titles is not None:
+                return self._groups_.titles[place]
             place = int(np.flatnonzero(self._groups_.of == place)[0])
         names = self.known_names
         return f"x{place}" if names is None else str(names[place])
@@ -661,6 +698,11 @@ class FIRES(OnlineSelector):
         """For each feature, the number of its group; None if every feature is for itself."""
         return None if self._groups_ is None else self._groups_.of.copy()
 
+    @property
+    def group_titles(self) -> tuple[str, ...] | None:
+        """What groups of columns are called; None if there are none, or only labels of features."""
+        return None if self._groups_ is None else self._groups_.titles
+
     def group_belief(self) -> Belief:
         """Importance and uncertainty of each group: see :mod:`fires.selectors.significance`."""
         self._check_fitted()
@@ -669,13 +711,17 @@ class FIRES(OnlineSelector):
 
     def _find_groups(self) -> Groups | None:
         """The groups that the user named, or that the columns of a table make."""
-        labels, columns = self.groups, self.encoder
+        labels, columns, titled = self.groups, self.encoder, True
         if labels is None and columns is not None and len(columns.groups) > len(columns.used):
-            labels = columns.groups
+            labels = columns.of_features
+        elif isinstance(labels, list) and labels and all(map(_are_names, labels)):
+            labels = self._labels(labels)
+        else:
+            titled = False
         if labels is None:
             return None
         try:
-            groups = Groups([] if isinstance(labels, str) else list(labels))
+            groups = Groups([] if isinstance(labels, str) else list(labels), titled=titled)
         except TypeError:
             groups = Groups([])
         if len(groups.of) != self.n_features_in_:
@@ -684,6 +730,16 @@ class FIRES(OnlineSelector):
                 f"got {labels!r}."
             )
         return groups
+
+    def _labels(self, groups: list[list[str]]) -> list[str]:
+        """For each feature, the columns that are ranked together with its own."""
+        names: Any = self.known_names if self.encoder is None else self.encoder.of_features
+        columns = [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
+        titles = {name: ", ".join(group) for group in groups for name in group}
+        for name in titles.keys() - set(columns):
+            some = ", ".join([*dict.fromkeys(columns)][:20])
+            raise InputError(f'groups: no column "{name}"', hint=f"there is {some}")
+        return [titles.get(name, name) for name in columns]
 
     # --- how many, and which ----------------------------------------------------------------
 
@@ -760,6 +816,9 @@ class FIRES(OnlineSelector):
             raise ValueError(
                 "redundancy='drop' needs score='auto': omega ranks redundant features too."
             )
+        by_time = seconds_of(self.memory) is not None
+        if by_time != (self.time is not None):
+            raise ValueError("memory as a time, and time, which names a column, go together.")
         if self._begun_:
             if (self._rule_.twins is not None) != drops:
                 raise ValueError("redundancy cannot change once something was learnt.")
@@ -772,6 +831,8 @@ class FIRES(OnlineSelector):
         if self.columns == "open" and not (linear and self.groups is None):
             what = "groups" if self.groups is not None else "a model that is not linear"
             raise ValueError(f"columns='open' does not go with {what}.")
+        if by_time and not (linear and self.update == "bayes"):
+            raise ValueError("memory as a time is for linear models with update='bayes'.")
         self._check_starts()
         if self._is_auto and not (linear and self.update == "bayes"):
             self._refuse_auto()
@@ -826,6 +887,8 @@ class FIRES(OnlineSelector):
         arrays["weight_sums"] = np.array(self.weight_sums_)
         if self._presence_.is_noted:
             arrays |= under("presence", collect(self._presence_, Presence.learnt)[1])
+        if self._clock_.at is not None:
+            arrays["clock"] = np.array(self._clock_)
         return header | watched, arrays
 
     def restore(
@@ -843,7 +906,7 @@ class FIRES(OnlineSelector):
     def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
         self.model_ = self._from_plain(header["model"], model)
         is_numeric = Value(bool).read("numeric_target", header, arrays, {})
-        task = task_of(self._as_model())
+        task = learners.task_of(self._as_model())
         self.target_kind_ = task if task != "auto" else "numbers" if is_numeric else "classes"
         if is_numeric == (self.target_kind_ == "classes"):
             raise StateError(f"numeric_target is {is_numeric} for a target of {task}")
@@ -861,14 +924,20 @@ class FIRES(OnlineSelector):
             self._monitor_.restore(header, arrays)
             self._rule_.restore(arrays)
         self.weight_sums_ = WeightSums.read(arrays)
+        clock, posterior = Clock.read(arrays), self._learner_.joint_posterior
+        if clock is not None and posterior is not None:
+            self._clock_ = clock
+            posterior.remember(clock.rate)
         if type(self._learner_) is ModelLearner:
             self._learner_.rng = Random().read("rng", header, arrays, {})
 
     def _plain(self, value: Any) -> Any:
-        return plain(value) if not isinstance(value, BaseModel) else model_to_json(value)
+        if isinstance(value, timedelta):
+            return f"{value.total_seconds()}s"
+        return plain(value) if not isinstance(value, BaseModel) else learners.model_to_json(value)
 
     def _from_plain(self, value: Any, model: Any) -> Any:
-        return model_from_json(value, model) if isinstance(value, dict) else value
+        return learners.model_from_json(value, model) if isinstance(value, dict) else value
 
 
 _ONLY_CHOICE = {"update": "gradient", "score": "omega", "drift": None}

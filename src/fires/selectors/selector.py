@@ -149,7 +149,7 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
                 warn_absent(X, self.get_feature_names_out().tolist())
             open_rows: Matrix = self._admit(known, X).X
             return open_rows
-        matrix, known = known.rows(X, owner)
+        matrix, known = known.rows(self._without_time(X)[0], owner)
         if self.missing == "error":
             stored = matrix if isinstance(matrix, np.ndarray) else matrix.data
             validation.refuse(matrix, scan(stored), known.names, missing="error", owner=owner)

@@ -91,11 +91,13 @@ class Groups:
     (array([ 5., -1.]), array([0.1, 0.1]))
     """
 
-    def __init__(self, labels: Sequence[Hashable]) -> None:
+    def __init__(self, labels: Sequence[Hashable], *, titled: bool = False) -> None:
         numbers: dict[Hashable, int] = {}
         found = [numbers.setdefault(label, len(numbers)) for label in labels]
         self.of = np.array(found, dtype=np.intp)
         self.n = len(numbers)
+        # What each group is called, if its label says so.
+        self.titles = tuple(map(str, numbers)) if titled else None
         self.size = np.bincount(self.of, minlength=self.n).astype(np.float64)
         self._alone = self.size == 1.0
 

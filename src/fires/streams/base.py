@@ -11,7 +11,7 @@ import numpy as np
 
 from fires.core.errors import InputError as InputError
 from fires.core.errors import StateError
-from fires.core.types import Label, Labels, Matrix
+from fires.core.types import Floats, Label, Labels, Matrix
 
 if TYPE_CHECKING:
     from fires.columns.columns import Columns
@@ -78,6 +78,8 @@ class Batch:
     names : sequence of str, optional
         What the columns of X are called, where they may be others from batch to batch. Without it,
         they are those of the schema.
+    times : ndarray of float64, shape (n_rows,), optional
+        When each row was, in seconds since 1970; NaN where that is not known.
 
     Examples
     --------
@@ -92,6 +94,7 @@ class Batch:
     columns: Columns | None = None
     waited: bool = False
     names: Sequence[str] | None = None
+    times: Floats | None = None
 
     @property
     def n_rows(self) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from fires.core.errors import InputError, StateError
-from fires.core.types import Labels
+from fires.core.types import Floats, Labels
 from fires.streams.base import Batch, Bookmark, Position, check_batch_size
 from fires.streams.table import Fault, Rejected, unreadable
 
@@ -69,6 +69,7 @@ class PlacedRows(NamedTuple):
     n_used: int = 0
     waited: bool = False
     names: tuple[str, ...] | None = None
+    times: Floats | None = None
 
 
 def cut(
@@ -132,7 +133,9 @@ class _Held:
         if not self.n_rows:
             self.since = time.monotonic()
         X, y, places = block.X[rows], block.y[rows], block.places[rows]
-        self.parts.append(block._replace(X=X, y=y, places=places, n_used=rows.stop))
+        times = None if block.times is None else block.times[rows]
+        part = block._replace(X=X, y=y, places=places, n_used=rows.stop, times=times)
+        self.parts.append(part)
         self.n_rows += len(y)
         self.faults += [*self.behind, *faults]
         self.behind = []
@@ -150,6 +153,8 @@ class _Held:
             X = stacked([part.X for part in parts])
             y, places = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
             whole = whole._replace(X=X, y=y, places=places)
+            if whole.times is not None:
+                whole = whole._replace(times=np.concatenate([part.times for part in parts]))
         whole = whole._replace(faults=self.faults)
         self.parts, self.faults, self.n_rows = [], [], 0
         return whole

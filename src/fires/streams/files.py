@@ -268,6 +268,7 @@ def from_file(
     after: Bookmark | None = None,
     block_size: int = BLOCK,
     columns: Literal["fixed", "open"] = "fixed",
+    time: str | None = None,
 ) -> TableStream:
     r"""Make a stream of a table in a file, in bounded memory however long the file is.
 
@@ -334,6 +335,9 @@ def from_file(
         JSON object its own keys. The ``names`` of a batch say which its columns are. No batch lies
         across two files with different columns. Of JSON, a batch has the keys of its objects. What
         a new column holds is found out from the first block of rows that has it.
+    time : str, optional
+        The column that says when a row was: dates, or seconds since 1970. It is no feature; it is
+        in the ``times`` of a batch.
 
     Returns
     -------
@@ -374,6 +378,7 @@ def from_file(
         keep_doubtful=keep_doubtful,
         after=after,
         columns=columns,
+        time=time,
         max_categories=max_categories,
         categorical=categorical,
         numeric=numeric,

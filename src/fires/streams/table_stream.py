@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 
 from fires.columns import Columns, find_doubts
-from fires.columns.schema import Column, Doubt, Hints, Kind
+from fires.columns.kinds import find_column, split_time
+from fires.columns.schema import Column, DateForm, Doubt, Hints, Kind
 from fires.columns.target import Target, TargetStatistics
 from fires.columns.warnings import ColumnFacts
 from fires.core.errors import InputError, Question, StateError
@@ -43,7 +44,7 @@ def stream_of(
     if after is not None:
         _refuse_bookmark(table)
         stream = TableStream.at(table, after)
-        wanted = {stream.schema.target}
+        wanted = {stream.schema.target, stream.columns.hints.time} - {None}
         if not stream.is_open:
             wanted |= {column.name for column in stream.columns.used}
         if wanted - set(table.column_names):
@@ -57,15 +58,25 @@ def stream_of(
     is_open = columns == "open"
     if is_open:
         table.let_columns_change()
-    refuse_unknown(table, exclude)
+    timed = [] if hints.time is None else [hints.time]
+    if hints.time in (name, *exclude):
+        raise InputError(f'the column "{hints.time}" says when a row was: it is no target')
+    refuse_unknown(table, [*exclude, *timed])
     parts = table.tables if is_open else [table]
     first, (used, *_) = parts[0], [choose_columns(part, name, exclude) for part in parts]
-    special = {name, *hints.categorical, *hints.numeric}
+    special = {name, *timed, *hints.categorical, *hints.numeric}
     as_text = used if hints.decimal or hints.thousands else special.intersection(used)
     sample = read_sample(first, used, as_text, name)
     if isinstance(target, str):
         target = Target.learn(sample[target], hints, holds)
-    features = [column for column in used if column != name]
+    features = [column for column in used if column not in (name, hints.time)]
+    if (
+        time := hints.time
+    ) is not None:  # in the order in which its first dates are, later ones are read
+        form = find_column(sample[time], hints).form
+        if isinstance(form, DateForm) and form.order != "year-first":
+            hints = replace(hints, dates=form.order)
+        sample, _ = split_time(sample, time, hints, needed=True)
     known = target.read(sample[name]).y
     learnt = Columns.learn(sample.drop(name), hints, features, known)
     doubts = doubts_of(sample, learnt, target)
@@ -204,7 +215,7 @@ class TableStream(BlockStream):
             if not names:  # nobody takes rows without a column: one that is missing
                 X, names = np.full((len(X), 1), np.nan), columns.names[:1]
         position = self._table.position(n_rows, rows.places[-1])
-        batch = Batch(X, rows.y, position, (), columns, rows.waited, names)
+        batch = Batch(X, rows.y, position, (), columns, rows.waited, names, rows.times)
         start, n_used, known = rows.start, rows.n_used, present.statistics
         left = before._replace(position=position, start=start, n_used=n_used, statistics=known)
         return left, batch
@@ -237,7 +248,7 @@ class TableStream(BlockStream):
         """Read, parse and encode the table, block by block."""
         start = self._first.start
         assert start is not None
-        columns, target = start.columns, start.target.column
+        columns, target, time = start.columns, start.target.column, start.columns.hints.time
         kinds: dict[str, Kind] = {
             column.name: "number" if column.is_plain else "category" for column in columns.used
         }
@@ -245,6 +256,8 @@ class TableStream(BlockStream):
         if self.is_open:
             known = {column.name for column in columns.all} | self._excluded
             kinds |= {name: "category" for of in names for name in of if name not in known}
+        if time is not None:
+            kinds[time] = "category"
         kinds[target.name] = target.kind if target.kind == "integer" or target.is_plain else "label"
         # Beyond the range of the usual whole numbers; or it would come among very many numbers.
         if target.why or max(map(len, names)) > text_blocks.WIDE:
@@ -259,7 +272,7 @@ class TableStream(BlockStream):
     ) -> Generator[PlacedRows, None, None]:
         """Turn chunks into arrays, and keep account of the rows that cannot be used."""
         position, columns, target = start
-        name = self.schema.target
+        name, hints, times = self.schema.target, columns.hints, None
         with closing(chunks):
             for chunk in chunks:
                 start = Start(chunk.start or position, columns, target)
@@ -276,6 +289,8 @@ class TableStream(BlockStream):
                     numbers = None if numbers is None else numbers.rows(usable)
                 faults = _faults(chunk, usable, labels.reasons)
                 frame = frame.drop(name)
+                if hints.time is not None:
+                    frame, times = split_time(frame, hints.time, hints, needed=False)
                 names: tuple[str, ...] | None = None
                 if self.is_open:
                     frame = frame.drop(self._excluded & set(frame.columns))
@@ -291,7 +306,8 @@ class TableStream(BlockStream):
                 X, columns = columns.encode(frame, numbers)
                 if len(places):
                     position = self._table.position(0, places[-1])
-                yield PlacedRows(X, labels.y, places, columns, faults, start, names=names)
+                rows = PlacedRows(X, labels.y, places, columns, faults, start, names=names)
+                yield rows._replace(times=times)
                 if chunk.short:
                     self.on_idle()
 
