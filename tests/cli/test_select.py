@@ -407,7 +407,9 @@ def test_what_stands_above_noise_stands_above_a_gap(csv_file, tmp_path):
     assert [row["above_noise"] for row in document["features"]] == [True] * 2 + [False] * 4
 
 
-@pytest.mark.parametrize("kind", ["classes", "numbers", "many"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("classes", marks=pytest.mark.slow), "numbers", "many"]
+)
 def test_the_best_of_much_noise_is_not_above_it(tmp_path, kind):
     """The 95 % interval leaves out 0 for some of them, and these are ranked first."""
     targets = {

@@ -139,11 +139,11 @@ def of_pixels():
 
 @cache
 def of_many_features():
-    """100,000 features in rows that are nearly empty."""
+    """20,000 features in rows that are nearly empty."""
     rng = np.random.default_rng(0)
-    lines = ["0 1:1 100000:1"]
+    lines = ["0 1:1 20000:1"]
     for _ in range(499):
-        places = np.unique(rng.integers(4, 100_000, size=30))
+        places = np.unique(rng.integers(4, 20_000, size=30))
         value = rng.normal()
         rest = " ".join(f"{place}:1" for place in places.tolist())
         lines.append(f"{int(value > 0)} 3:{value:.4f} {rest}")

@@ -113,7 +113,10 @@ CONTRACTS = [
 ]
 
 # The same model as above with another target, or the same target with another model.
-AGAIN = {("net", "numbers"), ("published net", "two classes"), ("module", "numbers")}
+AGAIN = {
+    *(("net", "numbers"), ("published net", "two classes")),
+    *(("mixture", "numbers"), ("module", "numbers")),
+}
 
 
 @pytest.mark.parametrize(
