@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from fires.core.errors import InputError
+from fires.core.events import event_rows
 from fires.core.files import damaged
 from fires.core.types import Header, Ints, Mask
 from fires.report.features import Features
@@ -169,7 +170,8 @@ class Summary:
             "ranks": features.ranks(),
             "scores": self._scores(),
             "stability": stability,
-            "alarms": self._alarms(),
+            "alarms": (alarms := self._alarms()),
+            "events": event_rows(alarms),
             "drift": features.drift(),
             "picture": self._picture(features),
             "twins": twins,
@@ -300,22 +302,20 @@ class Summary:
     # --- the rest --------------------------------------------------------------------------------
 
     def _alarms(self) -> list[Header]:
-        """The last alarms; of those about all features, what they were followed by."""
+        """The last alarms; of the first ones about an event, what it was followed by."""
         told = {}
         for one in self._facts.known.get("alarms") or []:
-            if one["feature"] is None:
-                row = {name: one[name] for name in ("came", "left") if name in one}
-                for name in ("before", "after"):
-                    if name in one:
-                        row[name] = {score: rounded(of) for score, of in one[name].items()}
-                told[one["batch"]] = row
+            row = {name: one[name] for name in ("came", "left", "flipped") if name in one}
+            for name in ("before", "after"):
+                if name in one:
+                    row[name] = {score: rounded(of) for score, of in one[name].items()}
+            told[one["batch"]] = row
         found = []
         for alarm in self._records.alarms:
             place = alarm["feature"]
             row = alarm | {"place": place, "strength": rounded(alarm["strength"])}
-            of_all = place is None
-            row |= told.get(alarm["batch"], {}) if of_all else {"feature": self._names[place]}
-            found.append(row)
+            row |= told.get(alarm["batch"], {})
+            found.append(row | {"feature": None if place is None else self._names[place]})
         return found
 
     def _picture(self, features: Features) -> Header | None:
