@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fires import rivals
 from fires.core.errors import NotPassedAgain, StateError
 from fires.core.state import Arrays, read_state, state_from_bytes, state_to_bytes
+from fires.core.types import Estimator
+from fires.models.base import BaseModel
 from fires.pipeline import OnlinePipeline
 from fires.predictors import as_predictor
-
-if TYPE_CHECKING:
-    from fires.core.types import Estimator
-    from fires.models.base import BaseModel
-    from fires.selectors.selector import Selector
+from fires.selectors.selector import Selector
 
 
 def load(

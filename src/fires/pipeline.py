@@ -34,6 +34,7 @@ from fires.core.types import (
 )
 from fires.core.version import __version__
 from fires.kernels.select import keep_columns
+from fires.models.base import BaseModel
 from fires.models.scale import SCALES, Scaler
 from fires.predictors import as_predictor
 from fires.predictors.base import can
@@ -46,7 +47,6 @@ from fires.selectors.open_columns import OpenColumns
 
 if TYPE_CHECKING:
     from fires.columns import Columns
-    from fires.models.base import BaseModel
     from fires.selectors.fires import FIRES
 
 

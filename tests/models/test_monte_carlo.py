@@ -37,7 +37,7 @@ def slopes_by(model, belief, X, y, r, weight=None):
     shown = model.on_device(X, y, weight)
     noise = given(model, belief, r)
     if INPUTS in noise:
-        noise[INPUTS] = noise[INPUTS][shown.rows.columns]
+        noise[INPUTS] = noise[INPUTS][shown.columns]
     found = model.marginal_slopes(parameters, shown, noise)
     halves = []
     for half, name in ((found.mu, "mu"), (found.sigma, "sigma")):

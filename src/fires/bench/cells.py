@@ -20,16 +20,16 @@ from fires.core.types import Floats
 from fires.core.version import __version__
 from fires.evaluation.loop import prequential
 from fires.evaluation.records import Step, defined_mean, number_or_none
+from fires.metrics.prediction import Scores
+from fires.models.base import BaseModel
 from fires.predictors import Perceptron, boosting, hoeffding_tree
+from fires.predictors.base import Predictor
+from fires.selectors.base import OnlineSelector
 from fires.streams.base import Stream
 
 if TYPE_CHECKING:
     from fires.bench.worker import Record
-    from fires.metrics.prediction import Scores
     from fires.models import NeuralNet, SoftTree
-    from fires.models.base import BaseModel
-    from fires.predictors.base import Predictor
-    from fires.selectors.base import OnlineSelector
 
 BATCH_SIZES = (25, 50, 75, 100)
 FRACTIONS = (0.1, 0.15, 0.2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,10 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from fires.checks.running import NamedCheck, expect, list_checks, no_global_randomness, run_checks
 from fires.core.belief import Belief, Floats
 from fires.core.types import Matrix, Numbers
-from fires.models.base import HasMarginal
-
-if TYPE_CHECKING:
-    from fires.models.base import BaseModel
+from fires.models.base import BaseModel, HasMarginal
 
 N_ROWS = 6
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
@@ -19,9 +19,7 @@ from fires.checks.running import (
     run_checks,
 )
 from fires.core.types import Codes, Floats, Labels
-
-if TYPE_CHECKING:
-    from fires.predictors.base import Predictor
+from fires.predictors.base import Predictor
 
 _NAMES = np.array(["ant", "bee", "cat"])
 

@@ -14,14 +14,13 @@ from fires.cli import options
 from fires.cli.interrupts import EndsEarly, let_signals_through, quick_imports
 from fires.cli.progress import one_bar, seen
 from fires.cli.reading import OF_TEXT, Notices, Reading, rejected_lines
-from fires.cli.row_output import STANDARD, open_output
+from fires.cli.row_output import STANDARD, RowOutput, open_output
 from fires.cli.text import SCORES, message, printable, score_text, tried
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from fires.cli.row_output import RowOutput
     from fires.columns import Column, Hints
     from fires.columns.schema import Kind
     from fires.columns.target import Target

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import platform
 import tomllib
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from fires.core.errors import InputError, closest
-from fires.core.version import __version__
+from fires.core.version import first_facts
 
 if TYPE_CHECKING:
     from fires.core.types import Json
@@ -104,7 +101,6 @@ def _key(option: click.Parameter) -> str:
     return max(option.opts, key=len).lstrip("-")
 
 
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "polars")
 _NO_SETTINGS = {"out", "overwrite", "resume", "accept_loss", "live"}
 _NO_SETTINGS |= {"as_json", "quiet", "log_level"}
 
@@ -113,17 +109,12 @@ def settings_facts(**known: Any) -> dict[str, Any]:
     """With what settings and versions a command is run, and when it began."""
     context = click.get_current_context()
     values = context.params | known
-    return {
-        "fires": __version__,
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": {"python": platform.python_version()}
-        | {library: version(library) for library in _LIBRARIES},
-        "settings": {
-            str(option.name): values[str(option.name)]
-            for option in context.command.params
-            if option.expose_value and option.name not in _NO_SETTINGS
-        },
-    }
+    names = (
+        str(option.name)
+        for option in context.command.params
+        if option.expose_value and option.name not in _NO_SETTINGS
+    )
+    return first_facts({name: values[name] for name in names}, "polars")
 
 
 def stream_facts(stream: TableStream, seconds: float) -> dict[str, Any]:

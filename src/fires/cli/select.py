@@ -125,7 +125,7 @@ def _select(options: Options) -> None:
         with learning.source, json_progress() if is_program else bar as show, where:
             orders.hand_over(learning.source)
             if saved is not None:
-                learning.go_on(_moved_here(saved, stream) if _is_moved(saved) else saved, label)
+                learning.go_on(_moved_here(saved, stream) if saved.is_of_spark else saved, label)
                 say_lost(folder)
             else:
                 scale = None if options.as_published else "standard"
@@ -160,7 +160,7 @@ def _open_folder(
             saved = _newest(folder, options.quiet)
             facts |= known_before(path)
         told = as_toml(click.get_current_context(), file=options.reading.files)
-        folder.begin(told, facts, moved=_is_moved(saved))
+        folder.begin(told, facts, moved=saved is not None and saved.is_of_spark)
     return folder, saved, facts
 
 
@@ -168,7 +168,7 @@ def _open_stream(
     options: Options, folder: RunFolder | None, saved: Checkpoint | None, facts: Header
 ) -> TableStream:
     """The rows, from the first or from where a checkpoint was."""
-    sample, moved = facts.pop("sample", None), _is_moved(saved)
+    sample, moved = facts.pop("sample", None), saved is not None and saved.is_of_spark
     after = None if moved else sample if saved is None else saved.facts["bookmark"]
     stream = options.reading.open(
         options.target,
@@ -187,11 +187,6 @@ def _open_stream(
     stream.max_wait = options.max_wait
     as_shape(options.shape, [stream.schema.n_features])
     return stream
-
-
-def _is_moved(saved: Checkpoint | None) -> bool:
-    """Whether a run was on Spark when it was saved."""
-    return saved is not None and "spark batch" in saved.facts["bookmark"]
 
 
 def _holds(model: str, moved: Checkpoint | None) -> str:

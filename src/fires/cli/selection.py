@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli.reading import rejected_lines
+from fires.cli.select_options import Options
 from fires.cli.text import SCORES, alarm_lines, if_known, printable, say, twin_lines
 
 if TYPE_CHECKING:
-    from fires.cli.select_options import Options
     from fires.core.types import Json, Label
     from fires.run.folder import RunFolder
     from fires.run.run import Run

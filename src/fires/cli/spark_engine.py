@@ -14,13 +14,13 @@ from click.core import ParameterSource
 from fires.cli.config import as_toml, settings_facts, typed_options
 from fires.cli.progress import one_bar
 from fires.cli.report import write_report
+from fires.cli.select_options import Options
 from fires.cli.selection import print_result, say_lost
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from fires.cli.select_options import Options
     from fires.core.types import Header
     from fires.evaluation.records import Step
     from fires.integrations.spark.running import SparkRun

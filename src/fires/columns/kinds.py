@@ -16,17 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import polars as pl
 
-from fires.columns.cells import (
-    BLANK,
-    NAMED_DATE,
-    drop_words,
-    kind_of_type,
-    parsed,
-    read_cells,
-    read_dates,
-    read_numbers,
-    tidy,
-)
+from fires.columns import cells
 from fires.columns.schema import NO_HINTS, Column, DateForm, DateOrder, Hints, NumberForm
 from fires.core.errors import InputError, Question
 from fires.core.types import Floats
@@ -43,9 +33,9 @@ _CODES = (
     "USD|EUR|GBP|JPY|CHF|CNY|INR|AUD|CAD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|TRY|US\\$|R\\$"
 )
 _NUMBER = re.compile(
-    rf"^(?P<sign>[+-])?\(?(?P<before>{_SIGNS}|{_CODES})?{BLANK}*(?(sign)|[+-]?)"
-    rf"(?P<digits>\d(?:[\d.,'’]|{BLANK}\d)*(?:[eE][+-]?\d+)?|[.,]\d+)"
-    rf"{BLANK}*(?P<behind>[%‰°]?(?:{_SIGNS}|[A-Za-zÀ-ÿµ/²³]{{0,8}}))\)?$"
+    rf"^(?P<sign>[+-])?\(?(?P<before>{_SIGNS}|{_CODES})?{cells.BLANK}*(?(sign)|[+-]?)"
+    rf"(?P<digits>\d(?:[\d.,'’]|{cells.BLANK}\d)*(?:[eE][+-]?\d+)?|[.,]\d+)"
+    rf"{cells.BLANK}*(?P<behind>[%‰°]?(?:{_SIGNS}|[A-Za-zÀ-ÿµ/²³]{{0,8}}))\)?$"
 )
 _MOST_DIGITS = 24  # a longer row of digits is a name, not an amount
 _MOST_DAYS = 1000  # so many different ones leave nothing open
@@ -54,8 +44,8 @@ _COMMA = NumberForm("", ",", ".")
 _MARKS = {
     (".", ","): "",
     (",", "."): "[.,]",
-    (".", " "): BLANK,
-    (",", " "): BLANK,
+    (".", " "): cells.BLANK,
+    (",", " "): cells.BLANK,
     (".", "'"): "['’]",
     (",", "'"): "['’]",
 }
@@ -81,7 +71,7 @@ def find_columns(sample: pl.DataFrame, hints: Hints = NO_HINTS) -> tuple[Column,
     """
     special = {*hints.categorical, *hints.numeric}
     texts = [n for n, dtype in sample.schema.items() if dtype == pl.String and n not in special]
-    plain = parsed(sample.select(texts)) if hints.has_points else {}
+    plain = cells.parsed(sample.select(texts)) if hints.has_points else {}
     found = [
         (Column(series.name, "number"), "")
         if series.name in plain and series.null_count() < len(series)
@@ -98,7 +88,7 @@ def find_column(series: pl.Series, hints: Hints = NO_HINTS) -> Column:
 
 def _find(series: pl.Series, hints: Hints) -> _Found:
     """What a column holds, by itself."""
-    name, kind = series.name, kind_of_type(series.dtype)
+    name, kind = series.name, cells.kind_of_type(series.dtype)
     if kind is None:
         why = f"holds values of type {series.dtype.base_type()}"
         return Column(name, "left out", why=why), ""
@@ -106,10 +96,10 @@ def _find(series: pl.Series, hints: Hints) -> _Found:
         return Column(name, "category"), ""
     if kind != "category":
         return Column(name, kind), ""
-    text = tidy(series.cast(pl.String), hints.na_values)
+    text = cells.tidy(series.cast(pl.String), hints.na_values)
     if text.null_count() == len(text):
         return Column(name, "empty"), ""
-    values = drop_words(text).drop_nulls()
+    values = cells.drop_words(text).drop_nulls()
     if name in hints.numeric:
         texts = values.unique(maintain_order=True)
         return next(_numbers(texts, hints), (Column(name, "number"), ""))
@@ -124,7 +114,7 @@ def _of_text(text: pl.Series, values: pl.Series, hints: Hints) -> _Found:
     """What most of the values are; without the words for missing ones, which may be categories."""
     found: list[tuple[int, _Found]] = []
     for candidate in _candidates(values, hints):
-        found.append((read_cells(values, candidate[0]).n_unreadable, candidate))
+        found.append((cells.read_cells(values, candidate[0]).n_unreadable, candidate))
         if found[-1][0] == 0:
             break
     n_bad, best = min(found, key=itemgetter(0))
@@ -178,8 +168,8 @@ def _settled(found: Sequence[_Found], sample: pl.DataFrame) -> Iterator[Column]:
         elif comma and example and isinstance(form, NumberForm):
             form = replace(_COMMA, unit=form.unit)
         elif comma and column.is_plain and values.dtype == pl.String:
-            n_bad = read_cells(values, column).n_unreadable
-            n_bad_grouped = read_cells(values, replace(column, form=_COMMA)).n_unreadable
+            n_bad = cells.read_cells(values, column).n_unreadable
+            n_bad_grouped = cells.read_cells(values, replace(column, form=_COMMA)).n_unreadable
             if _n_with(values, ".") >= _EVIDENCE and n_bad_grouped <= n_bad:
                 form = _COMMA
         yield column if form is column.form else replace(column, form=form)
@@ -230,7 +220,7 @@ def _numbers(texts: pl.Series, hints: Hints) -> Iterator[_Found]:
     shapes = pl.Series(sorted(of_unit))
     met = "".join(shapes)
     forms = [NumberForm("", *marks) for marks, where in _MARKS.items() if re.search(where, met)]
-    form, n_bad, example = _best(shapes, forms, read_numbers)
+    form, n_bad, example = _best(shapes, forms, cells.read_numbers)
     if 2 * n_bad < len(shapes):
         yield Column(texts.name, "number", replace(form, unit=unit)), example
 
@@ -239,13 +229,13 @@ def _dates(texts: pl.Series, hints: Hints) -> Iterator[_Found]:
     """Dates, in the order that most of them can be read in."""
     days = texts.str.extract(_DAY, 1).drop_nulls().unique(maintain_order=True).head(_MOST_DAYS)
     if not len(days):
-        if texts.str.contains(NAMED_DATE).any():
+        if texts.str.contains(cells.NAMED_DATE).any():
             yield Column(texts.name, "date", DateForm()), ""
         return
     pointed = bool(days.str.contains(".", literal=True).all())  # where no month comes first
     usual: DateOrder | None = hints.dates or ("day-first" if pointed else None)
     orders: list[DateOrder] = ["year-first", usual or "month-first", "day-first", "month-first"]
-    form, _, example = _best(days, map(DateForm, dict.fromkeys(orders)), read_dates)
+    form, _, example = _best(days, map(DateForm, dict.fromkeys(orders)), cells.read_dates)
     yield Column(texts.name, "date", form), "" if usual else example
 
 
@@ -272,7 +262,7 @@ def split_time(
         told, X = frame[name], frame.drop(name)
     if told is not None:
         column = find_column(told, replace(hints, dates=hints.dates or "month-first"))
-        times = read_cells(told, column).values.cast(pl.Float64, strict=False).to_numpy()
+        times = cells.read_cells(told, column).values.cast(pl.Float64, strict=False).to_numpy()
     if needed and (times is None or np.isnan(times).all()):
         what = f'time: no column "{name}" that says when a row was'
         raise InputError(what, hint="it must hold dates, or seconds since 1970")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -21,6 +21,17 @@ MOVED: dict[str, str] = {
 def imported(module: str, name: str) -> Any:
     """What a module calls by this name; the module is loaded here."""
     return getattr(importlib.import_module(module), name)
+
+
+def lazy(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package whose names are loaded from these modules when used."""
+
+    def load(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(modules[name], package), name)
+
+    return load
 
 
 class _Moved(MetaPathFinder, Loader):

@@ -3,8 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 __version__ = "0.1.0"
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+
+
+def first_facts(settings: dict[str, Any], *libraries: str) -> dict[str, Any]:
+    """With what settings and versions a run is begun, and when."""
+    import platform
+    from datetime import UTC, datetime
+    from importlib.metadata import version  # which takes a while to load
+
+    versions = {library: version(library) for library in (*_LIBRARIES, *libraries)}
+    return {
+        "fires": __version__,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {"python": platform.python_version()} | versions,
+        "settings": settings,
+    }
 
 
 def code() -> str:

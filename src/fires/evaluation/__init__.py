@@ -5,9 +5,9 @@ Every public name is loaded when it is first used: who reads the folder of a run
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fires.core.moved import imported
+from fires.core.moved import lazy
 
 if TYPE_CHECKING:
     from fires.evaluation.loop import prequential as prequential
@@ -21,12 +21,7 @@ _MODULES = {
 }
 
 __all__ = sorted(_MODULES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'fires.evaluation' has no attribute {name!r}")
-    return imported(_MODULES[name], name)
+__getattr__ = lazy(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

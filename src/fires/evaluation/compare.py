@@ -32,14 +32,14 @@ from fires.evaluation.scoring import Baseline
 from fires.metrics.prediction import NUMBER_SCORES, Scores, check_numbers
 from fires.metrics.stability import stability
 from fires.predictors import LinearRegressor, Majority, Mean, Perceptron
+from fires.predictors.base import Predictor
 from fires.rivals.baselines import AllFeatures, RandomFeatures
 from fires.rivals.windows.window_refit import WindowRefit
+from fires.selectors.base import OnlineSelector
 from fires.streams.base import Batch, Schema, Stream, check_batch_size
 from fires.streams.cutting import PlacedRows, cut
 
 if TYPE_CHECKING:
-    from fires.predictors.base import Predictor
-    from fires.selectors.base import OnlineSelector
     from fires.selectors.fires import FIRES
 
 

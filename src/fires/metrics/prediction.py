@@ -14,12 +14,12 @@ import numpy.typing as npt
 from fires.core.belief import Floats
 from fires.core.classes import NO_CLASSES, Classes, Codes, KnowsClasses, encode, has_fractions
 from fires.core.errors import TargetError
+from fires.core.state import Arrays
 from fires.core.types import GivenClasses, Labels, Numbers
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-    from fires.core.state import Arrays
 
 Counts = npt.NDArray[np.int64]
 Metric = str | Callable[..., float]

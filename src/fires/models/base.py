@@ -11,11 +11,11 @@ from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
 from fires.core.state import Arrays
 from fires.core.types import Floats, Ints, Labels, Mask, Matrix, Places, RowIndex
+from fires.models.scale import Scaler
+from fires.models.sparse_scale import SparseScale
 
 if TYPE_CHECKING:
     from fires.models.mixed import Mixed
-    from fires.models.scale import Scaler
-    from fires.models.sparse_scale import SparseScale
 
 Rng = np.random.Generator
 Values = npt.NDArray[np.generic]

@@ -19,7 +19,8 @@ from fires.kernels.linear import DenseRows, MixedRows
 from fires.models.families import Family
 from fires.models.families.base import LogMarginal
 from fires.models.sharded_batch import target_sums
-from fires.models.sharded_scale import CentredRows, ShardedScale
+from fires.models.sharded_scale import ShardedScale
+from fires.models.sparse_scale import Touched
 from fires.models.target import BayesTarget
 
 moments: Any = None  # the family's log Z, slope and bend; filled in by _every_row
@@ -54,7 +55,7 @@ class PointSums:
         sums = target_sums(self.target, shard, y, weight) if self.is_look else None
         parts, log_p = [], []
         for block, Z in self.x.rows(shard, weight, sums):
-            assert not isinstance(Z, CentredRows)
+            assert not isinstance(Z, Touched)
             now = Z, np.ascontiguousarray(rows[:, block]), weight[block]
             parts.append(_of_point(self.family, self.point, *now))
             if self.watch is not None:

@@ -99,26 +99,19 @@ AT_ONCE = {"cpu": 1 << 19, "cuda": 1 << 26}
 """By device; its keys are the devices there are."""
 
 
-@dataclass(frozen=True)
 class DeviceBatch:
-    """A batch as tensors."""
-
-    rows: DeviceRows
-    y: Tensor
-    weight: Tensor
-    level: Tensor | None = None
-
-
-class DeviceRows:
-    """The rows of a batch as tensors.
+    """A batch as tensors.
 
     Of dense rows, features are handled in parts that fit into the cache. Sparse rows have no
     matrix, and cost what their entries cost, however wide X is.
     """
 
-    def __init__(self, X: Tensor | CsrRows, dtype: dtype, device: str) -> None:
+    def __init__(
+        self, X: Tensor | CsrRows, y: Tensor, weight: Tensor, level: Tensor | None, device: str
+    ) -> None:
         import torch
 
+        self.y, self.weight, self.level = y, weight, level
         self.matrix: Tensor | None = None
         self.columns: Columns = slice(None)  # the features shown
         if isinstance(X, torch.Tensor):
@@ -128,7 +121,7 @@ class DeviceRows:
         small = sp.csr_array((X.data, local, X.indptr), shape=(X.shape[0], len(columns)))
         self.columns, self.n_columns = _integers(columns, device), len(columns)
         self._by_row, self._by_column = (
-            _entries(part, dtype, device) for part in (small, sp.csr_array(small.T))
+            _entries(part, weight.dtype, device) for part in (small, sp.csr_array(small.T))
         )
 
     def project(self, mu: Tensor, sigma: Tensor, noise: Tensor) -> Tensor:

@@ -37,7 +37,6 @@ from fires.models.draws import (
     INPUTS,
     LOG_NOISE,
     DeviceBatch,
-    DeviceRows,
     DrawnBatch,
     MarginalSlopes,
     ModelParameters,
@@ -177,7 +176,7 @@ class MonteCarlo(ABC):
         for name, mu in parameters.mu.items():
             shape = (self.n_draws, *mu.shape)
             if name == INPUTS:
-                shape = (batch.rows.n_columns, self.n_draws, mu.shape[1])
+                shape = (batch.n_columns, self.n_draws, mu.shape[1])
             n = math.prod(shape)
             if name not in scratch or len(scratch[name]) < n:
                 scratch[name] = torch.empty(n, **place)
@@ -188,7 +187,7 @@ class MonteCarlo(ABC):
         self, parameters: ModelParameters, batch: DeviceBatch, noise: Mapping[str, Tensor]
     ) -> DrawnBatch:
         """A batch together with these draws; what is learnt can be differentiated by."""
-        rows, dtype = batch.rows, batch.weight.dtype
+        dtype = batch.weight.dtype
         theta = {
             name: (mu.to(dtype) + parameters.sigma[name].to(dtype) * noise[name]).requires_grad_()
             for name, mu in parameters.mu.items()
@@ -199,19 +198,19 @@ class MonteCarlo(ABC):
         }
         fixed = {name: value.to(dtype) for name, value in parameters.fixed.items()}
         if INPUTS in parameters.mu:
-            mu, sigma = parameters.mu[INPUTS][rows.columns], parameters.sigma[INPUTS][rows.columns]
-            projected = rows.project(mu, sigma, noise[INPUTS])
+            mu, sigma = (half[INPUTS][batch.columns] for half in (parameters.mu, parameters.sigma))
+            projected = batch.project(mu, sigma, noise[INPUTS])
             features = projected.transpose(0, 1).contiguous().requires_grad_()
         else:
-            assert rows.matrix is not None
-            features = rows.matrix
+            assert batch.matrix is not None
+            features = batch.matrix
         return DrawnBatch(features, theta, point | fixed, batch.y, batch.weight, batch.level)
 
     def marginal_slopes(
         self, parameters: ModelParameters, batch: DeviceBatch, noise: Mapping[str, Tensor]
     ) -> MarginalSlopes:
         """Differentiate the log marginal likelihood, with these draws."""
-        torch, rows, weight = self.torch(), batch.rows, batch.weight
+        torch, weight = self.torch(), batch.weight
         drawn = self.drawn_batch(parameters, batch, noise)
         theta, point = drawn.theta, {name: drawn.point[name] for name in parameters.point}
         wanted = [*theta.values(), *point.values()]
@@ -231,7 +230,7 @@ class MonteCarlo(ABC):
             torch.zeros_like(w) if g is None else g for w, g in zip(wanted, found, strict=True)
         ]
         by_draw = dict(zip(theta, slopes, strict=False))
-        inputs = rows.pull(slopes[-1].transpose(0, 1), noise[INPUTS]) if has_inputs else ()
+        inputs = batch.pull(slopes[-1].transpose(0, 1), noise[INPUTS]) if has_inputs else ()
         return MarginalSlopes(
             value.detach(),
             {name: G.sum(0) for name, G in by_draw.items()},
@@ -284,12 +283,11 @@ class MonteCarlo(ABC):
             return found
 
         held = sp.csr_array(X) if sp.issparse(X) else tensor(np.asarray(X), kind)
-        rows = DeviceRows(held, kind, self.device)
         codes = np.asarray(y).dtype.kind in "biu"
         weight = np.ones(len(y)) if weight is None else weight
         target = tensor(y, torch.int64 if codes else kind)
         start = None if level is None else tensor(level, kind)
-        return DeviceBatch(rows, target, tensor(weight, kind), start)
+        return DeviceBatch(held, target, tensor(weight, kind), start, self.device)
 
     def generator(self, rng: Rng) -> Generator:
         """A torch generator on the model's device, seeded from a NumPy generator."""

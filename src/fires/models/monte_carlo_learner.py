@@ -16,15 +16,8 @@ from fires.core.belief import Belief
 from fires.core.errors import Diverged, StateError
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Labels, Matrix, Places
+from fires.models import draws
 from fires.models.base import Rates, Values
-from fires.models.draws import (
-    BUFFER,
-    CLASS_ORDER,
-    INPUTS,
-    MarginalSlopes,
-    ModelParameters,
-    log_likelihood_limit,
-)
 from fires.models.model_learner import ModelLearner, check_saved
 from fires.models.monte_carlo import MonteCarlo
 from fires.models.target import ClassBalance, NumberTarget, surprise_of_classes, surprise_of_numbers
@@ -91,7 +84,7 @@ class MonteCarloLearner(ModelLearner):
                 self.generator.set_state(before)
                 raise
             self._move(found, *factors)
-        self._outdate(shown.rows.columns)
+        self._outdate(shown.columns)
         learn_scale()
         if self._numeric:
             self.target.count(y, w)
@@ -102,7 +95,7 @@ class MonteCarloLearner(ModelLearner):
         return self.target.look(y, w)[0][0] if self._numeric else y
 
     def _factors(
-        self, found: MarginalSlopes, rates: Rates, share: float
+        self, found: draws.MarginalSlopes, rates: Rates, share: float
     ) -> tuple[float, float, float]:
         """The factors for the slopes of mu, sigma and the point parameters."""
         model = self.model
@@ -126,12 +119,14 @@ class MonteCarloLearner(ModelLearner):
             f"too large for {self.model.dtype}, or the learning rate is too high."
         )
 
-    def _move(self, found: MarginalSlopes, by_mu: float, by_sigma: float, by_point: float) -> None:
+    def _move(
+        self, found: draws.MarginalSlopes, by_mu: float, by_sigma: float, by_point: float
+    ) -> None:
         mu, sigma, point = self.parameters.mu, self.parameters.sigma, self.parameters.point
         for columns, g_mu, g_sigma in found.inputs:
-            mu[INPUTS][columns] += by_mu * g_mu.double()
-            moved = sigma[INPUTS][columns] + by_sigma * g_sigma.double()
-            sigma[INPUTS][columns] = moved.clamp_(min=0)
+            mu[draws.INPUTS][columns] += by_mu * g_mu.double()
+            moved = sigma[draws.INPUTS][columns] + by_sigma * g_sigma.double()
+            sigma[draws.INPUTS][columns] = moved.clamp_(min=0)
         for name, g_mu in found.mu.items():
             mu[name].add_(g_mu, alpha=by_mu)
             sigma[name].add_(found.sigma[name], alpha=by_sigma).clamp_(min=0.0)
@@ -161,7 +156,7 @@ class MonteCarloLearner(ModelLearner):
         if np.isnan(found).any():
             raise self._diverged("prediction")
         if self._numeric:
-            most = log_likelihood_limit(self.parameters.point)
+            most = draws.log_likelihood_limit(self.parameters.point)
             return surprise_of_numbers(2.0 * (most - found[0]), w)
         p = np.exp(found)
         return surprise_of_classes(np.vstack([p, 1.0 - p.sum(axis=0)]), y, w)
@@ -193,11 +188,11 @@ class MonteCarloLearner(ModelLearner):
         Of a module, the belief stays. See :class:`fires.models.base.Learner`.
         """
         super().restart_features(columns)
-        if INPUTS in self.parameters.mu:
+        if draws.INPUTS in self.parameters.mu:
             with self.model.default_mode():
                 fresh = self.model.start(*self.size, self.generator.clone_state())
-                self.parameters.mu[INPUTS][columns] = fresh.mu[INPUTS][columns]
-                self.parameters.sigma[INPUTS][columns] = fresh.sigma[INPUTS][columns]
+                self.parameters.mu[draws.INPUTS][columns] = fresh.mu[draws.INPUTS][columns]
+                self.parameters.sigma[draws.INPUTS][columns] = fresh.sigma[draws.INPUTS][columns]
         self._known, self._moved_since = None, []
 
     def with_classes(self, before: Labels, after: Labels) -> Self:
@@ -261,7 +256,7 @@ class MonteCarloLearner(ModelLearner):
             check_saved(saved, fresh, self.model.name, least)
             halves.append({name: self._tensor(saved[name], like) for name, like in fresh.items()})
         _check_fixed(part_of("fixed", arrays), self.parameters.fixed)
-        self.parameters = ModelParameters(*halves)
+        self.parameters = draws.ModelParameters(*halves)
         self._restore_generator(arrays["generator"])
         self.scaler.restore(arrays)
         self.target.restore(part_of("target", arrays))
@@ -314,6 +309,6 @@ def _square(tensors: list[Tensor]) -> float:
 def _check_fixed(saved: Arrays, fresh: Mapping[str, Tensor]) -> None:
     """StateError unless fixed sizes are those of this model; a module's buffers may differ."""
     for name, value in fresh.items():
-        numbers = np.sort(saved[name]) if name == CLASS_ORDER else saved[name]
-        if not name.startswith(BUFFER) and not np.array_equal(numbers, value.cpu().numpy()):
+        numbers = np.sort(saved[name]) if name == draws.CLASS_ORDER else saved[name]
+        if not name.startswith(draws.BUFFER) and not np.array_equal(numbers, value.cpu().numpy()):
             raise StateError(f"{name} is {saved[name]}, not {value.tolist()}")

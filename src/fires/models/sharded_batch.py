@@ -19,13 +19,7 @@ import scipy.sparse as sp
 from fires.core.batch import CheckedBatch
 from fires.core.sharding import Rounds, Sums, Task, known_of
 from fires.core.types import Floats, Labels, Places
-from fires.models.sharded_scale import (
-    ShardedScale,
-    ShardedStandard,
-    column_moments,
-    columns_of,
-    sampling,
-)
+from fires.models import sharded_scale
 from fires.models.target import KEPT, BayesTarget, ClassTarget, LinearTarget, ScoredTarget
 
 _Target = TypeVar("_Target", bound=LinearTarget | BayesTarget)
@@ -37,11 +31,11 @@ class ShardedBatch(Generic[_Target]):
     The learner changes in :meth:`learn` only.
     """
 
-    def __init__(self, target: _Target, x: ShardedScale) -> None:
+    def __init__(self, target: _Target, x: sharded_scale.ShardedScale) -> None:
         self.x, self.scales = x, [x]
         self._known, self.target = target, copy.copy(target)  # the other as shards know it
         if target.scale is not None:
-            y = ShardedStandard(target.scale, "y")
+            y = sharded_scale.ShardedStandard(target.scale, "y")
             self.target.scale = y  # type: ignore[assignment]
             self.scales = [y, x]
 
@@ -75,7 +69,7 @@ class ShardedBatch(Generic[_Target]):
         scales = [part for one in self.scales for part in one.standards]
         doubtful = [(one, one.doubtful(sums)) for one in scales]
         if any(len(columns) for _, columns in doubtful):
-            starts, step = sampling(sums)
+            starts, step = sharded_scale.sampling(sums)
             by_mark = dict(zip(sums["list mark"].tolist(), starts.tolist(), strict=True))
             asked = {one.what: one.among_all(columns) for one, columns in doubtful if len(columns)}
             found = yield _Doubts(by_mark, step, asked)
@@ -112,7 +106,7 @@ def target_sums(
     numbers = np.asarray(y, dtype=np.float64)
     if isinstance(target, ScoredTarget):  # those of all shards hold the last ones of the batch
         return sums | {"list y last": numbers[weight > 0.0][-KEPT:]}
-    if isinstance(target.scale, ShardedStandard):
+    if isinstance(target.scale, sharded_scale.ShardedStandard):
         sums |= target.scale.scaled(numbers[:, None], weight)[1]()
     return sums
 
@@ -128,7 +122,7 @@ class _Opening:
     """What a first batch shows of its own scales, and of its target."""
 
     target: LinearTarget | BayesTarget
-    scales: list[ShardedScale]
+    scales: list[sharded_scale.ShardedScale]
 
     def __call__(self, shard: CheckedBatch) -> Sums:
         weight, y = known_of(shard)
@@ -154,9 +148,9 @@ class _Doubts:
         places = np.arange(-self.starts[_mark(shard, y)] % self.step, shard.n_rows, self.step)
         found: Sums = {}
         for what, columns in self.columns.items():
-            X = columns_of(shard, y, what, columns)
+            X = sharded_scale.columns_of(shard, y, what, columns)
             found |= {
                 f"list {what} sample": X[places],
-                f"moments {what}": column_moments(X, weight),
+                f"moments {what}": sharded_scale.column_moments(X, weight),
             }
         return found

@@ -33,7 +33,7 @@ from fires.models.linear_learner import BatchFacts, LinearLearner, StepSums
 from fires.models.sharded_batch import ShardedBatch, target_sums
 from fires.models.sharded_scale import (
     Blocks,
-    CentredRows,
+    ScaledRows,
     ShardedScale,
     by_column,
     dense_scale,
@@ -95,8 +95,8 @@ class _StepTask:
         for block, Z in self.x.rows(shard, weight, sums):
             part = np.ascontiguousarray(target[:, block])
             rows = BatchFacts(weight[block], shard.weight is not None, 0.0, part, level)
-            if isinstance(self.x, CentredScale) and isinstance(Z, CentredRows):
-                parts.append(self.x.sums(self.learner, Z.batch, rows, self.rates))
+            if isinstance(self.x, CentredScale) and isinstance(Z, Touched):
+                parts.append(self.x.sums(self.learner, Z, rows, self.rates))
             elif isinstance(Z, DenseRows):
                 step, surprise = self.learner.dense_sums(
                     Z.full, rows, self.rates, watched=self.watched
@@ -119,7 +119,18 @@ class CentredScale(ShardedScale):
 
     def rows(self, shard: CheckedBatch, weight: Floats, sums: Sums | None = None) -> Blocks:
         """See :class:`fires.models.sharded_scale.ShardedScale`; the scale is folded in later."""
-        yield slice(None), CentredRows(touched(shard, weight), self.half)
+        yield slice(None), touched(shard, weight)
+
+    def project(self, Z: ScaledRows, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
+        """See :class:`fires.models.sharded_scale.ShardedScale`: rows are not shifted."""
+        assert isinstance(Z, Touched)
+        columns, half = Z.columns, self.half
+        gain, mu = half.gain(columns), mu.take(columns, axis=1)
+        a, v = Z.project(mu * gain, var.take(columns, axis=1) * gain**2)
+        if Z.missing:  # a missing entry counts as the centre of its column
+            rows, gaps = Z.gaps()
+            np.add.at(a.T, rows, (mu * half.pull(columns) * half.pace)[:, gaps].T)
+        return a, v
 
     def centre(self, mu: Floats) -> Floats:
         """See :class:`fires.models.sharded_scale.ShardedScale`."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,30 +28,14 @@ from fires.kernels.compiling import read_only
 from fires.kernels.linear import DenseRows, MixedRows
 from fires.models.bayes_learner import BayesLearner
 from fires.models.scale import MinMax, Scaler, Standard
-from fires.models.sparse_scale import SparseScale, Touched
+from fires.models.sparse_scale import Touched
 
 _BLOCK = 1 << 18  # entries of X that are worked on at a time, so that they stay in the cache
 _TOO_MANY = -1
 _NOWHERE = np.zeros(0, dtype=np.intp)
-Blocks: TypeAlias = Iterator[tuple[slice, "DenseRows | MixedRows | CentredRows"]]
+ScaledRows: TypeAlias = DenseRows | MixedRows | Touched
+Blocks: TypeAlias = Iterator[tuple[slice, ScaledRows]]
 """Some rows at a time, and which ones they are."""
-
-
-class CentredRows(NamedTuple):
-    """Sparse rows for the gradient update: not shifted, but predictions are centred."""
-
-    batch: Touched
-    half: SparseScale
-
-    def project(self, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
-        """See :class:`fires.kernels.linear.DenseRows`; all but the centre of the predictions."""
-        columns, half = self.batch.columns, self.half
-        gain, mu = half.gain(columns), mu.take(columns, axis=1)
-        a, v = self.batch.project(mu * gain, var.take(columns, axis=1) * gain**2)
-        if self.batch.missing:  # a missing entry counts as the centre of its column
-            rows, gaps = self.batch.gaps()
-            np.add.at(a.T, rows, (mu * half.pull(columns) * half.pace)[:, gaps].T)
-        return a, v
 
 
 class ShardedScale:
@@ -79,6 +63,10 @@ class ShardedScale:
 
     def _scaled(self, shard: CheckedBatch, weight: Floats, sums: Sums | None) -> Blocks:
         raise NotImplementedError
+
+    def project(self, Z: ScaledRows, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance of predictions, without an intercept and :meth:`centre`."""
+        return Z.project(mu, var)
 
     def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
         """What a shard of a first batch shows of its own scale."""

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING
 
 from fires.core.belief import Belief
 from fires.core.settings import check_choice, check_number, is_count
-from fires.models.draws import (
-    INPUTS,
-    LOG_NOISE,
-    DrawnBatch,
-    ModelParameters,
-    levelled,
-    log_likelihood_of,
-    log_normal,
-)
+from fires.models import draws
 from fires.models.monte_carlo import PaperModel, copy_outputs
 
 if TYPE_CHECKING:
@@ -109,13 +101,13 @@ class SoftTree(PaperModel):
         """Inner nodes, breadth first: the children of n are 2n + 1 and 2n + 2."""
         return (1 << self.depth) - 1
 
-    def start(self, n_features: int, n_classes: int, generator: Generator) -> ModelParameters:
+    def start(self, n_features: int, n_classes: int, generator: Generator) -> draws.ModelParameters:
         """See :class:`fires.models.monte_carlo.MonteCarlo`."""
         mu, sigma = self.fresh_weights((n_features, self.n_nodes), _INPUTS, generator)
         leaves = self._fresh_leaves(max(n_classes, 1), generator)
         point = {"leaves": leaves} | self.start_of_noise(n_classes)
         fixed = {"n_features": self.torch().tensor([n_features], **self.place)}
-        return ModelParameters({INPUTS: mu}, {INPUTS: sigma}, point, fixed)
+        return draws.ModelParameters({draws.INPUTS: mu}, {draws.INPUTS: sigma}, point, fixed)
 
     def _fresh_leaves(self, n_outputs: int, generator: Generator) -> Tensor:
         # Not zero: if all leaves are equal, the inner nodes cannot learn.
@@ -126,9 +118,9 @@ class SoftTree(PaperModel):
 
     def shapes(self, belief: Belief) -> dict[str, tuple[int, ...]]:
         """See :class:`fires.models.monte_carlo.MonteCarlo`."""
-        return {INPUTS: (self.n_nodes, belief.mu.size // self.n_nodes)}
+        return {draws.INPUTS: (self.n_nodes, belief.mu.size // self.n_nodes)}
 
-    def log_likelihood(self, batch: DrawnBatch) -> tuple[Tensor, Tensor | None]:
+    def log_likelihood(self, batch: draws.DrawnBatch) -> tuple[Tensor, Tensor | None]:
         """The likelihood of the leaves, and a penalty for nodes that send all rows one way.
 
         See :class:`fires.models.monte_carlo.MonteCarlo`.
@@ -148,27 +140,27 @@ class SoftTree(PaperModel):
             reached = after
         return self._at_leaves(reached, batch), float(self.penalty) * penalty / self.n_draws
 
-    def _at_leaves(self, reached: Tensor, batch: DrawnBatch) -> Tensor:
+    def _at_leaves(self, reached: Tensor, batch: draws.DrawnBatch) -> Tensor:
         """The log likelihood of each draw and row, from the log probabilities of the leaves."""
         torch, point, y = self.torch(), batch.point, batch.y
         leaves = point["leaves"]
         if self.leaves == "logit":
-            return log_likelihood_of(reached.exp() @ leaves, point, y, batch.level)
-        if LOG_NOISE in point:
-            by_leaf = log_normal(y[:, None], leaves[:, 0], point[LOG_NOISE])
+            return draws.log_likelihood_of(reached.exp() @ leaves, point, y, batch.level)
+        if draws.LOG_NOISE in point:
+            by_leaf = draws.log_normal(y[:, None], leaves[:, 0], point[draws.LOG_NOISE])
         else:
-            by_leaf = torch.log_softmax(levelled(leaves, batch.level), 1).T[y]
+            by_leaf = torch.log_softmax(draws.levelled(leaves, batch.level), 1).T[y]
         mixture: Tensor = torch.logsumexp(reached + by_leaf, dim=2)
         return mixture
 
     def with_outputs(
-        self, parameters: ModelParameters, sources: list[int | None], generator: Generator
-    ) -> ModelParameters:
+        self, parameters: draws.ModelParameters, sources: list[int | None], generator: Generator
+    ) -> draws.ModelParameters:
         """The leaves get one column per class. See :class:`fires.models.monte_carlo.MonteCarlo`."""
         leaves = self._fresh_leaves(len(sources), generator)
         copy_outputs(leaves.T, parameters.point["leaves"].T, sources)
         point = parameters.point | {"leaves": leaves}
-        return ModelParameters(parameters.mu, parameters.sigma, point, parameters.fixed)
+        return draws.ModelParameters(parameters.mu, parameters.sigma, point, parameters.fixed)
 
 
 def _imbalance(reached: Tensor, after: Tensor, weight: Tensor) -> Tensor:

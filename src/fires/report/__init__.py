@@ -5,24 +5,19 @@ Every public name is loaded when it is first used: a page needs no matplotlib.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fires.core.moved import imported
+from fires.core.moved import lazy
 
 if TYPE_CHECKING:
     from fires.report.displays import ImportanceDisplay as ImportanceDisplay
     from fires.report.displays import TimelineDisplay as TimelineDisplay
     from fires.report.page import show as show
 
-_MODULES = {"ImportanceDisplay": "displays", "TimelineDisplay": "displays", "show": "page"}
+_MODULES = {"ImportanceDisplay": ".displays", "TimelineDisplay": ".displays", "show": ".page"}
 
 __all__ = sorted(_MODULES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'fires.report' has no attribute {name!r}")
-    return imported(f"fires.report.{_MODULES[name]}", name)
+__getattr__ = lazy(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

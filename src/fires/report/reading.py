@@ -6,16 +6,14 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
+from polars._typing import PolarsDataType
 
 from fires.core.errors import InputError
 from fires.core.files import damaged, open_saved
 from fires.core.types import Header
-
-if TYPE_CHECKING:
-    from polars._typing import PolarsDataType
 
 SELECTED = "selected"
 """Whose scores are those of the pipeline, beside the baselines."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 
 from fires.core.batch import CheckedBatch
 from fires.core.errors import StateError
@@ -22,9 +22,6 @@ from fires.predictors import Predictor, SklearnPredictor
 from fires.predictors.base import can
 from fires.rivals.arrays import entries, filled, with_entries
 from fires.rivals.base import BatchSelector, Rival, settings
-
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
 
 
 class TakesEstimator(Rival):

@@ -6,16 +6,13 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from fires.core import files
 from fires.core.duration import seconds_of
 from fires.core.errors import InputError, StateError
 from fires.core.state import Arrays, read_state, write_state
-
-if TYPE_CHECKING:
-    from fires.core.types import Header, Json
-
+from fires.core.types import Header, Json
 
 Made = TypeVar("Made")
 

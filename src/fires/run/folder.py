@@ -13,14 +13,6 @@ import numpy as np
 
 from fires.core import files
 from fires.core.errors import InputError
-from fires.core.files import (
-    is_transient,
-    make_folder,
-    naming,
-    read_json,
-    remove_empty,
-    replace_file,
-)
 from fires.core.named import RunNames
 from fires.core.output import csv_text
 from fires.core.state import Arrays
@@ -109,8 +101,8 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         if not (is_run or resume):
             refuse_foreign(path)
         self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
-        make_folder(path)
-        with naming(path):
+        files.make_folder(path)
+        with files.naming(path):
             self._lock = FolderLock(path)
             _move(path / _MOVING, path)  # if a process was killed while it moved a run
         self.checkpoints = Checkpoints(path)
@@ -138,9 +130,9 @@ class RunFolder(AbstractContextManager["RunFolder"]):
                 self._put_back()
         for name, former in self._former.items():
             with suppress(OSError):
-                replace_file(self.path / name, former)
+                files.replace_file(self.path / name, former)
         self._lock.release()
-        remove_empty(*self._made)
+        files.remove_empty(*self._made)
 
     def discard(self) -> None:
         """Leave nothing of this run, unless it was taken up again."""
@@ -214,7 +206,7 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         self._write_late()
         known: Header = {"class": "Run", "records": VERSION, "lost": self._lost}
         known |= self.records.saved()
-        with naming(self.path / CHECKPOINTS):
+        with files.naming(self.path / CHECKPOINTS):
             self.checkpoints.write(n_batches, {**header, **known}, arrays)
         self._is_saved()
 
@@ -231,7 +223,7 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         """Write what is known at the end."""
         self._late.pop(_RUN, None)
         self._write_late()
-        with naming(self.path / _STATE):
+        with files.naming(self.path / _STATE):
             pipeline.save(self.path / _STATE)
         self._write(_FEATURES, features_csv(pipeline.selector, names, totals))
         if columns:
@@ -261,7 +253,7 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         try:
             self._write_late()
         except OSError as error:
-            if not is_transient(error):
+            if not files.is_transient(error):
                 raise
 
     def _write_late(self) -> None:
@@ -270,8 +262,8 @@ class RunFolder(AbstractContextManager["RunFolder"]):
             del self._late[name]
 
     def _write(self, name: str, text: str) -> None:
-        with naming(self.path / name):
-            replace_file(self.path / name, as_bytes(text))
+        with files.naming(self.path / name):
+            files.replace_file(self.path / name, as_bytes(text))
 
     def _set_aside(self) -> None:
         """Keep an earlier run until this one has saved something."""
@@ -309,7 +301,7 @@ def refuse_one_class(selector: FIRES, column: str, folder: RunFolder | None) -> 
 def _is_run(path: Path) -> bool:
     """Whether a folder holds a run, maybe damaged, or what a killed process has left of one."""
     try:
-        facts = read_json(path / _RUN)
+        facts = files.read_json(path / _RUN)
         return isinstance(facts, dict) and not facts.keys().isdisjoint(("records", "settings"))
     except InputError:
         return True
@@ -328,11 +320,11 @@ def _move(folder: Path, to: Path | None, which: str = "*") -> None:
         if to is None:
             files.remove(file)
         else:
-            make_folder((to / place).parent)
+            files.make_folder((to / place).parent)
             files.move(file, to / place)
-        remove_empty(file.parent)
+        files.remove_empty(file.parent)
     ours = folder.glob("*/") if folder.name in (REPLACED, _MOVING) else ()
-    remove_empty(*ours, folder)
+    files.remove_empty(*ours, folder)
 
 
 class OutFolder(AbstractContextManager["OutFolder"]):
@@ -356,8 +348,8 @@ class OutFolder(AbstractContextManager["OutFolder"]):
             )
         self.path, self._mark, self._others = path, mark, others
         self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
-        make_folder(path)
-        with naming(path):
+        files.make_folder(path)
+        with files.naming(path):
             self._draft = files.draft_folder(".fires-", path)
 
     def __exit__(self, *error: object) -> None:
@@ -367,13 +359,13 @@ class OutFolder(AbstractContextManager["OutFolder"]):
     def publish(self, texts: Mapping[str, str]) -> None:
         """Write files and put them into place, the mark last; nothing stays of an earlier run."""
         for name, text in texts.items():
-            with naming(self.path / name):
-                replace_file(self._draft / name, as_bytes(text))
+            with files.naming(self.path / name):
+                files.replace_file(self._draft / name, as_bytes(text))
         for name in (self._mark, *self._others):
-            with naming(self.path / name):
+            with files.naming(self.path / name):
                 files.remove(self.path / name)
         for name in sorted(texts, key=self._mark.__eq__):
-            with naming(self.path / name):
+            with files.naming(self.path / name):
                 files.move(self._draft / name, self.path / name)
 
 
@@ -389,7 +381,7 @@ def refuse_foreign(folder: Path, *marks: str) -> None:
 def earlier_run(mark: Path) -> str:
     """Say what run a folder holds, as far as that can be read."""
     try:
-        facts = read_json(mark)
+        facts = files.read_json(mark)
         first, *more = facts["settings"]["file"]
         others = f" and {len(more):,} more" if more else ""
         run = f"the run on {first}{others} of {facts['started']}"

@@ -275,6 +275,11 @@ class Checkpoint(NamedTuple):
     run: Run
     facts: dict[str, Any]
 
+    @property
+    def is_of_spark(self) -> bool:
+        """Whether the run was on Spark when it was saved."""
+        return "spark batch" in (self.facts["bookmark"] or {})
+
 
 def newest_checkpoint(folder: RunFolder) -> tuple[Checkpoint | None, list[str]]:
     """The newest checkpoint that can be used, and what is wrong with later ones."""

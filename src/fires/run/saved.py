@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from fires.core.errors import InputError
 from fires.core.files import damaged, fits, read_json
 from fires.core.output import csv_rows, html_list, html_table
+from fires.core.types import Header
 from fires.evaluation.comparison import BASELINES
 from fires.run.locking import is_held
 
 if TYPE_CHECKING:
     from fires.columns import Column, Columns
     from fires.columns.target import Target
-    from fires.core.types import Header
     from fires.pipeline import OnlinePipeline
 
 

@@ -209,7 +209,7 @@ class RowScores:
         """The scores of the rows of a shard."""
         scores = np.empty((len(self.mu), shard.n_rows))
         for block, Z in self.x.rows(shard, weight_of(shard)):
-            a, v = Z.project(self.mu, self.mu if self.var is None else self.var)
+            a, v = self.x.project(Z, self.mu, self.mu if self.var is None else self.var)
             if self.var is not None:
                 a += start(self.width, self.level[:, None], v)[0]
             scores[:, block] = a + self.own[:, None]

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import TransformerMixin
+from sklearn.utils import Tags
 
 from fires.core import validation
 from fires.core.batch import CheckedBatch
@@ -40,8 +41,6 @@ from fires.selectors.open_columns import OpenColumns
 from fires.selectors.selector import Selector
 
 if TYPE_CHECKING:
-    from sklearn.utils import Tags
-
     from fires.models.base import BaseModel
 
 

@@ -259,7 +259,7 @@ class InputValidator:
         owner = type(self).__name__
         if learn and sample_weight is not None:
             X, y, sample_weight = validation.weighted_rows(X, y, sample_weight, owner)
-        if times is None:
+        if times is None and self.time is not None:
             X, times = self._without_time(X, learn=learn)
         batch = known.admit(X, y, owner, self.missing, learn=learn)
         n_rows, batch.classes, batch.times = batch.X.shape[0], classes, times

@@ -7,10 +7,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import timedelta
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import Tags
 
 from fires.core.batch import CheckedBatch, WeightSums, effective_weights
 from fires.core.belief import Belief
@@ -31,18 +32,11 @@ from fires.core.settings import (
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Estimator, Floats, Header, Mask, Places, Seed
 from fires.core.validation import as_numbers
+from fires.drift import Alarm, Detector
 from fires.kernels.gradient import weigh
+from fires.models import learners
 from fires.models.base import BaseModel, JointPosterior, Learner, Rates
 from fires.models.families import FAMILIES
-from fires.models.learners import (
-    decided,
-    kind_of_target,
-    model_from_json,
-    model_to_json,
-    name_of,
-    start_learner,
-    task_of,
-)
 from fires.models.linear import Linear
 from fires.models.model_learner import ModelLearner
 from fires.models.scale import Scaler
@@ -55,12 +49,6 @@ from fires.selectors.open_columns import OpenColumns, Presence
 from fires.selectors.rule import ALL_PRESENT, Present, SelectionRule
 from fires.selectors.selector import settings
 from fires.selectors.significance import Groups
-
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
-
-    from fires.drift import Alarm, Detector
-
 
 _NOT_NEGATIVE = "a number that is not negative"
 
@@ -338,13 +326,16 @@ class FIRES(OnlineSelector):
         if changes:
             self._rearrange(batch)
         target = self.meet_target(batch)
-        if self._learner_.joint_posterior is not None:  # a gradient divides by the total weight
+        learner, posterior = self._learner_, self._learner_.joint_posterior
+        if posterior is not None:  # a gradient divides by the total weight
+            memory = self.memory if isinstance(self.memory, float) else self.memory_rows
             weight, self.weight_sums_ = effective_weights(
-                batch.weight, n_rows, self.weight_sums_, self.memory_rows
+                batch.weight, n_rows, self.weight_sums_, memory
             )
             batch = batch if weight is batch.weight else replace(batch, weight=weight)
-            self._let_time_pass(batch)
-        learner, posterior = self._learner_, self._learner_.joint_posterior
+            if batch.times is not None:
+                self._let_time_pass(batch)
+                learner, posterior = self._learner_, self._learner_.joint_posterior
         if changes:
             self._sync_columns()
         if posterior is None and self._monitor_.watches_loss:
@@ -366,7 +357,7 @@ class FIRES(OnlineSelector):
 
     def _let_time_pass(self, batch: CheckedBatch) -> None:
         """Let evidence fade by when the rows were, if memory is a time."""
-        memory = None if batch.times is None else seconds_of(self.memory)
+        memory = seconds_of(self.memory)
         if memory is None or batch.times is None:
             return
         weight = float(batch.n_rows if batch.weight is None else batch.weight.sum())
@@ -476,7 +467,7 @@ class FIRES(OnlineSelector):
     @property
     def model_name(self) -> str:
         """What errors call the model."""
-        return name_of(self.model_)
+        return learners.name_of(self.model_)
 
     @property
     def watches_loss(self) -> bool:
@@ -520,8 +511,8 @@ class FIRES(OnlineSelector):
         """The target as the learner takes it. Starts the learner, or adds classes to it."""
         assert batch.y is not None
         if not self._begun_:
-            self.model_ = decided(self.model, batch.y, batch.classes)
-            self.target_kind_ = kind_of_target(self._as_model(), batch.y, batch.classes)
+            self.model_ = learners.decided(self.model, batch.y, batch.classes)
+            self.target_kind_ = learners.kind_of_target(self._as_model(), batch.y, batch.classes)
         if self.target_kind_ != "classes":
             if batch.classes is not None:
                 raise ValueError(f"classes is for class labels; {self.model_name} has none.")
@@ -550,7 +541,7 @@ class FIRES(OnlineSelector):
 
     def _start(self, n_classes: int) -> None:
         """Make the learner and the parts."""
-        self._learner_ = start_learner(
+        self._learner_ = learners.start_learner(
             self._as_model(),
             self._width,
             n_classes,
@@ -915,7 +906,7 @@ class FIRES(OnlineSelector):
     def _restore(self, header: Header, arrays: Arrays, model: BaseModel | Estimator | None) -> None:
         self.model_ = self._from_plain(header["model"], model)
         is_numeric = Value(bool).read("numeric_target", header, arrays, {})
-        task = task_of(self._as_model())
+        task = learners.task_of(self._as_model())
         self.target_kind_ = task if task != "auto" else "numbers" if is_numeric else "classes"
         if is_numeric == (self.target_kind_ == "classes"):
             raise StateError(f"numeric_target is {is_numeric} for a target of {task}")
@@ -943,10 +934,10 @@ class FIRES(OnlineSelector):
     def _plain(self, value: Any) -> Any:
         if isinstance(value, timedelta):
             return f"{value.total_seconds()}s"
-        return plain(value) if not isinstance(value, BaseModel) else model_to_json(value)
+        return plain(value) if not isinstance(value, BaseModel) else learners.model_to_json(value)
 
     def _from_plain(self, value: Any, model: Any) -> Any:
-        return model_from_json(value, model) if isinstance(value, dict) else value
+        return learners.model_from_json(value, model) if isinstance(value, dict) else value
 
 
 _ONLY_CHOICE = {"update": "gradient", "score": "omega", "drift": None}

@@ -6,41 +6,29 @@ import copy
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 
+from fires.core import sharding
 from fires.core.batch import CheckedBatch, WeightSums
 from fires.core.classes import encode, has_fractions, merge_classes
 from fires.core.errors import InputError
-from fires.core.sharding import (
-    Evaluate,
-    Shards,
-    Sums,
-    Task,
-    add_up,
-    counting,
-    go_through,
-    weight_of,
-)
 from fires.core.types import Labels, Matrix, OptionalArray, OptionalClasses, RowsLike
 from fires.core.validation import as_numbers, match_columns
 from fires.models.base import Learner
 from fires.models.sharded_bayes import step_rounds
 from fires.selectors.fires import FIRES
 
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
-
 
 def partial_fit_sharded(
     selector: FIRES,
-    evaluate: Evaluate,
+    evaluate: sharding.Evaluate,
     *,
     n_features: int,
     names: Sequence[str] | npt.NDArray[np.object_] | None = None,
@@ -216,12 +204,12 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n_features, sparse = batch.X.shape[1], sp.issparse(batch.X)
         n_entries = batch.X.nnz if sparse else batch.X.size
         n_shards = min(effective_n_jobs(self.n_jobs), max(n_entries // _LEAST, 1))
-        shards = Shards.cut(batch, n_shards) if n_shards > 1 else Shards([batch])
+        shards = sharding.Shards.cut(batch, n_shards) if n_shards > 1 else sharding.Shards([batch])
         with ThreadPoolExecutor(n_shards) as threads:  # it starts them when there is work
             each = threads.map if n_shards > 1 else map
 
-            def evaluate(task: Task) -> Sums:
-                return add_up(each(task, shards))
+            def evaluate(task: sharding.Task) -> sharding.Sums:
+                return sharding.add_up(each(task, shards))
 
             _take(self.selector, evaluate, n_features, None, batch.classes, sparse)
 
@@ -231,7 +219,7 @@ _LEAST = 1 << 20  # entries that are worth a thread
 
 def _take(
     selector: FIRES,
-    evaluate: Evaluate,
+    evaluate: sharding.Evaluate,
     n_features: int,
     names: Sequence[str] | npt.NDArray[np.object_] | None,
     classes: OptionalClasses,
@@ -256,7 +244,7 @@ class _Batch:
     """One batch on the driver: what FIRES does around the step of its learner."""
 
     def __init__(
-        self, selector: FIRES, evaluate: Evaluate, classes: OptionalClasses, sparse: bool
+        self, selector: FIRES, evaluate: sharding.Evaluate, classes: OptionalClasses, sparse: bool
     ) -> None:
         self.selector, self.evaluate = selector, evaluate
         self.classes, self.sparse = classes, sparse
@@ -293,7 +281,7 @@ class _Batch:
         watch = self._hear if selector.watches_loss else None
         rounds = step_rounds(learner, selector.rates_, watch, sparse=self.sparse)
 
-        def evaluate(task: Task) -> Sums:
+        def evaluate(task: sharding.Task) -> sharding.Sums:
             before = self.units.unit, self.ratio
             sums = self._asked(task, selector.model_name, labels)
             found = {name: sums[name] for name in _FOUND if name in sums}
@@ -304,7 +292,7 @@ class _Batch:
             return sums
 
         try:
-            go_through(rounds, evaluate)
+            sharding.go_through(rounds, evaluate)
         except _Again:
             return False
         return True
@@ -331,13 +319,15 @@ class _Batch:
     def _hear(self, surprise: float, variance: float) -> bool:
         return self.selector.check_loss_drift(surprise, variance, self.n_rows)
 
-    def _asked(self, task: Task, model: str | None = None, labels: Labels | None = None) -> Sums:
+    def _asked(
+        self, task: sharding.Task, model: str | None = None, labels: Labels | None = None
+    ) -> sharding.Sums:
         """What shards say; the batch is counted, too."""
         sums = self.evaluate(_Counted(task, model, labels, self.units.unit, self.ratio))
         self._count(sums)
         return sums
 
-    def _count(self, sums: Sums) -> None:
+    def _count(self, sums: sharding.Sums) -> None:
         self.n_rows, self.n_missing = int(sums["batch rows"]), int(sums["batch missing"])
         self.weight = float(sums["batch weight"])
         if not self.units.unit:
@@ -352,7 +342,7 @@ class _Batch:
                 "unless missing='ignore'."
             )
 
-    def _meet(self, found: Sums) -> None:
+    def _meet(self, found: sharding.Sums) -> None:
         """Get to know a target: the model, its kind, labels. Starts the learner, or adds classes.
 
         FIRES looks at a target for that, so it is shown one with the same values, and no rows.
@@ -371,15 +361,15 @@ _FOUND = ("set labels", "list fractions")
 class _Counted:
     """A task of a learner, for shards with rows and known labels; and what there is of them all."""
 
-    task: Task
+    task: sharding.Task
     model: str | None  # None if the target is to be taken as it is
     labels: Labels | None  # the classes; None for numbers
     unit: float
     ratio: float
 
-    def __call__(self, shard: CheckedBatch) -> Sums:
-        shard = counting(shard)
-        weight = weight_of(shard)
+    def __call__(self, shard: CheckedBatch) -> sharding.Sums:
+        shard = sharding.counting(shard)
+        weight = sharding.weight_of(shard)
         if self.unit not in (0.0, 1.0) or self.ratio != 1.0:
             weight = weight / self.unit * self.ratio
             shard = shard.weighted(weight)
@@ -408,7 +398,7 @@ class _Counted:
         return counted | self.task(shard)
 
 
-def labels_of(shard: CheckedBatch) -> Sums:
+def labels_of(shard: CheckedBatch) -> sharding.Sums:
     """The values of the target, or one that is not whole."""
     y = shard.y
     assert y is not None

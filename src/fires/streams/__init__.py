@@ -1,8 +1,8 @@
 """Where batches come from: arrays, files, queries, brokers, synthetic streams with known truth."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fires.core.moved import lazy
 from fires.core.named import NamedRows
 from fires.streams.arrays import from_arrays
 from fires.streams.base import Batch, InputError, Position, Schema, Stream
@@ -37,18 +37,6 @@ __all__ = [
     "from_sql",
 ]
 
-
-_LATER = {
-    "Words": "words",
-    "from_file": "files",
-    "from_kafka": "kafka",
-    "from_redis": "redis",
-    "from_sql": "sql",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Sources that load polars, and words, which load a kernel: only when they are asked for."""
-    if name in _LATER:
-        return vars(import_module(f"fires.streams.{_LATER[name]}"))[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Sources load polars, and words a kernel.
+_SOURCES = {"from_file": ".files", "from_kafka": ".kafka", "from_redis": ".redis"}
+__getattr__ = lazy(__name__, _SOURCES | {"from_sql": ".sql", "Words": ".words"})

@@ -12,18 +12,11 @@ from fires.core.belief import Floats
 from fires.core.optional import require
 from fires.core.randomness import generator
 from fires.core.types import Mask, Numbers, Seed
+from fires.streams import synthetic
 from fires.streams.base import Batch, CountedRows, Schema, check_count, numbered_columns
-from fires.streams.synthetic import (
-    BLOCK,
-    LabelsBySet,
-    Synthetic,
-    check_share,
-    check_within,
-    directions,
-)
 
 
-class SparseWide(Synthetic):
+class SparseWide(synthetic.Synthetic):
     r"""Short texts as counts of words: very many features, few of them in a row, as CSR batches.
 
     A row has Poisson(``length``) words, each of which is the one of rank r with probability
@@ -87,11 +80,13 @@ class SparseWide(Synthetic):
                 f"head must lie between the {self._n_sets} x {n_relevant} relevant features and "
                 f"n_features={n_features}, not be {head}."
             )
-        check_within(0.0 < length < np.inf, "length", "be finite and above 0", length)
-        check_within(0.0 <= exponent < np.inf, "exponent", "be finite and not negative", exponent)
-        check_share("positive_rate", positive_rate)
-        check_within(0.0 < noise < np.inf, "noise", "be finite and above 0", noise)
-        self._block_rows = BLOCK  # wide, but not full
+        synthetic.check_within(0.0 < length < np.inf, "length", "be finite and above 0", length)
+        synthetic.check_within(
+            0.0 <= exponent < np.inf, "exponent", "be finite and not negative", exponent
+        )
+        synthetic.check_share("positive_rate", positive_rate)
+        synthetic.check_within(0.0 < noise < np.inf, "noise", "be finite and above 0", noise)
+        self._block_rows = synthetic.BLOCK  # wide, but not full
         rng = self._seeded(random_state, "sparse wide")
         frequency = np.arange(1.0, n_features + 1.0) ** -exponent
         frequency /= frequency.sum()
@@ -101,7 +96,7 @@ class SparseWide(Synthetic):
         ranks = rng.permutation(head)[: self._relevant.size].reshape(self._relevant.shape)
         self._relevant = self._column[ranks].astype(np.intp)
         self._mean = length * frequency[ranks]
-        self._beta = directions(rng, self._relevant.shape)
+        self._beta = synthetic.directions(rng, self._relevant.shape)
         self._length, self._noise = length, noise
         self._threshold = [
             self._drawn_threshold(rng, s, positive_rate) for s in range(self._n_sets)
@@ -118,7 +113,7 @@ class SparseWide(Synthetic):
         signal: Floats = ((counts - mean) / np.sqrt(mean)) @ self._beta[s]
         return signal
 
-    def _draw(self, rng: np.random.Generator) -> tuple[sparse.csr_array, LabelsBySet]:
+    def _draw(self, rng: np.random.Generator) -> tuple[sparse.csr_array, synthetic.LabelsBySet]:
         n_rows = self._block_rows
         ends = np.append(0, np.cumsum(rng.poisson(self._length, n_rows))).astype(np.int32)
         ranks = np.searchsorted(self._cumulated, rng.random(ends[-1]), side="right")

@@ -17,20 +17,8 @@ import polars as pl
 
 from fires.columns.columns import NumberColumns
 from fires.core.errors import InputError
+from fires.streams import byte_sources
 from fires.streams.base import Position
-from fires.streams.byte_sources import (
-    ADVICE,
-    N_MAGIC,
-    PACKINGS,
-    STEP,
-    Bytes,
-    ByteSource,
-    Damaged,
-    kind_of,
-    plain_errors,
-    skip,
-    unpacked,
-)
 from fires.streams.cutting import read_ahead
 from fires.streams.following import Follow
 from fires.streams.table import Chunk, Chunks, Fault, Kinds, Table
@@ -129,30 +117,32 @@ class Pieces:
 class TextSource:
     """The text in a file or a pipe, from any place on."""
 
-    def __init__(self, name: str, source: ByteSource, encoding: str | None = None) -> None:
+    def __init__(
+        self, name: str, source: byte_sources.ByteSource, encoding: str | None = None
+    ) -> None:
         self.name, self.source = name, source
-        kind = kind_of(source.magic)
-        self._packing = kind if kind in PACKINGS else None
+        kind = byte_sources.kind_of(source.magic)
+        self._packing = kind if kind in byte_sources.PACKINGS else None
         head = b""
         with source.open(again=True) as file:
             for piece in self._unpacked(file):
                 head += piece
-                if len(head) >= N_MAGIC:
+                if len(head) >= byte_sources.N_MAGIC:
                     break
         self.head, self._top, self._is_all = head[:_HEAD], b"", False
-        inner = "tar" if head[257:262] == b"ustar" else kind_of(head)
-        if inner in ADVICE:
-            raise InputError(f"{name} {ADVICE[inner]}")
+        inner = "tar" if head[257:262] == b"ustar" else byte_sources.kind_of(head)
+        if inner in byte_sources.ADVICE:
+            raise InputError(f"{name} {byte_sources.ADVICE[inner]}")
         if inner != "text":
             raise InputError(f"{name} holds a file of type {inner}; unpack it first")
         marked = (found for mark, found in _MARKS.items() if head.startswith(mark))
         self.encoding = encoding or next(marked, "utf-8")
         self._plain = codecs.lookup(self.encoding).name == "utf-8"
 
-    def _unpacked(self, file: Bytes) -> Iterator[bytes]:
+    def _unpacked(self, file: byte_sources.Bytes) -> Iterator[bytes]:
         if self._packing is None:
-            return iter(partial(file.read, STEP), b"")
-        return unpacked(file, self._packing)
+            return iter(partial(file.read, byte_sources.STEP), b"")
+        return byte_sources.unpacked(file, self._packing)
 
     @property
     def is_direct(self) -> bool:
@@ -171,7 +161,7 @@ class TextSource:
                 return
             pieces = self._unpacked(file)
             text = Pieces(pieces if self._plain else decoded(pieces, self.encoding), file.tell)
-            skip(text.read, offset)
+            byte_sources.skip(text.read, offset)
             yield text.read, text.used
 
     def blocks(
@@ -185,7 +175,7 @@ class TextSource:
                     line = int(block.lines[-1]) - 1
                     ends = block.ends
                     yield block, np.column_stack([used(ends), ends, block.lines[1:] - 1])
-        except Damaged as error:
+        except byte_sources.Damaged as error:
             raise InputError(f"{self.name} is damaged after line {line}: {error}") from error
         except OSError as error:
             why = error.strerror or error
@@ -269,7 +259,7 @@ class BlockTable(Table):
         blocks = self._text.blocks(self._cut, start, again=again)
         if self.n_bytes is not None:  # a pipe may keep the reader waiting, a file does not
             blocks = read_ahead(blocks)
-        with plain_errors(self.name), closing(blocks):
+        with byte_sources.plain_errors(self.name), closing(blocks):
             for block, places in blocks:
                 yield from self._parsed(self._as_parsed(block), kinds, places)
 
@@ -286,7 +276,7 @@ class BlockTable(Table):
                 yield replace(chunk, places=places, start=start)
                 if len(places):
                     start = self.position(0, places[-1])
-            with plain_errors(self.name):
+            with byte_sources.plain_errors(self.name):
                 start = file.go_on(n_before)
 
     def _parsed(self, block: Block, kinds: Kinds, places: Places) -> Iterator[Chunk]:

@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.types import Label
+from fires.streams.base import Stream
 from fires.streams.generated import RandomRBF, RandomTree
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from fires.streams.base import Stream
 
 _TEXT = resources.files("fires.bench.datasets").joinpath("catalogue.toml").read_text("utf-8")
 FACTS = {facts["name"]: facts for facts in tomllib.loads(_TEXT)["datasets"]}

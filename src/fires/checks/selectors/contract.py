@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,9 +17,7 @@ from fires.checks import data
 from fires.checks.data import XY, Form
 from fires.checks.running import expect
 from fires.core.state import read_state
-
-if TYPE_CHECKING:
-    from fires.selectors.base import OnlineSelector
+from fires.selectors.base import OnlineSelector
 
 BOTH_FORMS: tuple[Form, Form] = (np.asarray, sp.csr_array)
 

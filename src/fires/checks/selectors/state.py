@@ -7,7 +7,6 @@ import pickle
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.testing import assert_array_equal
@@ -25,9 +24,7 @@ from fires.checks.selectors.contract import (
     saved_state,
 )
 from fires.loading import load
-
-if TYPE_CHECKING:
-    from fires.selectors.base import OnlineSelector
+from fires.selectors.base import OnlineSelector
 
 # Settings that are read with the first batch only: later changes are ignored.
 _FIXED = (

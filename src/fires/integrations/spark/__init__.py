@@ -18,10 +18,10 @@ import shutil
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fires.core.errors import InputError
-from fires.core.moved import imported
+from fires.core.moved import lazy
 from fires.core.optional import require
 
 if TYPE_CHECKING:
@@ -38,21 +38,12 @@ __all__ = [
     "spark_session",
 ]
 
-_WHERE = {
-    "select_by_key": "keyed",
-    "select_frame": "select",
-    "select_stream": "select",
-    "select_stream_by_key": "keyed",
-}
+_WHERE = dict.fromkeys(("select_frame", "select_stream"), ".select")
+_WHERE |= dict.fromkeys(("select_by_key", "select_stream_by_key"), ".keyed")
+__getattr__ = lazy(__name__, _WHERE)
 
 # Otherwise workers run whatever is called python3, without us.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return imported(f"{__name__}.{_WHERE[name]}", name)
 
 
 _LEAST_JAVA = 17

@@ -25,14 +25,13 @@ import numpy as np
 from fires.core import files
 from fires.core.batch import CheckedBatch
 from fires.core.sharding import Sums, Task, add_up
-from fires.integrations.spark.rows import in_pieces, library, shard_of, widths_of
+from fires.integrations.spark.rows import Layout, in_pieces, library, shard_of, widths_of
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark import RDD, Broadcast, SparkContext
     from pyspark.sql import DataFrame, Row
 
-    from fires.integrations.spark.rows import Layout
 
 PACKED = "partition int, piece int, shard binary, answer binary"
 """What :func:`packer` gives: a row for each shard, and one for the answer of the partition."""

@@ -19,7 +19,7 @@ from fires.core.batch import CheckedBatch
 from fires.core.errors import InputError
 from fires.core.optional import require
 from fires.core.output import enumeration
-from fires.core.types import Floats, Ints, Labels
+from fires.core.types import Floats, Header, Ints, Labels
 from fires.kernels import scan
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql.types import DataType, StructType
 
-    from fires.core.types import Header
     from fires.selectors.fires import FIRES
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import platform
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -17,14 +14,14 @@ import numpy as np
 from fires.core import files
 from fires.core.errors import InputError
 from fires.core.types import Header, Json
-from fires.core.version import __version__
+from fires.core.version import first_facts
 from fires.evaluation.records import Step
 from fires.integrations.spark.engine import MicroBatch, NoRows, completed
 from fires.integrations.spark.rows import Layout
 from fires.integrations.spark.store import HadoopStore
 from fires.pipeline import OnlinePipeline
 from fires.run.folder import RunFolder, refuse_one_class
-from fires.run.run import Run, newest_checkpoint
+from fires.run.run import Checkpoint, Run, newest_checkpoint
 from fires.run.saved import known_before
 from fires.run.sharded_scoring import ShardedTest
 from fires.selectors.fires import FIRES
@@ -34,9 +31,7 @@ from fires.streams.base import Position
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from fires.run.run import Checkpoint
 
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "pyspark", "pyarrow")
 _MODELS = ("auto", "probit", "logistic", "gaussian", "poisson")
 
 
@@ -68,7 +63,8 @@ class SparkRun:
         self.error: Exception | None = None
         self.folder: RunFolder | None = None
         self._began = time.perf_counter()
-        self._facts = _facts(settings)
+        self._facts = first_facts({"engine": "spark", **settings}, "pyspark", "pyarrow")
+        self._facts |= {"predictor": "the belief of the selector", "id": uuid4().hex[:12]}
         if path is None:
             return
         is_checked = resume is True  # whoever says so has seen to it that settings are the same
@@ -81,7 +77,7 @@ class SparkRun:
                 saved, _ = newest_checkpoint(self.folder)
                 self._facts |= known_before(path)
             options = options or _options(self._facts["settings"], selector)
-            moved = saved is not None and not _is_of_spark(saved)
+            moved = saved is not None and not saved.is_of_spark
             self.folder.begin(options, self._facts, moved=moved)
             if saved is not None:
                 if not is_checked:
@@ -230,19 +226,6 @@ class SparkRun:
         return self._facts | self.run.facts(self.names, reason) | more
 
 
-def _facts(settings: Mapping[str, Json]) -> dict[str, Any]:
-    """With what settings and versions a run is begun, and when."""
-    return {
-        "fires": __version__,
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": {"python": platform.python_version()}
-        | {library: version(library) for library in _LIBRARIES},
-        "settings": {"engine": "spark", **settings},
-        "predictor": "the belief of the selector",
-        "id": uuid4().hex[:12],
-    }
-
-
 def _options(settings: Mapping[str, Json], selector: FIRES) -> str:
     """The text of ``run.toml``, as far as ``fires select`` has such options."""
     named = {"batch_rows": "batch-size", "weight": "# weight"}
@@ -251,11 +234,6 @@ def _options(settings: Mapping[str, Json], selector: FIRES) -> str:
         given["model"] = selector.model
     lines = [f"{name} = {json.dumps(value)}" for name, value in given.items()]
     return "\n".join(["# A run on Spark.", *lines]) + "\n"
-
-
-def _is_of_spark(saved: Checkpoint) -> bool:
-    """Whether a run was on Spark when it was saved."""
-    return "spark batch" in (saved.facts["bookmark"] or {})
 
 
 def _refuse_other_settings(given: FIRES, known: FIRES, path: Path) -> None:

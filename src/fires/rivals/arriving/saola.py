@@ -14,14 +14,8 @@ from fires.core.settings import choice, number
 from fires.core.types import Floats, Labels, Mask, Places
 from fires.kernels.contingency import uncertainties
 from fires.kernels.correlation import correlations
+from fires.rivals.arriving import independence
 from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures
-from fires.rivals.arriving.independence import (
-    StoredColumns,
-    as_column,
-    as_target,
-    fisher_z,
-    surprise_of_z,
-)
 from fires.rivals.base import settings
 
 Column = npt.NDArray[Any]  # float64, or codes in int16: as the target is
@@ -90,7 +84,7 @@ class SAOLA(ArrivingFeatures):
     _learnt: ClassVar[Declared] = {
         **ArrivingFeatures._learnt,
         "numbers": Value(bool),
-        "columns": StoredColumns(),
+        "columns": independence.StoredColumns(),
     }
 
     _numbers_: bool = field(init=False)
@@ -98,7 +92,7 @@ class SAOLA(ArrivingFeatures):
 
     def _start(self, y: Labels) -> None:
         self._numbers_ = self.measure == "correlation"
-        self._columns_ = as_target(y, self._numbers_, type(self).__name__)[np.newaxis]
+        self._columns_ = independence.as_target(y, self._numbers_, type(self).__name__)[np.newaxis]
 
     def _arrive(self, columns: ArrivingColumns) -> None:
         pool = self._pool()
@@ -116,7 +110,7 @@ class SAOLA(ArrivingFeatures):
 
     def _take(self, pool: Pool, j: int, x: Floats) -> None:
         """Add a column to the pool if it is relevant and not redundant there."""
-        column = as_column(x, self._numbers_, f"Column {j} of X")
+        column = independence.as_column(x, self._numbers_, f"Column {j} of X")
         worth, relevant = self._related(column, [self._columns_[0]])
         if relevant[0] and self._stands(pool, float(worth[0]), column):
             pool[j] = float(worth[0]), column
@@ -140,7 +134,9 @@ class SAOLA(ArrivingFeatures):
         """The measure of the column with each of the others, and which are above the threshold."""
         if self._numbers_:
             r, n = correlations(column, np.stack(others))
-            return np.abs(r), surprise_of_z(fisher_z(r, n)) >= -np.log(self.alpha)
+            return np.abs(r), independence.surprise_of_z(independence.fisher_z(r, n)) >= -np.log(
+                self.alpha
+            )
         shared = uncertainties(column, np.stack(others))
         return shared, shared > self.threshold
 

@@ -6,10 +6,10 @@ import math
 from abc import abstractmethod
 from dataclasses import field
 from types import EllipsisType
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from sklearn.utils import ClassifierTags
+from sklearn.utils import ClassifierTags, Tags
 
 from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared
@@ -19,9 +19,6 @@ from fires.core.validation import repeated
 from fires.kernels.linear import Rows, as_rows
 from fires.rivals.arrays import entries, filled
 from fires.rivals.base import Rival, settings
-
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
 
 
 @settings
