@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -27,7 +29,7 @@ def test_every_alarm_is_in_one_event_and_events_are_apart(drawn):
     alarms = [Alarm(a, i, *one[1:]) for i, (a, one) in enumerate(zip(at, drawn, strict=True))]
     found = events(alarms)
     assert sum(event.n_alarms for event in found) == len(alarms)
-    for before, after in zip(found, found[1:], strict=False):
+    for before, after in pairwise(found):
         assert after.row - before.last_row > JOINED
     for event in found:
         inside = [alarm for alarm in alarms if event.row <= alarm.row <= event.last_row]
@@ -38,8 +40,10 @@ def test_every_alarm_is_in_one_event_and_events_are_apart(drawn):
 
 @pytest.mark.parametrize(
     ("feature", "strength", "word"),
-    [(None, 14.5, "weak"), (None, 17.5, "clear"), (None, 28.0, "strong")]
-    + [(3, 5.1, "weak"), (3, 6.25, "clear"), (3, 10.0, "strong")],
+    [
+        *[(None, 14.5, "weak"), (None, 17.5, "clear"), (None, 28.0, "strong")],
+        *[(3, 5.1, "weak"), (3, 6.25, "clear"), (3, 10.0, "strong")],
+    ],
 )
 def test_severity_goes_by_the_limit_of_an_alarm(feature, strength, word):
     (event,) = events([Alarm(100, 0, feature, strength)])
@@ -49,8 +53,9 @@ def test_severity_goes_by_the_limit_of_an_alarm(feature, strength, word):
 
 def test_what_an_event_changed_is_told_of_its_first_alarm():
     change = {"left": ["a"], "came": ["b"]}
-    first, second = event_rows([row(9000), row(100, "x", **change), row(300, "y", 60.0)][::-1])
+    first, second = event_rows([row(100, "x", **change), row(300, "y", 60.0), row(9000)])
     assert (first["features"], first["severity"]) == (["x", "y"], "strong")
+    assert (first["left"], first["came"]) == (["a"], ["b"])
     assert second["features"] == []
 
 

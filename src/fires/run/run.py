@@ -143,7 +143,7 @@ class Run:
             self._emitter.step(step, self.pipeline.selector)
         selector, at = self.pipeline.selector, step.selected
         # Of very many features, this takes longer than a batch.
-        if step.index % _LOOK == 0 and 0 < len(at) and selector.n_features_in_ < _MANY:
+        if step.index % _LOOK == 0 and len(at) > 0 and selector.n_features_in_ < _MANY:
             at = at if self.names is None else self.names.of_selector(at)
             belief = selector.importances_[at], selector.uncertainties_[at]
             self.totals.changes.look(step.selected, *belief)
