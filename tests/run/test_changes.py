@@ -5,12 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from fires import FIRES
+from fires import FIRES, OnlinePipeline
 from fires.drift import Alarm
 from fires.evaluation import prequential
 from fires.evaluation.records import Step
 from fires.predictors import Perceptron
+from fires.report.summary import Summary
+from fires.run.checkpoints import Schedule
 from fires.run.features import alarm_rows
+from fires.run.folder import RunFolder
+from fires.run.run import Run
 from fires.run.totals import WINDOW, Changes, RunTotals
 from fires.streams import DriftingFeatures
 from fires.streams.base import Position
@@ -121,3 +125,23 @@ def test_a_drifting_stream_is_told_as_it_was():
     before, after = accuracy[at - 20 : at], accuracy[at + 1 : at + 21]
     assert row["before"] == {"accuracy": pytest.approx(np.mean(before)), "batches": 20}
     assert row["after"] == {"accuracy": pytest.approx(np.mean(after)), "batches": 20}
+
+
+def test_while_a_run_goes_on_others_see_what_an_event_has_changed(tmp_path):
+    stream = DriftingFeatures(6_000, n_features=20, n_relevant=3, random_state=0)
+    run = Run(OnlinePipeline(FIRES(3), Perceptron()), 20)
+    with RunFolder(tmp_path / "run") as folder:
+        folder.begin("", {"id": "a", "settings": {"target": "label"}, "started": "now"})
+        folder.start(stream.schema.feature_names)
+        run.keep(folder, dict, Schedule("1"))
+        for one in run.steps(stream, 100):
+            run.record(one)
+        facts = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+        assert (facts["status"], facts["id"]) == ("running", "a")
+        (told,) = facts["alarms"]
+        assert told == alarm_rows(run.pipeline.selector, stream.schema.feature_names, run.totals)[0]
+        summary = Summary(tmp_path / "run")
+        summary.refresh()
+        (event,) = summary.as_dict()["events"]
+        assert (event["came"], event["left"]) == (told["came"], told["left"])
+        assert len(event["came"]) == 3

@@ -105,16 +105,14 @@ def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
     shown = (changed or found[:1])[:_MOST_ALARMS]
     lines: list[str] = []
     for one in shown:
-        until = f" up to row {one['last_row']:,}" * (one["last_row"] > one["row"])
-        several = f", {one['n_alarms']} alarms{until}" * (one["n_alarms"] > 1)
-        at = f"alarm at row {one['row']:,} (batch {one['batch']:,}): concept drift, "
-        lines.append(
-            f"{at}{_listed(one['features']) or 'all features'} ({one['severity']}{several})"
-        )
+        at = f"alarm at row {one['row']:,} (batch {one['batch']:,})"
+        what = _listed(one["features"]) or "all features"
+        more = f", {one['n_alarms']} alarms up to row {one['last_row']:,}" * (one["n_alarms"] > 1)
+        lines.append(f"{at}: concept drift, {what} ({one['severity']}{more})")
         lines += [f"  {line}" for line in _change(one)]
-    if more := len(found) - len(shown):
+    if n_more := len(found) - len(shown):
         same = " that changed nothing in the set" * (len(shown) >= len(changed))
-        lines.append(f"and {more:,} more event{'s' * (more > 1)}{same}")
+        lines.append(f"and {n_more:,} more event{'s' * (n_more > 1)}{same}")
     return lines
 
 

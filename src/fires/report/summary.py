@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fires.core.errors import InputError
-from fires.core.events import event_rows
+from fires.core.events import CHANGE, event_rows
 from fires.core.files import damaged
 from fires.core.types import Header, Ints, Mask
 from fires.report.features import Features
@@ -305,17 +305,16 @@ class Summary:
         """The last alarms; of the first ones about an event, what it was followed by."""
         told = {}
         for one in self._facts.known.get("alarms") or []:
-            row = {name: one[name] for name in ("came", "left", "flipped") if name in one}
-            for name in ("before", "after"):
-                if name in one:
-                    row[name] = {score: rounded(of) for score, of in one[name].items()}
-            told[one["batch"]] = row
+            change = {name: one[name] for name in CHANGE if name in one}
+            for name in change.keys() & {"before", "after"}:
+                change[name] = {score: rounded(of) for score, of in one[name].items()}
+            told[one["batch"]] = change
         found = []
         for alarm in self._records.alarms:
             place = alarm["feature"]
             row = alarm | {"place": place, "strength": rounded(alarm["strength"])}
-            row |= told.get(alarm["batch"], {})
-            found.append(row | {"feature": None if place is None else self._names[place]})
+            row |= {"feature": None if place is None else self._names[place]}
+            found.append(row | told.get(alarm["batch"], {}))
         return found
 
     def _picture(self, features: Features) -> Header | None:
