@@ -119,6 +119,21 @@ def top_k(weights: Floats, k: int) -> Indices:
     return np.sort(np.concatenate([above, tied])) if len(above) < k else above
 
 
+def union(one: Places, other: Places) -> Places:
+    """All places of two sorted lists, each once: ``np.union1d`` hashes, which takes far longer.
+
+    Examples
+    --------
+    >>> union(np.array([1, 1, 4]), np.array([2, 4]))
+    array([1, 2, 4])
+    """
+    both = np.concatenate([one, other])
+    both.sort(kind="stable")  # which merges runs that are sorted
+    is_first = np.ones(len(both), dtype=np.bool_)
+    np.not_equal(both[1:], both[:-1], out=is_first[1:])
+    return both[is_first]
+
+
 def placed(X: Matrix, places: Places, width: int, absent: float = 0.0) -> Matrix:
     """The columns of X in other places; those of place -1 are left out.
 

@@ -38,6 +38,7 @@ from fires.kernels.assimilate import (
 )
 from fires.kernels.linear import DenseRows, MixedRows
 from fires.kernels.moments import N_SHOWN
+from fires.kernels.select import union
 from fires.models.base import LeadingRows, Learner, Rates, kept_rows
 from fires.models.covariance import MOST, PRIOR, CovarianceBlock
 from fires.models.families import FAMILIES
@@ -262,7 +263,7 @@ class BayesLearner(Learner):
             self._refuse_overflow(kept, seen.stats)
         learn_scale()
         if isinstance(rows, MixedRows):
-            self.touched = np.union1d(rows.columns, rows.indices)
+            self.touched = union(rows.columns, np.sort(rows.indices))
         elif self.leading.holds_all:
             return rows.full
         return rows.take(self.leading.columns)

@@ -37,7 +37,7 @@ from fires.core.errors import StateError
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Mask, Places, RowIndex
 from fires.kernels import top_k
-from fires.kernels.select import renew
+from fires.kernels.select import renew, union
 from fires.selectors import significance
 from fires.selectors.significance import Distances, Groups, ReviewSchedule
 from fires.selectors.twins import Judge, Twins
@@ -172,7 +172,7 @@ class SelectionRule:
         twins.take(learner, None if groups is None else groups.size[groups.of] == 1.0)
         places = twins.columns if groups is None else groups.of[twins.columns]
         if touched is not None:
-            touched = np.union1d(touched, places)
+            touched = union(touched, places)
         return twins.judge(learner, places, members.columns, resting), touched
 
     # --- a part of FIRES ----------------------------------------------------------------------
@@ -290,7 +290,7 @@ class Membership:
         if touched is None or (k is not None and len(self.columns) != k):
             places: Places | None = None
         else:
-            places = np.union1d(touched, self.columns)
+            places = union(touched, self.columns)
         columns = slice(None) if places is None else places
         now = scores(columns)
         score = self._caught_up(columns) if len(self.since) else self.score[columns]
