@@ -5,8 +5,9 @@ COMMAND := .venv/.command
 READY := .venv/.ready
 SPARK := .venv-spark/bin
 CHOSEN := -m "not slow"
-# For two cores: many tests wait for a process, a browser or a broker.
-WORKERS := 3
+# For two cores: many tests wait for a process, a browser or a broker. With 4, neither core is idle
+# meanwhile; a worker more would take longer to import everything than it saves.
+WORKERS := 4
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 # Without bytecode files every process that a test starts would compile all sources again.
 unexport PYTHONDONTWRITEBYTECODE

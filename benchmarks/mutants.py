@@ -469,7 +469,7 @@ def run_tests(tree: Path, tests: list[str], usual: float) -> tuple[int | None, s
         chosen.write_text(json.dumps(tests))
         files = list(dict.fromkeys(map(file_of, tests)))
         more = {"MUTANTS_RUN": str(chosen), "MUTANTS_FAILED": str(failed)}
-        status = run_pytest(tree, ["-x", *files], HANG * usual + START, **more)
+        status = run_pytest(tree, ["-x", "-m", "not slow", *files], HANG * usual + START, **more)
         return status, failed.read_text() if failed.exists() else ""
 
 

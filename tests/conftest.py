@@ -18,15 +18,6 @@ from hypothesis import HealthCheck, settings
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for what tests and benchmarks share
 from tests.streams.brokers import kafka, redis_server  # noqa: F401 - fixtures
 
-settings.register_profile(
-    "fires",
-    deadline=None,
-    derandomize=True,
-    max_examples=60,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("fires")
-
 # What a terminal shows depends on these, and tests are not about the caller's terminal.
 for _name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR"):
     os.environ.pop(_name, None)
@@ -38,6 +29,19 @@ os.fsync = lambda descriptor: None
 _DATA = Path(__file__).parents[2] / "shared" / "data"
 if _DATA.is_dir():
     os.environ.setdefault("FIRES_DATA_DIR", str(_DATA))
+
+
+def pytest_configure(config):
+    """Without the slow tests, laws are tried on fewer examples: vectors stand beside most."""
+    is_fast = config.option.markexpr == "not slow"
+    settings.register_profile(
+        "fires",
+        deadline=None,
+        derandomize=True,
+        max_examples=30 if is_fast else 100,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile("fires")
 
 
 @pytest.hookimpl(wrapper=True)

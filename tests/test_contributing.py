@@ -56,12 +56,9 @@ def test_a_recipe_touches_few_files(what):
     assert RECIPES[what].count("```") == 2 * len(steps), "a block is not part of a step"
 
 
-COMPILING = (
-    "family",
-    "selector",
-)  # recipes of which something is compiled, or learnt by all checks
+# One shows that recipes can be followed; of others, something is compiled, or learnt by all checks.
 EACH = [
-    pytest.param(what, marks=[pytest.mark.slow] if what in COMPILING else []) for what in MOST_FILES
+    pytest.param(what, marks=[] if what == "command" else [pytest.mark.slow]) for what in MOST_FILES
 ]
 
 

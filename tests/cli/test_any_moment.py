@@ -48,9 +48,10 @@ else:
 fires.cli.main()
 """
 LEARNT = ("--target", "label", "--batch-size", "10", "--keep-doubtful", "--quiet")
-FAST = ["sklearn.base", "fires.cli.learning:_pipeline", "exit"]
+FAST = ["sklearn.base", "exit"]
 SLOW = [
     "fires.cli.reading:Reading.open",
+    "fires.cli.learning:_pipeline",
     *("polars", "numba", "fires.selectors.fires", "fires.streams.table_stream"),
     "fires.cli.select:settings_facts",
     "fires.run.folder:RunFolder.begin",

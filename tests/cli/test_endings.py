@@ -250,9 +250,8 @@ def test_an_earlier_run_is_not_replaced_unasked(command, options, mark, tmp_path
 # Signals
 
 
-@pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGHUP]
-)
+@pytest.mark.slow  # a pipe is met by the tests of select, and SIGTERM by those of resuming
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_the_end_of_the_system_or_of_the_terminal_saves_and_is_no_error(number, tmp_path):
     out, fifo = tmp_path / "out", tmp_path / "fifo"
     os.mkfifo(fifo)

@@ -30,7 +30,7 @@ def outcome(*programs):
 
 def test_a_fault_at_some_calls_loses_nothing():
     """Of a run that was killed and goes on; the slow test is about all calls and all runs."""
-    points, cases = outcome(start("resume", 60, 150))
+    points, cases = outcome(start("resume", 60, 300))
     assert 50 < points <= 300
     assert cases >= 6
 

@@ -225,6 +225,7 @@ def test_what_is_selected_goes_to_a_broker(tmp_path, redis_server, kafka):
 # A file that grows
 
 
+@pytest.mark.slow  # rotations are met by the tests of streams, kills by those of resuming
 def test_a_file_that_grows_is_read_on_after_a_kill_and_a_rotation(tmp_path):
     path, out, reference = tmp_path / "app.csv", tmp_path / "out", tmp_path / "reference"
     names = ["id", "x0", "x1", "x2", "x3", "label"]

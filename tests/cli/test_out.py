@@ -148,7 +148,9 @@ def begin(out):
         folder.start(["a"])
 
 
-@pytest.mark.parametrize("what", ["replace", "unlink", "rmdir"])
+@pytest.mark.parametrize(
+    "what", ["replace", *(pytest.param(o, marks=pytest.mark.slow) for o in ("unlink", "rmdir"))]
+)
 def test_a_run_that_is_killed_while_it_is_replaced_is_whole_again(
     tmp_path, ended, monkeypatch, what
 ):

@@ -64,8 +64,7 @@ def test_a_run_that_is_killed_ends_as_one_that_is_not(tmp_path, undisturbed, nam
     path, reference = undisturbed(name, "--transform")
     out = tmp_path / "out"
     arguments = (path, *options_for(path, SLOW), "--transform")
-    n_kills = killed_again_and_again(out, arguments, 2, random.Random(name), 0.5)
-    assert n_kills > 0
+    assert killed_again_and_again(out, arguments, 1, random.Random(name), 0.5) == 1
     assert_same(out, reference)
     assert facts(out)["quarantine"].count("\n") == facts(out)["run"]["rejected_rows"] > 25
     rows = facts(out)["transformed"]
@@ -329,6 +328,7 @@ def test_every_bad_row_is_written_down(tmp_path):
 # What is told while it goes on
 
 
+@pytest.mark.slow  # a kill loses nothing that is emitted: the tests of faults; the port has its own
 def test_metrics_can_be_asked_for_and_what_is_emitted_is_never_lost(tmp_path):
     path = write_rows(tmp_path / "x.csv", 2_000)
     out, told = tmp_path / "out", tmp_path / "told.ndjson"

@@ -693,6 +693,7 @@ def wait_for_steps(out, child):
         time.sleep(0.02)
 
 
+@pytest.mark.slow  # in a pipe it is below, and SIGTERM in a file is met by the tests of resuming
 def test_ctrl_c_in_a_file_saves_what_was_learnt(large_file, tmp_path):
     out = tmp_path / "out"
     child = process("select", large_file, "-t", "label", "--batch-size", 10, "--out", out)

@@ -131,6 +131,7 @@ def test_help_loads_nothing_slow():
 # --live
 
 
+@pytest.mark.slow  # one that is interrupted is below
 def test_viewers_of_a_run_see_it_grow_and_end(tmp_path, file):
     out = tmp_path / "run"
     with Live(file, out, "--report", "--quiet", "--rate", "50") as live:

@@ -63,7 +63,15 @@ SKIP = {
     "published tree": ["parts_of_a_batch_add_up", "a_feature_that_is_absent_is_not_moved"],
     "published net": ["a_feature_that_is_absent_is_not_moved"],
 }
-CASES = [(name, target) for name, (_, targets) in MODELS.items() for target in targets]
+# What a target needs is the same for all nets and all trees: the first of each meets every one.
+FIRST = {"page", "probit", "gaussian", "net", "tree"}
+CASES = [
+    pytest.param(
+        name, target, marks=[pytest.mark.slow] * (name not in FIRST and target != targets[0])
+    )
+    for name, (_, targets) in MODELS.items()
+    for target in targets
+]
 
 
 @pytest.mark.parametrize(("name", "target"), CASES)

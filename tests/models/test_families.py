@@ -289,7 +289,7 @@ def derivative(f, x, step):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(data=st.data())
 def test_gradient_is_the_slope_of_the_log_likelihood(name, data):
     a, v, y, step_a, step_v = data.draw(points(name))
@@ -309,7 +309,7 @@ def test_gradient_is_the_slope_of_the_log_likelihood(name, data):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(data=st.data())
 def test_heat_identity(name, data):
     a, v, y, step, _ = data.draw(points(name))
@@ -474,7 +474,7 @@ def test_moments_equal_scores_on_a_grid(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(data=st.data())
 def test_moments_equal_scores(name, data):
     assert_moments_equal_scores(name, *data.draw(rows(name)))
@@ -515,7 +515,7 @@ def test_the_bend_of_a_probit_is_right_in_both_tails():
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(data=st.data())
 def test_moments_are_slopes_of_the_log_likelihood(name, data):
     a, v, y, step, _ = data.draw(points(name))
@@ -534,7 +534,7 @@ def test_moments_are_slopes_of_the_log_likelihood(name, data):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(a=st.floats(-1e4, 1e4), v=st.floats(0.0, 1e8) | variances, data=st.data())
 def test_moments_are_finite_far_away(name, a, v, data):
     kinds = {"gaussian": st.floats(-1e6, 1e6), "poisson": st.sampled_from(COUNTS)}

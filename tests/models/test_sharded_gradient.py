@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fires import FIRES
@@ -76,7 +76,6 @@ def both(batches, n_shards, rng, *, sparse=False, **setting):
     return one, many, n_rounds
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**16),
     family=st.sampled_from(FAMILIES),

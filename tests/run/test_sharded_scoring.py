@@ -108,7 +108,8 @@ def test_scores_are_those_of_plain_predictions_for_any_cut(update, model, rows):
     names = CLASSES if model in ("two", "three") else NUMBERS
     blind = Baseline(Majority() if names is CLASSES else Mean(), Scores(names))
     mine, every = Scores(names), Scores(names)
-    selectors = {n: selector_for(model, update) for n in (1, 3, 100)}
+    most = 100 if rows == "dense" else 8  # some of so many are empty
+    selectors = {n: selector_for(model, update) for n in (1, 3, most)}
     totals = {n: RunTotals(6) for n in selectors}
     options = {"sparse": "sparse" in rows, "missing": "missing" in rows}
     for number, batch in enumerate(batches(model, **options)):

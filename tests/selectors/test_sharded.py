@@ -253,8 +253,7 @@ def test_models_that_cannot_say_so():
 # --- on several cores -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2, 3])
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(("n_jobs", "sparse"), [(1, False), (2, True), (3, False)])
 def test_several_cores_learn_what_one_learns(n_jobs, sparse):
     rng = np.random.default_rng(13)
     one, many = gradient(), Sharded(gradient(), n_jobs)

@@ -26,8 +26,8 @@ def batches_until_found(model, seed, n=300, n_features=20):
 
 @pytest.mark.parametrize("make", [NeuralNet, SoftTree], ids=["net", "tree"])
 def test_a_product_of_signs_is_found(make):
-    found = [batches_until_found(make(), seed) for seed in range(5)]
-    assert sum(batch is not None for batch in found) >= 4, found
+    found = [batches_until_found(make(), seed) for seed in range(3)]
+    assert sum(batch is not None for batch in found) >= 2, found
 
 
 @pytest.mark.parametrize("model", ["probit", NeuralNet(())], ids=["probit", "softmax"])

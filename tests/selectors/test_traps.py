@@ -45,7 +45,7 @@ def assert_finite(selector):
 
 @kinds
 def test_trap_1_an_outlier_with_a_wrong_label_does_no_lasting_harm(kind):
-    selector = learnt(3000, kind)
+    selector = learnt(1000, kind)
     before = selector.importances_[0]
     selector.partial_fit(kind(np.array([[1000.0, 0.0, 0.0]])), [0])
     assert_finite(selector)
@@ -59,7 +59,7 @@ def test_trap_1_an_outlier_with_a_wrong_label_does_no_lasting_harm(kind):
 
 @kinds
 def test_trap_1_the_published_method_stays_finite_too(kind):
-    selector = learnt(3000, kind, FIRES.as_published(1, learning_rate=0.1))
+    selector = learnt(1000, kind, FIRES.as_published(1, learning_rate=0.1))
     selector.partial_fit(kind(np.array([[1000.0, 0.0, 0.0]])), [0])
     assert_finite(selector)
 
@@ -322,9 +322,9 @@ def test_trap_17_before_anything_is_known_the_first_columns_are_selected(kind, k
 
 @kinds
 def test_trap_18_what_separable_data_taught_can_be_unlearnt(kind):
-    selector = learnt(1500, kind)
+    selector = learnt(700, kind)
     assert 1.0 < selector.importances_[0] < 10.0
-    for X, y in clean(1500, seed=1):
+    for X, y in clean(700, seed=1):
         selector.partial_fit(kind(X), 1 - y)
     assert selector.importances_[0] < 0.0
     assert selector.ranking_[0] == 1

@@ -20,7 +20,7 @@ def spark():
     from fires.integrations.spark import spark_session
 
     # A task may fail three times: a worker that dies is no reason to give up.
-    session = spark_session("local[2,4]", **QUICK)
+    session = spark_session("local[1,4]", **QUICK)
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
