@@ -27,7 +27,7 @@ from fires.report.reading import SELECTED, BadRows, Follower, n_places, read_blo
 from fires.report.records import INTERVAL, Records
 from fires.report.wording import Change, rounded, sentence
 from fires.run.records import QUARANTINE, STEPS
-from fires.run.saved import read_names
+from fires.run.saved import group_titles, read_names
 
 VERSION = 1
 _DOUBT = ("column", "kind", "why")
@@ -107,8 +107,8 @@ class Summary:
                 self._names = self._read_names() or self._names
             self._records.grow(len(self._names))
             ended = self._facts.has_ended and bool(self._names)
-            groups = self._facts.settings.get("groups") or ()
-            self._result = read_result(self._folder, self._names, groups) if ended else Result()
+            titles = group_titles(self._facts.settings)
+            self._result = read_result(self._folder, self._names, titles) if ended else Result()
         return changed
 
     def _read_records(self) -> bool:
