@@ -11,6 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.declared import Array, Declared
+from fires.core.events import DEVIATIONS as _DEVIATIONS
+from fires.core.events import LIKELIHOOD_LIMIT as _LIKELIHOOD_LIMIT
+from fires.core.events import Event as Event
+from fires.core.events import events as events
 from fires.core.types import Floats
 from fires.kernels.compiling import compiled
 
@@ -49,7 +53,6 @@ def alarms_from_array(numbers: Floats) -> list[Alarm]:
     ]
 
 
-_DEVIATIONS = 5.0  # of the difference that are an alarm, among a hundred importances or fewer
 _MANY = 100  # importances; the more beyond that, the further one of them moves by chance
 _UNKNOWN = 1e150  # the standard deviation of an importance that nothing is known of
 _LEARNT = 0.9  # of the variance of the prior: below, the rows have said something
@@ -134,7 +137,6 @@ def _limit(n: int) -> float:
     return _DEVIATIONS if n <= _MANY else -NormalDist().inv_cdf(tail / n)
 
 
-_LIKELIHOOD_LIMIT = 14.0
 SHARE = 0.75  # of the model without features in the mixture that is held against the model
 MOST = 3.0  # that one row adds, whatever its weight
 SLOW = 1e-3  # how fast the usual increment follows

@@ -298,6 +298,7 @@ def test_a_change_is_told_with_its_row_and_batch(tmp_path):
     assert 2_000 < alarm["row"] == 100 * (alarm["batch"] + 1) <= 2_500
     assert (alarm["feature"], alarm["strength"] > 14.0) == (None, True)
     line = f"alarm at row {alarm['row']:,} (batch {alarm['batch']}): concept drift, all features"
+    assert f"{line} (clear)" in result.stdout or f"{line} (strong)" in result.stdout
     assert line in result.stdout
     (same,) = fires.load(out / "state.safetensors").selector.alarms_
     assert same._asdict().items() <= alarm.items()

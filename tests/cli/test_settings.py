@@ -101,6 +101,18 @@ def test_columns_of_a_group_are_ranked_and_selected_together(path, tmp_path):
     assert any(name.startswith("town (") for one in told["groups"] for name in one["features"])
 
 
+def test_a_group_is_explained_by_its_name_or_that_of_a_column(path, tmp_path):
+    out = tmp_path / "out"
+    assert select(path, "--groups", "n2,n3", "-k", 2, "--out", out).exit_code == 0
+    told = [CliRunner().invoke(main, ["explain", str(out), name]) for name in ("n2", "n2, n3")]
+    for one in told:
+        assert one.exit_code == 0, one.stderr
+        assert one.stdout.startswith("n2, n3: ")
+    assert [one.stdout.splitlines()[1:] for one in told] == [told[0].stdout.splitlines()[1:]] * 2
+    assert "rank 1 of 5" in told[0].stdout
+    assert "favour" not in told[0].stdout
+
+
 def test_a_column_of_several_features_is_a_group_beside_others(path, tmp_path):
     alone, beside = tmp_path / "alone", tmp_path / "beside"
     assert select(path, "--out", alone).exit_code == 0

@@ -143,7 +143,7 @@ def test_lines_are_what_the_summary_says():
     for line, one in zip(drawn.lines_, summary["timeline"]["series"][:3], strict=True):
         known = [value for value in one["importance"] if value is not None]
         assert line.get_ydata().tolist() == known
-    assert {one[0] for one in drawn.alarms} == {one["row"] for one in summary["alarms"]}
+    assert {one[0] for one in drawn.alarms} == {one["row"] for one in summary["events"]}
     assert set(legend(drawn)) >= set(drawn.names)
 
 

@@ -29,7 +29,7 @@ PANELS = {
     "scores": lambda run: any_known(run["scores"]["series"].get("selected", {}).get("mean", [])),
     "stability": lambda run: any_known(run["stability"]["mean"]),
     "drift": lambda run: run["drift"],
-    "alarms": lambda run: run["alarms"],
+    "alarms": lambda run: run["events"],
     "twins": lambda run: run["twins"] or run["groups"],
     "picture": lambda run: run["picture"],
     "features": lambda run: run["now"]["place"],
@@ -286,9 +286,27 @@ def test_drift_says_what_moved(tab):
     assert re.search(
         r"Matters and moves x7 mean moved by \+[\d.]+ standard deviations, spread ×", said
     )
-    assert tab.page.locator("#alarms tbody tr").count() == min(
-        8, len(summary_of("drift")["alarms"])
-    )
+    events = summary_of("drift")["events"]
+    changed = [one for one in events if one.get("came") or one.get("left") or one.get("flipped")]
+    assert tab.page.locator("#alarms tbody tr").count() == min(8, len(changed)) or 1
+
+
+def test_events_that_changed_nothing_are_folded(tab, tmp_path):
+    run = deepcopy(summary_of("drift"))
+    event = {"row": 900, "last_row": 1500, "batch": 9, "n_alarms": 3, "strength": 3.0}
+    some = {"features": ["x1", "x2"], "severity": "strong", "came": ["x7"], "left": ["x3"]}
+    weak = {"features": [], "severity": "weak", "n_alarms": 1}
+    flip = {"features": [], "severity": "clear", "flipped": ["x5"], "last_row": 900}
+    run["events"] = [event | some, event | flip, event | weak, event | weak | {"row": 9000}]
+    tab.open(written(tmp_path, run))
+    rows = tab.page.locator("#alarms tbody tr")
+    assert rows.count() == 2
+    assert "900 to 1,500 x1 x2 strong came x7 left x3" in text_of(tab, "#alarms tbody")
+    assert "all features clear changed sign x5" in text_of(tab, "#alarms tbody")
+    assert "and 2 more events that changed nothing in the set" in text_of(tab, "#alarms")
+    tab.page.get_by_role("button", name="Show all 4").click()
+    assert rows.count() == 4
+    assert "the selected features are the same" in text_of(tab, "#alarms tbody")
 
 
 def written(tmp_path, *summaries):
@@ -318,8 +336,8 @@ def test_scores_of_an_alarm_are_called_what_they_are(tab, tmp_path):
     changed = deepcopy(summary_of("numbers"))
     assert changed["scores"]["name"] == "r2"
     sides = {"before": {"mae": 86_730.0, "batches": 20}, "after": {"mae": 8.5, "batches": 20}}
-    alarm = {"row": 900, "batch": 9, "feature": None, "place": None, "strength": 9.0}
-    changed["alarms"] = [alarm | sides]
+    event = {"row": 900, "last_row": 900, "batch": 9, "features": [], "strength": 9.0}
+    changed["events"] = [event | sides | {"severity": "strong", "n_alarms": 1}]
     tab.open(written(tmp_path, changed))
     assert "mean absolute error" in text_of(tab, "#alarms thead")
     assert "86,730 → 8.500" in text_of(tab, "#alarms tbody")

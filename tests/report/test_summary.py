@@ -84,8 +84,8 @@ def test_every_kind_of_run_is_summed_up_as_json_of_four_digits(make):
     json.dumps(summary, allow_nan=False)
     assert list(summary) == [
         *("version", "run", "counts", "sentence", "now", "rank_before_row", "timeline", "members"),
-        *("ranks", "scores", "stability", "alarms", "drift", "picture", "twins", "groups"),
-        *("doubts", "health"),
+        *("ranks", "scores", "stability", "alarms", "events", "drift", "picture", "twins"),
+        *("groups", "doubts", "health"),
     ]
 
     def check(value):
@@ -377,6 +377,32 @@ def test_alarms_have_names_and_what_came_after_them():
         assert {name for name in wanted if name in ("came", "left", "before", "after")} <= set(
             alarm
         )
+
+
+def test_alarms_about_one_event_are_one_and_the_strongest_comes_first(tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(runs.of_drift(), run)
+    lines = (run / "steps.jsonl").read_text().splitlines()
+    steps = [json.loads(line) for line in lines]
+    alarms = {5: (None, 15.0), 9: (3, 6.0), 30: (2, 12.0)}
+    told = []
+    for place, one in enumerate(steps):
+        one.pop("alarms", None)
+        if place in alarms:
+            feature, strength = alarms[place]
+            row = {"row": one["rows"], "batch": place, "feature": feature, "strength": strength}
+            one["alarms"] = [row]
+            told.append(row | {"feature": feature and f"x{feature}"})
+    (run / "steps.jsonl").write_text("".join(json.dumps(one) + "\n" for one in steps))
+    facts = json.loads((run / "run.json").read_text())
+    told[2] |= {"came": ["x1"], "left": [], "flipped": ["x2"]}
+    (run / "run.json").write_text(json.dumps(facts | {"alarms": told}))
+    first, second = summarise(run)["events"]
+    assert (first["severity"], first["features"], first["n_alarms"]) == ("strong", ["x2"], 1)
+    assert (first["came"], first["left"], first["flipped"]) == (["x1"], [], ["x2"])
+    assert (second["severity"], second["features"], second["n_alarms"]) == ("weak", ["x3"], 2)
+    assert (second["row"], second["last_row"]) == (steps[5]["rows"], steps[9]["rows"])
+    assert "came" not in second
 
 
 def test_twins_that_the_run_has_left_out_are_told(tmp_path):

@@ -54,6 +54,8 @@ def command(
 
 def feature_history(run: SavedRun, feature: str) -> dict[str, Any]:
     """All that the folder of a run knows of a feature."""
+    from fires.run.saved import group_titles
+
     if run.has_not_ended and not (run.path / "features.csv").exists():
         raise InputError(
             f"the run in {run.path} has not ended, and what it says of each feature comes with its "
@@ -61,7 +63,9 @@ def feature_history(run: SavedRun, feature: str) -> dict[str, Any]:
             hint=f"fires select --resume {run.path} goes on with it, if nothing else does",
         )
     columns, column = _row_of(run.path / "columns.csv", "name", feature)
-    ranked, found = _row_of(run.path / "features.csv", "feature", feature)
+    titles = group_titles(run.facts["settings"])
+    title = titles.get(feature, feature)
+    ranked, found = _row_of(run.path / "features.csv", "feature", title)
     if not column and not found:
         raise _unknown(run, feature, list(dict.fromkeys([*columns, *ranked])))
     known: dict[str, Any] = {"feature": feature} | column | found
@@ -75,7 +79,8 @@ def feature_history(run: SavedRun, feature: str) -> dict[str, Any]:
     known |= {"n_features": len(ranked)} | _stays(run, list(features))
     with damaged(run.path / "run.json"):
         known["alarms"] = [one for one in run.facts["alarms"] if one["feature"] in concerned]
-        return known | {"meaning": _meaning(known, run.facts["classes"])}
+        is_group = title in titles.values()  # of several features, the importance has no sign
+        return known | {"meaning": "" if is_group else _meaning(known, run.facts["classes"])}
 
 
 _READ: dict[str, Callable[[str], Json]] = {

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import click
 
 from fires.core.errors import COMMAND, InputError, MissingExtra, UserError, Wording
+from fires.core.events import event_rows
 
 _MOST_ALARMS = 10
 EXPECTED = (OSError, ValueError, MemoryError, MissingExtra)
@@ -98,25 +99,28 @@ def twin_lines(twins: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
-    r"""A few lines per alarm, the last ten alarms at most."""
-    told: dict[str, list[str]] = {}  # several classes may notice the same change
-    for alarm in alarms:
-        name = alarm["feature"]
-        of = "all features" if name is None else printable(name)
-        at = f"alarm at row {alarm['row']:,} (batch {alarm['batch']:,})"
-        told[f"{at}: concept drift, {of}"] = _change(alarm) if "left" in alarm else []
-    more = len(told) - _MOST_ALARMS
-    lines = [] if more <= 0 else [f"{more:,} earlier alarms, and:"]
-    for line, change in list(told.items())[max(more, 0) :]:
-        lines += [line, *(f"  {more}" for more in change)]
+    """A few lines per event, the strongest first; what changed nothing in the set is counted."""
+    found = event_rows(alarms)
+    changed = [one for one in found if any(map(one.get, ("left", "came", "flipped")))]
+    shown = (changed or found[:1])[:_MOST_ALARMS]
+    lines: list[str] = []
+    for one in shown:
+        at = f"alarm at row {one['row']:,} (batch {one['batch']:,})"
+        what = _listed(one["features"]) or "all features"
+        more = f", {one['n_alarms']} alarms up to row {one['last_row']:,}" * (one["n_alarms"] > 1)
+        lines.append(f"{at}: concept drift, {what} ({one['severity']}{more})")
+        lines += [f"  {line}" for line in _change(one)]
+    if n_more := len(found) - len(shown):
+        same = " that changed nothing in the set" * (len(shown) >= len(changed))
+        lines.append(f"and {n_more:,} more event{'s' * (n_more > 1)}{same}")
     return lines
 
 
 def _change(alarm: Mapping[str, Any]) -> list[str]:
-    """What an alarm was followed by, in a few words."""
-    words = {"left": "dropped", "came": "added"}
+    """What an event was followed by, in a few words."""
+    words = {"left": "dropped", "came": "added", "flipped": "changed sign"}
     moved = [f"{words[key]}: {_listed(alarm[key])}" for key in words if alarm.get(key)]
-    lines = ["; ".join(moved) or "the same features stay selected"]
+    lines = ["; ".join(moved) or "the selected features are the same"]
     before, after = dict(alarm.get("before") or {}), dict(alarm.get("after") or {})
     n_before, n_after = before.pop("batches", 0), after.pop("batches", 0)
     batches = "batch" if n_before == 1 else f"{n_before} batches"

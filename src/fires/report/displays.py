@@ -286,7 +286,7 @@ class TimelineDisplay(_Display):
         check_count("n_features", n_features)
         check_number("confidence", confidence, high=1.0, wanted="a number between 0 and 1")
         summary = _summary(run)
-        timeline = summary["timeline"]
+        timeline, events = summary["timeline"], summary["events"]
         series = timeline["series"][:n_features]
         if features is not None:
             known = {one["name"]: one for one in timeline["series"]}
@@ -298,12 +298,13 @@ class TimelineDisplay(_Display):
             key: [_in_place(one, key, timeline) for one in series]
             for key in ("importance", "uncertainty")
         }
+        alarms = [(one["row"], of) for one in events for of in one["features"] or (None,)]
         return cls(
             [one["name"] for one in series],
             timeline["rows"],
             spread["importance"],
             uncertainties=spread["uncertainty"] if summary["run"]["intervals"] else None,
-            alarms=[(one["row"], one["feature"]) for one in summary["alarms"]],
+            alarms=alarms,
             confidence=confidence,
         ).plot(ax, **kwargs)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -195,21 +195,21 @@ class Result:
     groups: dict[str, list[int]] = field(default_factory=dict)
 
 
-def read_result(folder: Path, names: Sequence[str], groups: Iterable[str] = ()) -> Result:
-    """Read ``features.csv`` and ``columns.csv``; groups are those that the user named."""
+def read_result(
+    folder: Path, names: Sequence[str], titles: Mapping[str, str] | None = None
+) -> Result:
+    """Read ``features.csv`` and ``columns.csv``; titles are of columns in groups."""
     result = Result(columns=names)
     columns, features = folder / "columns.csv", folder / "features.csv"
     if columns.exists():
         with damaged(columns):
             used = _table(columns, ["missing"]).filter(pl.col("kind") != "left out")
-            titles = [well_formed(title) for title in used["name"]]
+            used_names = [well_formed(title) for title in used["name"]]
             for name in ("kind", "missing"):
-                result.of_columns[name] = dict(zip(titles, used[name], strict=True))
-            if len(titles) < len(names):
-                result.columns = _columns_of(names, titles) or names
-    together = [[name for name in group.split(",") if name] for group in groups]
-    called = {name: ", ".join(group) for group in together for name in group}
-    result.titles = [called.get(column, column) for column in result.columns]
+                result.of_columns[name] = dict(zip(used_names, used[name], strict=True))
+            if len(used_names) < len(names):
+                result.columns = _columns_of(names, used_names) or names
+    result.titles = [(titles or {}).get(column, column) for column in result.columns]
     counts = Counter(result.titles)
     for place, title in enumerate(result.titles):
         if counts[title] > 1:

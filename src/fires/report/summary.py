@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from fires.core.errors import InputError
+from fires.core.events import CHANGE, event_rows
 from fires.core.files import damaged
 from fires.core.types import Header, Ints, Mask
 from fires.report.features import Features
@@ -26,7 +27,7 @@ from fires.report.reading import SELECTED, BadRows, Follower, n_places, read_blo
 from fires.report.records import INTERVAL, Records
 from fires.report.wording import Change, rounded, sentence
 from fires.run.records import QUARANTINE, STEPS
-from fires.run.saved import read_names
+from fires.run.saved import group_titles, read_names
 
 VERSION = 1
 _DOUBT = ("column", "kind", "why")
@@ -106,8 +107,8 @@ class Summary:
                 self._names = self._read_names() or self._names
             self._records.grow(len(self._names))
             ended = self._facts.has_ended and bool(self._names)
-            groups = self._facts.settings.get("groups") or ()
-            self._result = read_result(self._folder, self._names, groups) if ended else Result()
+            titles = group_titles(self._facts.settings)
+            self._result = read_result(self._folder, self._names, titles) if ended else Result()
         return changed
 
     def _read_records(self) -> bool:
@@ -169,7 +170,8 @@ class Summary:
             "ranks": features.ranks(),
             "scores": self._scores(),
             "stability": stability,
-            "alarms": self._alarms(),
+            "alarms": (alarms := self._alarms()),
+            "events": event_rows(alarms),
             "drift": features.drift(),
             "picture": self._picture(features),
             "twins": twins,
@@ -300,22 +302,19 @@ class Summary:
     # --- the rest --------------------------------------------------------------------------------
 
     def _alarms(self) -> list[Header]:
-        """The last alarms; of those about all features, what they were followed by."""
+        """The last alarms; of the first ones about an event, what it was followed by."""
         told = {}
         for one in self._facts.known.get("alarms") or []:
-            if one["feature"] is None:
-                row = {name: one[name] for name in ("came", "left") if name in one}
-                for name in ("before", "after"):
-                    if name in one:
-                        row[name] = {score: rounded(of) for score, of in one[name].items()}
-                told[one["batch"]] = row
+            change = {name: one[name] for name in CHANGE if name in one}
+            for name in change.keys() & {"before", "after"}:
+                change[name] = {score: rounded(of) for score, of in one[name].items()}
+            told[one["batch"]] = change
         found = []
         for alarm in self._records.alarms:
             place = alarm["feature"]
             row = alarm | {"place": place, "strength": rounded(alarm["strength"])}
-            of_all = place is None
-            row |= told.get(alarm["batch"], {}) if of_all else {"feature": self._names[place]}
-            found.append(row)
+            row |= {"feature": None if place is None else self._names[place]}
+            found.append(row | told.get(alarm["batch"], {}))
         return found
 
     def _picture(self, features: Features) -> Header | None:

@@ -179,9 +179,9 @@ def alarm_rows(
     changes = {} if totals is None else totals.changes.by_batch
     known = selector.feature_names_in_ if isinstance(names, RunNames) else names
     return [
-        alarm._asdict() | {"feature": known[alarm.feature]}
-        if alarm.feature is not None
-        else alarm._asdict() | _change_row(changes.get(alarm.batch), names)
+        alarm._asdict()
+        | {"feature": None if alarm.feature is None else known[alarm.feature]}
+        | _change_row(changes.get(alarm.batch), names)
         for alarm in selector.alarms_
     ]
 
@@ -201,6 +201,7 @@ def _change_row(change: Change | None, names: Sequence[str]) -> Header:
     return {
         "left": list(dict.fromkeys(names[column] for column in change.left)),
         "came": list(dict.fromkeys(names[column] for column in change.came)),
+        "flipped": [names[column] for column in change.flipped],
         "before": change.before | {"batches": change.n_before},
         "after": change.after | {"batches": change.n_after},
     }

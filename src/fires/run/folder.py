@@ -156,9 +156,9 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         self.note(facts)
 
     def note(self, facts: Mapping[str, Json]) -> None:
-        """Write down what is known of the run while it goes on; ``facts`` as of :meth:`begin`."""
-        self._facts = facts
-        self._write_soon(_RUN, self._document("running", facts))
+        """Write down what more is known of the run while it goes on."""
+        self._facts = {**self._facts, **facts}
+        self._write_soon(_RUN, self._document("running", self._facts))
 
     def start(self, names: Sequence[str], *, transform: str | None = None) -> None:
         """Begin with the first row."""

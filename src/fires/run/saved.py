@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -26,14 +26,14 @@ _MARK, _STATE, _FEATURES = "run.json", "state.safetensors", "features.csv"
 _SHOWN = 10
 _NUMBER, _NUMBERS = (int, float, type(None)), {"*": (int, float, type(None))}
 _MEANS = {"batches": int, "*": (int, float)}
-_ALARM: dict[str, Any] = {"feature": (str, type(None)), "row": int, "batch": int}
-_ALARM |= {"left?": [str], "came?": [str], "before?": _MEANS, "after?": _MEANS}
+_ALARM: dict[str, Any] = {"feature": (str, type(None)), "row": int, "batch": int, "strength": float}
+_ALARM |= {"left?": [str], "came?": [str], "flipped?": [str], "before?": _MEANS, "after?": _MEANS}
 _FACTS: dict[str, Any] = dict.fromkeys(("rows?", "batches?", "n_features?"), int)
-_FACTS |= {"settings": {"file?": [str], "target?": str, "shape?": str}, "classes?": list}
+_FACTS |= {"settings": {"file?": [str], "groups?": [str], "target?": str, "shape?": str}}
 _FACTS |= {"rejected_rows?": int, "missing_values?": int, "seconds?": _NUMBER, "target?": list}
 _FACTS |= {"stability?": _NUMBER, "scores?": _NUMBERS, "latency?": {"p50": _NUMBER, "*": _NUMBER}}
 _FACTS |= {"baselines?": {"*": {"scores": _NUMBERS}}, "alarms?": [_ALARM], "twins?": {"*": [str]}}
-_FACTS |= {"doubts?": [{"column": str, "kind": str, "why": str}]}
+_FACTS |= {"doubts?": [{"column": str, "kind": str, "why": str}], "classes?": list}
 """What ``run.json`` holds, as far as it is used: what has a question mark need not be there."""
 
 
@@ -153,11 +153,13 @@ class SavedRun:
         names = self.pipeline.feature_names_in_.tolist()
         if self.is_open:  # records tell of all that were ever met
             names = read_names(self.path)
+        titles = group_titles(self.facts["settings"])
+        together = {name for name, title in titles.items() if title == column} or {column}
         if columns is None:
-            return {place: name for place, name in enumerate(names) if name == column}
+            return {place: name for place, name in enumerate(names) if name in together}
         with damaged(self.path / _STATE):
             origins = dict(zip(columns.names, columns.of_features, strict=True))
-        return {place: name for place, name in enumerate(names) if origins.get(name) == column}
+        return {place: name for place, name in enumerate(names) if origins.get(name) in together}
 
     @property
     def target(self) -> Target | None:
@@ -167,6 +169,12 @@ class SavedRun:
 
         saved = self.facts.get("target")
         return None if saved is None else Target(Column.from_json(saved), self.columns.hints)
+
+
+def group_titles(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Of each column that the user has put into a group, what the group is called."""
+    groups = [[name for name in one.split(",") if name] for one in settings.get("groups") or ()]
+    return {name: ", ".join(group) for group in groups for name in group}
 
 
 def read_names(folder: Path) -> list[str]:

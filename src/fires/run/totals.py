@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from fires.core.errors import StateError
+from fires.core.events import JOINED
 from fires.core.state import Arrays, State, part_of, under
-from fires.core.types import Floats, Header, Label
+from fires.core.types import Floats, Header, Label, Places
 from fires.evaluation.records import Step, WeightedMean, number_or_none, plain
 from fires.evaluation.scoring import Baseline, beats
 from fires.metrics.prediction import Scores
@@ -175,12 +176,13 @@ WINDOW = 20
 """How many batches before an alarm, and after it, are looked at."""
 
 _KEPT = 100  # alarms of a run that notes are kept of, the last ones
+_SIGNIFICANT = 3.0  # standard deviations from 0
 _MEANS = ("accuracy", "mae")  # the mean over batches is that of all their rows
 
 
 @dataclass(eq=False)
 class Change:
-    """What is known about one alarm."""
+    """What is known about one event: see :func:`fires.drift.events`."""
 
     selected_before: list[int]
     selected_after: list[int]
@@ -188,6 +190,7 @@ class Change:
     after: dict[str, float]
     n_before: int
     n_after: int = 0
+    flipped: list[int] = field(default_factory=list)  # features whose importance changed its sign
 
     @property
     def left(self) -> list[int]:
@@ -222,24 +225,37 @@ class Changes:
         self._now: Change | None = None
         self._recent: deque[tuple[dict[str, float], int]] = deque(maxlen=WINDOW)
         self._selected: list[int] = []
+        self._last_row: int | None = None  # of the last alarm
+        self._signs: list[int] = []  # before the last event
 
     def add(self, step: Step) -> None:
         """Follow one step."""
         selected = step.selected.tolist()
-        alarm = next((alarm for alarm in step.alarms if alarm.feature is None), None)
-        if alarm is not None:
-            n_before = len(self._recent)
-            self._now = Change(self._selected, selected, self._means(), {}, n_before)
-            self.by_batch[alarm.batch] = self._now
-            if len(self.by_batch) > _KEPT:
-                del self.by_batch[next(iter(self.by_batch))]
-            self._recent.clear()  # what comes now is measured against what came since
+        if step.alarms:
+            first, last = step.alarms[0], self._last_row
+            if self._now is None or last is None or first.row - last > JOINED:
+                n_before = len(self._recent)
+                self._now = Change(self._selected, selected, self._means(), {}, n_before)
+                self.by_batch[first.batch] = self._now
+                if len(self.by_batch) > _KEPT:
+                    del self.by_batch[next(iter(self.by_batch))]
+            self._recent.clear()  # what comes now is measured against what came before
+            self._now.n_after, self._last_row = 0, step.alarms[-1].row
         else:
             self._recent.append((step.scores, step.n_rows))
             if self._now is not None and self._now.n_after < WINDOW:
                 self._now.n_after += 1
                 self._now.selected_after, self._now.after = selected, self._means()
         self._selected = selected
+
+    def look(self, places: Places, mu: Floats, sigma: Floats) -> None:
+        """Now and then, take note of the signs of those selected features that are significant."""
+        signed = np.sign(mu) * (1 + places)
+        signs = signed[np.abs(mu) > _SIGNIFICANT * sigma].astype(int).tolist()
+        if self._now is None or self._now.n_after >= WINDOW:
+            self._signs = signs
+        else:
+            self._now.flipped = [abs(sign) - 1 for sign in signs if -sign in self._signs]
 
     def as_json(self) -> Header:
         """Everything there is to save, as JSON values; :meth:`from_json` takes it back."""
@@ -248,6 +264,8 @@ class Changes:
             "follows": self._now is not None,
             "recent": list(self._recent),
             "selected": self._selected,
+            "last_row": self._last_row,
+            "signs": self._signs,
         }
 
     @classmethod
@@ -259,7 +277,8 @@ class Changes:
         if saved["follows"]:
             changes._now = list(changes.by_batch.values())[-1]  # the last alarm is followed
         changes._recent.extend((scores, n_rows) for scores, n_rows in saved["recent"])
-        changes._selected = saved["selected"]
+        changes._selected, changes._last_row = saved["selected"], saved.get("last_row")
+        changes._signs = saved.get("signs", [])
         return changes
 
     def _means(self) -> dict[str, float]:

@@ -144,9 +144,9 @@ function keyed(colour, ...content) {
   return el("div", { class: "keyed" }, el("span", { class: "dot", css: { background: colour } }), ...content);
 }
 
-// Rows at which alarms about all features were raised, and those about one of some features.
-function alarmRows(run, places) {
-  return run.alarms.filter((alarm) => alarm.feature === null || !places || places.has(alarm.place)).map((alarm) => alarm.row);
+// Rows at which events were noticed: alarms about all features, and those about one of some features.
+function alarmRows(run, names) {
+  return run.events.filter(({ features }) => !names || !features.length || features.some((name) => names.has(name))).map((event) => event.row).sort((a, b) => a - b);
 }
 
 // A running mean over about a share of all spans, weighted; gaps stay gaps.

@@ -146,39 +146,45 @@ panels.push({
 
 panels.push({
   id: "alarms", title: "Alarms",
-  note: "When the predictions grew worse than they had been, or the values of one feature changed; scores are those before and after.",
-  shown: (run) => run.alarms.length > 0,
+  note: "Alarms within 1,000 rows of each other are one event, and the strongest comes first: strong from twice the limit of an alarm on, clear from 1.25 times. Scores are those before and after.",
+  shown: (run) => run.events.length > 0,
   make(body) {
-    const list = el("div", {});
+    const list = el("div", {}), folded = el("p", { class: "muted" });
     const more = el("button", { type: "button", class: "quiet", on: { click: () => { all = !all; draw(); } } });
-    body.append(list, el("div", { class: "bar" }, more));
-    let all = false, alarms = [], name = "accuracy";
+    body.append(list, folded, el("div", { class: "bar" }, more));
+    let all = false, events = [], name = "accuracy";
 
-    const names = (found) => (found && found.length ? [...found.slice(0, 3).map((each) => named(each)), found.length > 3 ? el("span", { class: "muted" }, `and ${found.length - 3} more`) : null] : []);
+    const parts = [["came", "good", "came"], ["left", "worse", "left"], ["flipped", "", "changed sign"]];
+    const names = (found) => [...found.slice(0, 3).map((each) => named(each)), found.length > 3 ? el("span", { class: "muted" }, `and ${found.length - 3} more`) : null];
     const score = (side) => (side && side[name]) ?? null;
     const compared = ({ before, after }) => (score(before) === null && score(after) === null ? "" : `${scored(score(before))} \u2192 ${scored(score(after))}`);
+    const changes = (event) => parts.filter(([key]) => event[key] && event[key].length);
 
-    function change(alarm) {
-      const parts = [["came", "good"], ["left", "worse"]].filter(([key]) => alarm[key] && alarm[key].length);
-      return el("span", { class: "change" }, parts.map(([key, look]) => el("span", { class: "keyed" }, el("span", { class: `word ${look}` }, key), ...names(alarm[key]))));
+    function change(event) {
+      const found = changes(event);
+      return el("span", { class: "change" }, found.length ? found.map(([key, look, word]) => el("span", { class: "keyed" }, el("span", { class: `word ${look}` }, word), ...names(event[key]))) : "the selected features are the same");
     }
 
     function draw() {
-      const newest = [...alarms].reverse(), shown = all ? newest : newest.slice(0, 8);
-      const scored = shown.some((alarm) => score(alarm.before) !== null || score(alarm.after) !== null);
-      const changed = shown.some((alarm) => (alarm.came || []).length || (alarm.left || []).length);
-      const head = ["row", "what", changed ? "came and left" : null, scored ? SCORES[name] || name : null].filter(Boolean);
-      list.replaceChildren(table(head, shown.map((alarm) => [
-        whole(alarm.row), alarm.feature === null ? "all features" : named(alarm.feature), changed ? change(alarm) : null,
-        scored ? el("span", { class: "scores" }, compared(alarm)) : null,
+      const changed = events.filter((event) => changes(event).length);
+      const some = (changed.length ? changed : events).slice(0, changed.length ? 8 : 1), shown = all ? events : some;
+      const scored = shown.some((event) => score(event.before) !== null || score(event.after) !== null);
+      const head = ["row", "what", "severity", "what changed", scored ? SCORES[name] || name : null].filter(Boolean);
+      list.replaceChildren(table(head, shown.map((event) => [
+        event.last_row > event.row ? `${whole(event.row)} to ${whole(event.last_row)}` : whole(event.row),
+        event.features.length ? el("span", { class: "keyed" }, ...names(event.features)) : "all features", event.severity, change(event),
+        scored ? el("span", { class: "scores" }, compared(event)) : null,
       ].filter((cell) => cell !== null)), { caption: "Alarms", numbers: scored ? [head.length - 1] : [] }));
-      more.hidden = newest.length <= 8;
-      more.textContent = all ? "Show the last 8" : `Show all ${newest.length}`;
+      const left = events.length - shown.length;
+      folded.hidden = !left;
+      folded.textContent = `and ${plural(left, "more event", "more events")}${changed.length <= some.length ? " that changed nothing in the set" : ""}`;
+      more.hidden = events.length <= some.length;
+      more.textContent = all ? "Show the strongest" : `Show all ${events.length}`;
     }
     return (run) => {
-      alarms = run.alarms;
+      events = run.events;
       // Not all scores can be taken over some batches: R\u00b2 cannot.
-      name = [run.scores.name, ...Object.keys(SCORES)].find((each) => alarms.some(({ before, after }) => each in { ...before, ...after })) || run.scores.name;
+      name = [run.scores.name, ...Object.keys(SCORES)].find((each) => events.some(({ before, after }) => each in { ...before, ...after })) || run.scores.name;
       draw();
     };
   },

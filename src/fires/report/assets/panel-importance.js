@@ -72,7 +72,7 @@ function spec(run, picked) {
   });
   const per = run.run.intervals ? 3 : 1;
   return {
-    data, series, bands, y: { range: yRange(data, per) }, marks: alarmRows(run, new Set(picked.map((one) => one.place))),
+    data, series, bands, y: { range: yRange(data, per) }, marks: alarmRows(run, new Set(picked.map((one) => one.name))),
     height: window.innerWidth < 620 ? 260 : 360,
     tell: (at) => [
       ...picked.map((one, i) => {

@@ -68,7 +68,7 @@ function tilesOf(run) {
   }
   if (stability.total !== null) found.push(tile(fixed(stability.total), "mean stability (1: never changes)"));
   found.push(tile(rows(counts.rows), counts.rows === 1 ? "row read" : "rows read"));
-  found.push(tile(whole(counts.alarms), counts.alarms === 1 ? "drift alarm" : "drift alarms"));
+  found.push(tile(whole(run.events.length), run.events.length === 1 ? "drift event" : "drift events"));
   if (health.rows_per_second !== null) found.push(tile(rows(health.rows_per_second), "rows a second"));
   return found;
 }

@@ -9,9 +9,9 @@ panels.push({
     body.append(results, common);
     return (data) => {
       const total = (run, who) => ((run.scores.total || {})[run.scores.name] || {})[who];
-      results.replaceChildren(table(["run", "rows", "selected", "score", "all features", "stability", "alarms", "best features"],
+      results.replaceChildren(table(["run", "rows", "selected", "score", "all features", "stability", "drift events", "best features"],
         data.runs.map((run) => [named(run.run.name), rows(run.counts.rows), `${whole(run.counts.selected)} of ${rows(run.counts.features)}`,
-          `${scored(total(run, "selected"))} ${SCORES[run.scores.name] || ""}`, scored(total(run, "all")), fixed(run.stability.total), whole(run.counts.alarms),
+          `${scored(total(run, "selected"))} ${SCORES[run.scores.name] || ""}`, scored(total(run, "all")), fixed(run.stability.total), whole(run.events.length),
           run.now.name.slice(0, 3).flatMap((name, i) => [i ? ", " : "", named(name)])]), { caption: "Results of the runs", numbers: [1, 3, 4, 5, 6] }));
       const sets = data.runs.map((run) => new Map(run.now.name.map((name, i) => [name, i]).filter(([, i]) => run.now.selected[i])));
       const names = [...new Set(sets.flatMap((set) => [...set.keys()]))];
