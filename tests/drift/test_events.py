@@ -73,6 +73,11 @@ def test_the_command_tells_the_strongest_first_and_counts_the_rest():
         "  dropped: a; added: b",
         "and 6 more events that changed nothing in the set",
     ]
+    strong = row(50_000, strength=70.0, left=[], came=[])
+    assert alarm_lines([*alarms, strong])[:2] == [
+        "alarm at row 50,000 (batch 500): concept drift, all features (strong)",
+        "  the selected features are the same",
+    ]
     assert alarm_lines([]) == []
     assert alarm_lines(alarms[-2:]) == [
         "alarm at row 38,000 (batch 380): concept drift, all features (weak)",

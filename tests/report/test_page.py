@@ -287,7 +287,7 @@ def test_drift_says_what_moved(tab):
         r"Matters and moves x7 mean moved by \+[\d.]+ standard deviations, spread ×", said
     )
     events = summary_of("drift")["events"]
-    changed = [one for one in events if one.get("came") or one.get("left") or one.get("flipped")]
+    changed = [one for one in events if one["severity"] == "strong" or one.get("came")]
     assert tab.page.locator("#alarms tbody tr").count() == min(8, len(changed)) or 1
 
 

@@ -99,10 +99,10 @@ def twin_lines(twins: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A few lines per event, the strongest first; what changed nothing in the set is counted."""
+    """A few lines per event, the strongest first; weak ones that changed nothing are counted."""
     found = event_rows(alarms)
-    changed = [one for one in found if any(map(one.get, ("left", "came", "flipped")))]
-    shown = (changed or found[:1])[:_MOST_ALARMS]
+    told = [one for one in found if one["severity"] == "strong" or any(map(one.get, _MOVED))]
+    shown = (told or found[:1])[:_MOST_ALARMS]
     lines: list[str] = []
     for one in shown:
         at = f"alarm at row {one['row']:,} (batch {one['batch']:,})"
@@ -111,15 +111,17 @@ def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
         lines.append(f"{at}: concept drift, {what} ({one['severity']}{more})")
         lines += [f"  {line}" for line in _change(one)]
     if n_more := len(found) - len(shown):
-        same = " that changed nothing in the set" * (len(shown) >= len(changed))
+        same = " that changed nothing in the set" * (len(shown) >= len(told))
         lines.append(f"and {n_more:,} more event{'s' * (n_more > 1)}{same}")
     return lines
 
 
+_MOVED = {"left": "dropped", "came": "added", "flipped": "changed sign"}
+
+
 def _change(alarm: Mapping[str, Any]) -> list[str]:
     """What an event was followed by, in a few words."""
-    words = {"left": "dropped", "came": "added", "flipped": "changed sign"}
-    moved = [f"{words[key]}: {_listed(alarm[key])}" for key in words if alarm.get(key)]
+    moved = [f"{word}: {_listed(alarm[key])}" for key, word in _MOVED.items() if alarm.get(key)]
     lines = ["; ".join(moved) or "the selected features are the same"]
     before, after = dict(alarm.get("before") or {}), dict(alarm.get("after") or {})
     n_before, n_after = before.pop("batches", 0), after.pop("batches", 0)

@@ -125,6 +125,8 @@ class RunRecords:
         self._folder, self._names = folder, names if isinstance(names, RunNames) else None
         self._before = np.empty(0, dtype=np.intp) if selected is None else selected
         self._late: dict[int, tuple[dict[str, int], Arrays]] = {}
+        # Of the selected features, if the last record tells them: importance and uncertainty.
+        self.told: tuple[Floats, Floats] | None = None
         least = n_batches if accept_loss else None
         lines = [
             LinesFile(folder / name, lengths.get(name, 0), known.get(name), least)
@@ -160,7 +162,7 @@ class RunRecords:
         is_told = some and (often or changed or bool(step.alarms))
         is_shot = some and step.index % apart == 0
         belief = (selector.importances_, selector.uncertainties_) if is_told or is_shot else ()
-        row = step.as_row()
+        row, self.told = step.as_row(), None
         if changed:
             row["came"] = np.setdiff1d(step.selected, self._before).tolist()
             row["left"] = np.setdiff1d(self._before, step.selected).tolist()
@@ -168,7 +170,9 @@ class RunRecords:
         if is_told:
             names, places = self._names, step.selected
             places = places if names is None else names.of_selector(places)
-            row["importance"], row["uncertainty"] = _short([of[places] for of in belief])
+            mu, sigma = (of[places] for of in belief)
+            row["importance"], row["uncertainty"] = _short([mu, sigma])
+            self.told = mu, sigma
         if n_missing := pipeline.n_missing_:
             row["missing"] = n_missing
         if self.lost:

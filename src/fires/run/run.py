@@ -37,8 +37,6 @@ from fires.run.watch import ColumnWatch
 from fires.streams.base import Batch, Schema, Stream
 from fires.streams.table import Fault
 
-_LOOK = 10  # batches between two looks at the signs of importances
-_MANY = 10_000  # features
 _LOG = logging.getLogger("fires")
 
 AtSource = Callable[[], Header]
@@ -141,14 +139,10 @@ class Run:
         self._is_saved, self._is_whole = False, False  # if it fails, the last checkpoint stays
         if self._emitter is not None:
             self._emitter.step(step, self.pipeline.selector)
-        selector, at = self.pipeline.selector, step.selected
-        # Of very many features, this takes longer than a batch.
-        if step.index % _LOOK == 0 and len(at) > 0 and selector.n_features_in_ < _MANY:
-            at = at if self.names is None else self.names.of_selector(at)
-            belief = selector.importances_[at], selector.uncertainties_[at]
-            self.totals.changes.look(step.selected, *belief)
         if self.folder is not None:
             full = self.folder.add(step, self.pipeline, self.latest)
+            if (told := self.folder.records.told) is not None:
+                self.totals.changes.look(step.selected, *told)
             self._is_whole = True
             if full or (self._schedule is not None and self._schedule.is_due()):
                 self.save()

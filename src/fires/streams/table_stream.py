@@ -70,9 +70,7 @@ def stream_of(
     if isinstance(target, str):
         target = Target.learn(sample[target], hints, holds)
     features = [column for column in used if column not in (name, hints.time)]
-    if (
-        time := hints.time
-    ) is not None:  # in the order in which its first dates are, later ones are read
+    for time in timed:  # later dates are read in the order in which the first ones are
         form = find_column(sample[time], hints).form
         if isinstance(form, DateForm) and form.order != "year-first":
             hints = replace(hints, dates=form.order)

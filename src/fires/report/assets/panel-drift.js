@@ -166,7 +166,7 @@ panels.push({
     }
 
     function draw() {
-      const changed = events.filter((event) => changes(event).length);
+      const changed = events.filter((event) => event.severity === "strong" || changes(event).length);
       const some = (changed.length ? changed : events).slice(0, changed.length ? 8 : 1), shown = all ? events : some;
       const scored = shown.some((event) => score(event.before) !== null || score(event.after) !== null);
       const head = ["row", "what", "severity", "what changed", scored ? SCORES[name] || name : null].filter(Boolean);
