@@ -329,7 +329,8 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
             self._check_fitted()
         settings, before = _settings_of(type(self))(self), self._seen_.get("settings")
         if before is None or any(map(is_not, settings, before)):
-            self._seen_ = {"settings": settings}
+            self._seen_.clear()  # in place: reading changes nothing that a selector has
+            self._seen_["settings"] = settings
         return self._once(name, compute)
 
     def _once(self, name: Hashable, compute: Callable[[], _Array]) -> _Array:
