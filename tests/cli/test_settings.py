@@ -249,3 +249,15 @@ def test_all_of_a_wide_table_is_timed(tmp_path):
     assert select(tmp_path / "wide.csv", *how).exit_code == 0
     clock = selector_of(out)._clock_
     assert_allclose([clock.at, clock.rate], [1.7e9 + 60.0 * 249.5, 1.0 / 60.0], rtol=1e-9)
+
+
+def test_where_columns_are_open_a_file_may_have_no_time(tmp_path):
+    frame, out = table(600), tmp_path / "out"
+    for number, part in enumerate((frame[:250], frame[250:430].drop("when"), frame[430:])):
+        part.write_csv(tmp_path / f"part{number}.csv")
+    how = ("--memory", "2h", "--time", "when", "--columns", "open", "--out", out)
+    result = select(tmp_path / "part*.csv", *how)
+    assert result.exit_code == 0, result.stderr
+    assert selector_of(out).n_samples_seen_ == 600
+    late = frame["when"][-100:].dt.epoch("us").to_numpy() / 1e6
+    assert selector_of(out)._clock_.at == np.median(late)

@@ -176,9 +176,9 @@ class Options:
         if self.columns == "open":
             settings |= {"columns": "open", "absent": self.absent}
             settings["forget_after"] = self.forget_after
-        settings |= {"model": self.model, "redundancy": self.redundancy}
-        settings |= {"memory": self.memory, "time": self.time}
         settings["drift"] = None if self.drift == "none" else self.drift
+        for name in ("model", "redundancy", "memory", "time"):
+            settings[name] = vars(self)[name]
         return FIRES(self.top, **settings)
 
 

@@ -242,9 +242,7 @@ def _dates(texts: pl.Series, hints: Hints) -> Iterator[_Found]:
 # --- when rows were -----------------------------------------------------------------------------
 
 
-def split_time(
-    X: Any, name: str, hints: Hints = NO_HINTS, *, needed: bool
-) -> tuple[Any, Floats | None]:
+def split_time(X: Any, name: str, hints: Hints = NO_HINTS, *, needed: bool) -> tuple[Any, Floats]:
     """A table without a column, and what that says in seconds since 1970; NaN if it cannot be read.
 
     Examples
@@ -253,17 +251,18 @@ def split_time(
     >>> split_time(rows, "when", needed=True)
     ([{'age': 3}, {'age': 4}], array([86400.,    nan]))
     """
-    X, told, times = [X] if isinstance(X, Mapping) else X, None, None
-    if isinstance(X, (list, tuple)) and is_table(X):
-        told = _from_objects(name, [row.get(name) for row in X])
-        X = [{key: row[key] for key in row if key != name} for row in X]
-    elif is_table(X) and name in X.columns:
-        frame = as_polars(X)
-        told, X = frame[name], frame.drop(name)
-    if told is not None:
-        column = find_column(told, replace(hints, dates=hints.dates or "month-first"))
-        times = cells.read_cells(told, column).values.cast(pl.Float64, strict=False).to_numpy()
-    if needed and (times is None or np.isnan(times).all()):
+    X = [X] if isinstance(X, Mapping) else X
+    frame = as_polars(X) if is_table(X) else pl.DataFrame()
+    times = np.full(len(frame), np.nan)
+    if name in frame.columns:
+        column = find_column(frame[name], replace(hints, dates=hints.dates or "month-first"))
+        values = cells.read_cells(frame[name], column).values
+        times = values.cast(pl.Float64, strict=False).to_numpy()
+        if isinstance(X, (list, tuple)):
+            X = [{key: row[key] for key in row if key != name} for row in X]
+        else:
+            X = frame.drop(name)
+    if needed and np.isnan(times).all():
         what = f'time: no column "{name}" that says when a row was'
         raise InputError(what, hint="it must hold dates, or seconds since 1970")
     return X, times

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 LIKELIHOOD_LIMIT = 14.0  # of an alarm about all features together
 DEVIATIONS = 5.0  # that an importance has moved by, for an alarm among a hundred or fewer
 JOINED = 1000  # rows after an alarm within which another one is about the same event
-_SEVERITIES = {"strong": 2.0, "clear": 1.25}  # from so many times the limit on
+_SEVERITIES, _LEAST = ("weak", "clear", "strong"), (1.25, 2.0)  # from so many limits on
 
 
 class Event(NamedTuple):
@@ -24,7 +25,7 @@ class Event(NamedTuple):
     @property
     def severity(self) -> str:
         """The strength in a word: strong from 2 on, clear from 1.25 on, or weak."""
-        return next((word for word, least in _SEVERITIES.items() if self.strength >= least), "weak")
+        return _SEVERITIES[bisect(_LEAST, self.strength)]
 
 
 def events(alarms: Iterable[tuple[int, int, Any, float]]) -> list[Event]:

@@ -90,12 +90,9 @@ def has_intervals(selector: FIRES) -> bool:
 
 def column_names(selector: FIRES, names: Sequence[str]) -> tuple[str, ...]:
     """What the groups of a selector are called."""
-    if (titles := selector.group_titles) is not None:
-        return titles
     groups = selector.groups_
     assert groups is not None
-    first = np.unique(groups, return_index=True)[1]
-    return tuple(names[place] for place in first.tolist())
+    return tuple(selector.called(place, names) for place in range(groups.max() + 1))
 
 
 def feature_rows(

@@ -677,31 +677,26 @@ class FIRES(OnlineSelector):
         if self._is_auto:
             assert learner is not None
             known = self._rule_.distances(learner, self._resting())
-            return significance.found(known, chosen, n, what, self._called)
+            return significance.found(known, chosen, n, what, self.called)
         n_above = None
         if learner is not None:
             is_above = significance.above_noise(self.group_belief(), learner.n_rows)
             n_above = int(is_above[chosen].sum())
         return significance.asked_for(len(chosen), n, what, n_above)
 
-    def _called(self, place: int) -> str:
-        """What a feature is called, or a group by its column or its first feature."""
+    def called(self, place: int, names: Sequence[str] | None = None) -> str:
+        """What a feature is called, or a group by its columns or its first feature."""
         if self._groups_ is not None:
             if self._groups_.titles is not None:
                 return self._groups_.titles[place]
             place = int(np.flatnonzero(self._groups_.of == place)[0])
-        names = self.known_names
-        return f"x{place}" if names is None else str(names[place])
+        known = self.known_names if names is None else names
+        return f"x{place}" if known is None else str(known[place])
 
     @property
     def groups_(self) -> Places | None:
         """For each feature, the number of its group; None if every feature is for itself."""
         return None if self._groups_ is None else self._groups_.of.copy()
-
-    @property
-    def group_titles(self) -> tuple[str, ...] | None:
-        """What groups of columns are called; None if there are none, or only labels of features."""
-        return None if self._groups_ is None else self._groups_.titles
 
     def group_belief(self) -> Belief:
         """Importance and uncertainty of each group: see :mod:`fires.selectors.significance`."""

@@ -69,7 +69,7 @@ class PlacedRows(NamedTuple):
     n_used: int = 0
     waited: bool = False
     names: tuple[str, ...] | None = None
-    times: Floats | None = None
+    times: Floats = np.empty(0)  # of each row, if that is known
 
 
 def cut(
@@ -133,8 +133,7 @@ class _Held:
         if not self.n_rows:
             self.since = time.monotonic()
         X, y, places = block.X[rows], block.y[rows], block.places[rows]
-        times = None if block.times is None else block.times[rows]
-        part = block._replace(X=X, y=y, places=places, n_used=rows.stop, times=times)
+        part = block._replace(X=X, y=y, places=places, n_used=rows.stop, times=block.times[rows])
         self.parts.append(part)
         self.n_rows += len(y)
         self.faults += [*self.behind, *faults]
@@ -151,10 +150,8 @@ class _Held:
         whole, parts = self.parts[-1], self.parts
         if len(parts) > 1:
             X = stacked([part.X for part in parts])
-            y, places = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
-            whole = whole._replace(X=X, y=y, places=places)
-            if whole.times is not None:
-                whole = whole._replace(times=np.concatenate([part.times for part in parts]))
+            y, places, times = (np.concatenate([part[i] for part in parts]) for i in (1, 2, -1))
+            whole = whole._replace(X=X, y=y, places=places, times=times)
         whole = whole._replace(faults=self.faults)
         self.parts, self.faults, self.n_rows = [], [], 0
         return whole

@@ -17,7 +17,7 @@ from fires.columns.target import Target, TargetStatistics
 from fires.columns.warnings import ColumnFacts
 from fires.core.errors import InputError, Question, StateError
 from fires.core.settings import check_choice
-from fires.core.types import Mask
+from fires.core.types import Floats, Mask
 from fires.streams import text_blocks
 from fires.streams.base import Batch, Bookmark, Position, Schema
 from fires.streams.byte_sources import changed, read_so_far, refuse_others
@@ -213,7 +213,8 @@ class TableStream(BlockStream):
             if not names:  # nobody takes rows without a column: one that is missing
                 X, names = np.full((len(X), 1), np.nan), columns.names[:1]
         position = self._table.position(n_rows, rows.places[-1])
-        batch = Batch(X, rows.y, position, (), columns, rows.waited, names, rows.times)
+        times = rows.times if len(rows.times) else None
+        batch = Batch(X, rows.y, position, (), columns, rows.waited, names, times)
         start, n_used, known = rows.start, rows.n_used, present.statistics
         left = before._replace(position=position, start=start, n_used=n_used, statistics=known)
         return left, batch
@@ -270,7 +271,8 @@ class TableStream(BlockStream):
     ) -> Generator[PlacedRows, None, None]:
         """Turn chunks into arrays, and keep account of the rows that cannot be used."""
         position, columns, target = start
-        name, hints, times = self.schema.target, columns.hints, None
+        name, hints = self.schema.target, columns.hints
+        times: Floats = np.empty(0)
         with closing(chunks):
             for chunk in chunks:
                 start = Start(chunk.start or position, columns, target)
