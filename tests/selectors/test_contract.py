@@ -216,7 +216,10 @@ def mark(case, sentence=""):
     alike = [c for c in CASES if type(c.selector) is kind]
     if kind is FIRES:
         # Without a sentence, a test is of what the base class does: one case of each door.
-        alike = [c for c in alike if door(c) == door(case)] if sentence in (*DOOR, "") else [case]
+        alike = [c for c in alike if door(c) == door(case)]
+        if sentence and sentence not in DOOR:  # families, groups and rules have their own tests
+            is_always = sentence in ALWAYS
+            alike = [case] if is_always else [c for c in alike if c.target == case.target]
     elif sentence == "fit_is_partial_fit_on_slices":  # only the base class has a fit
         alike = CASES[:1]
     again = case is not alike[0]
