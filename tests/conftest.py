@@ -38,7 +38,7 @@ def pytest_configure(config):
         "fires",
         deadline=None,
         derandomize=True,
-        max_examples=30 if is_fast else 100,
+        max_examples=30 if is_fast else 60,
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("fires")
