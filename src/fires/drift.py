@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import copy
 import math
+from functools import lru_cache
 from statistics import NormalDist
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from fires.core.batch import ones
 from fires.core.declared import Array, Declared
 from fires.core.events import DEVIATIONS as _DEVIATIONS
-from fires.core.events import LIKELIHOOD_LIMIT as _LIKELIHOOD_LIMIT
+from fires.core.events import SLOPE_LIMIT as _SLOPE_LIMIT
 from fires.core.events import Event as Event
 from fires.core.events import events as events
-from fires.core.types import Floats
+from fires.core.types import Floats, Mask, Places
 from fires.kernels.compiling import compiled
+from fires.kernels.linear import find_places
 
 
 class Detector(Protocol):
@@ -28,6 +29,9 @@ class Detector(Protocol):
 
     def update(self, x: float) -> Detector | None:
         """Take in a value."""
+
+
+_NONE: Places = np.empty(0, dtype=np.intp)
 
 
 class Alarm(NamedTuple):
@@ -53,82 +57,190 @@ def alarms_from_array(numbers: Floats) -> list[Alarm]:
     ]
 
 
-_MANY = 100  # importances; the more beyond that, the further one of them moves by chance
-_UNKNOWN = 1e150  # the standard deviation of an importance that nothing is known of
-_LEARNT = 0.9  # of the variance of the prior: below, the rows have said something
-_SHARE = 0.5  # of its size that an importance must have moved by
+_MANY = 50  # coefficients; the more beyond that, the further one of them moves by chance
+_DOUBT = 1.5  # deviations below an alarm from which on a belief is less certain of a coefficient
+_SHARED_DOUBT = np.array([2.0, 2.5])  # of the intercept, and of all coefficients together
+_WINDOW = 500.0  # rows after which a score has faded to 1/e
+_LEAST_UNIT = 1e-50
+_NEVER = 1e9  # deviations
+_LEAST_INFORMATION = 0.025  # of a row, along all coefficients
+_USUAL, _USUAL_ROWS, _FAR = 1.25, 10_000.0, 16.0  # squared deviations along all coefficients
+_MEDIAN = 0.455  # of the square of a standard normal variable
+_SOME = 10  # columns whose median says something
 
 
-class FeatureAlarms:
-    """Compare importances with what they were some thousand rows ago.
+class Moves(NamedTuple):
+    """What has moved, by row of parameters and place, and by how much."""
 
-    One that has moved beyond its uncertainty is an alarm. It must also have moved by half of its
-    size: where classes are told without an error, importances go on growing, and that is no change
-    of the world. An importance that owes next to nothing to the rows, and all to its prior, says
-    nothing about a change: in a million rare columns, that is most of them.
+    row: Places
+    place: Places
+    deviations: Floats
+    move: Floats
+    variance: Floats  # that a belief is to gain
 
-    Examples
-    --------
-    >>> alarms = FeatureAlarms(every=100)
-    >>> alarms.update(np.array([1.0, 0.0]), np.array([0.1, 0.1]))
-    {}
-    >>> moved = alarms.update(np.array([0.9, 0.8]), np.array([0.1, 0.1]))
-    >>> list(moved), round(moved[1], 2)
-    ([1], 5.66)
+
+class ScoreTests:
+    r"""One test for each coefficient: has it moved since the belief was formed?
+
+    While a belief is right, the score :math:`u_j = z_j g` of a row, the slope of its log likelihood
+    in coefficient j, is 0 on average, given the rows before. With :math:`d = 1 - 1/500`, the sums
+
+    .. math:: S_j \leftarrow d S_j + u_j, \qquad V_j \leftarrow d^2 V_j + u_j^2
+
+    give :math:`T_j = S_j / \sqrt{V_j}`, which is about standard normal then. (For classes and
+    counts, a square is at least what the model expects of it.) Rows that depend on each other make
+    it wider: it is divided by the root of their inflation (:mod:`fires.models.inflation`), or of
+    that which the median over the leading columns shows, if it is greater. Beyond 4.8, coefficient
+    j has moved: that is an alarm. The limit is for up to 50 coefficients, and grows with their
+    number.
+
+    **Along all coefficients.** Whatever changes the way from the linear predictor to the target,
+    such as the level of the target, the share of a class, the volatility of the noise or the link,
+    moves scores along the predictor only: by :math:`\operatorname{cov}(z_j, f)` with
+    :math:`f = \mu^\top z`. That part of the scores is taken off, and is tested for itself.
+
+    **Slow changes.** From 3.3 on, a belief gains variance: that of the estimated move,
+    :math:`\hat\delta_j = S_j / 2 V_j` with variance :math:`1 / 4 V_j`, in proportion to the rows of
+    a batch in 500; all of it, together with an alarm. So memory is as short as it has to be, for
+    each coefficient. The same holds from 2 on for the intercept, and from 2.5 on along all
+    coefficients, of which there is one each. Where these are usually farther behind than chance
+    explains, intervals are wider by that: see :meth:`lag`.
+
+    Sums are kept divided by a unit, so that columns without entries need not be touched to fade.
     """
 
     learnt: ClassVar[Declared] = {
-        "mu": Array("*"),
-        "sigma": Array("*", low=0.0),
-        "rows": Array(low=0.0),
+        "total": Array("R", "J"),
+        "square": Array("R", "J", low=0.0),
+        # Of the intercept, and along all coefficients: totals, then squares.
+        "shared": Array(2, "R", 2),
+        "usual": Array("R", low=0.0),  # squared deviation along all coefficients
+        "unit": Array(low=0.0),
     }
 
-    def __init__(self, every: float) -> None:
-        self.every = every
-        self.restart()
+    def __init__(self, n_rows: int, n_features: int) -> None:
+        self.total, self.square = np.zeros((2, n_rows, n_features))
+        self.shared = np.zeros((2, n_rows, 2))
+        self.usual, self.unit = np.ones(n_rows), 1.0
 
-    def restart(self) -> None:
-        """Start again, after an alarm about all features."""
-        self.mu: Floats = np.empty(0)
-        self.sigma: Floats = np.empty(0)
-        self.rows = 0.0
+    @staticmethod
+    def kept(weight: Floats) -> Floats:
+        """What is left of the score of each row of a batch at its end."""
+        if weight is ones(len(weight)):
+            return _kept_of(len(weight))
+        rest = np.cumsum(weight[::-1])[::-1] - weight
+        return np.asarray(np.exp(-rest / _WINDOW))
 
-    def restart_features(self, columns: npt.NDArray[np.intp], n_features: int) -> None:
-        """Forget what some features were: no change of theirs is an alarm at the next look."""
-        if len(self.sigma):
-            self.sigma.reshape(-1, n_features)[:, columns] = _UNKNOWN
+    def add(self, scores: tuple[Places | None, Floats], shared: Floats, weight: float) -> None:
+        """Take in the scores of a batch: totals and squares, of some columns or, with None, all."""
+        self.unit *= math.exp(-weight / _WINDOW)
+        if self.unit < _LEAST_UNIT:
+            self.total, self.square = self.total * self.unit, self.square * self.unit**2
+            self.shared *= _powers(self.unit)
+            self.unit = 1.0
+        columns, sums = scores
+        places = slice(None) if columns is None else columns
+        self.total[:, places] += sums[0] / self.unit
+        self.square[:, places] += sums[1] / self.unit**2
+        self.shared += shared / _powers(self.unit)
 
-    def rearranged(self, source: npt.NDArray[np.intp], n_features: int) -> FeatureAlarms:
-        """A copy for other features; of new ones nothing is known."""
-        other = copy.copy(self)
-        if len(self.mu):
-            mu = self.mu.reshape(-1, n_features)[:, source]
-            sigma = self.sigma.reshape(-1, n_features)[:, source]
-            mu[:, source < 0], sigma[:, source < 0] = 0.0, _UNKNOWN
-            other.mu, other.sigma = mu.ravel(), sigma.ravel()
-        return other
+    def moved(
+        self, inflation: Floats, n_rows: float, n_tests: int, columns: Places | None, led: Led
+    ) -> tuple[Moves | None, Places]:
+        """The coefficients of some columns that have moved, and which of these moves are alarms."""
+        total, square = self.total, self.square
+        if columns is None:
+            total = total.copy()
+            total[:, led.columns] -= led.share * self.shared[0, :, 1:]
+        else:
+            total, square = total[:, columns], square[:, columns]
+            place, here = find_places(columns, led.columns)
+            total[:, place[here]] -= led.share[:, here] * self.shared[0, :, 1:]
+        if len(led.columns) >= _SOME:
+            own = self.total[:, led.columns] - led.share * self.shared[0, :, 1:]
+            seen = self.square[:, led.columns]
+            far = np.divide(own * own, seen, out=np.full(own.shape, _MEDIAN), where=seen > 0.0)
+            far.sort(axis=1)
+            inflation = np.maximum(inflation, far[:, far.shape[1] // 2] / _MEDIAN)
+        limit = _limit(n_tests)
+        moves = self._beyond(total, square, limit - _DOUBT, inflation, n_rows)
+        if moves is None:
+            return None, _NONE
+        if columns is not None:
+            moves = moves._replace(place=columns[moves.place])
+        alarms = np.flatnonzero(moves.deviations > limit)
+        self.total[moves.row[alarms], moves.place[alarms]] = 0.0
+        self.square[moves.row[alarms], moves.place[alarms]] = 0.0
+        return moves, alarms
 
-    def is_due(self, n_rows: float) -> bool:
-        """Count the rows of a batch; whether it is time to look again."""
-        self.rows += n_rows
-        return self.rows >= self.every
+    def shared_moves(self, inflation: Floats, n_rows: float) -> Moves | None:
+        """Those of the intercept (place 0), and along all coefficients (place 1)."""
+        # Where features say nothing, or classes are told without an error, the slope is not known.
+        square, known = self.shared[1, :, 1] * inflation, self.information > _LEAST_INFORMATION
+        far = np.divide(self.shared[0, :, 1] ** 2, square, out=np.ones(len(square)), where=known)
+        pace = min(n_rows / _USUAL_ROWS, 1.0)
+        self.usual = self.usual + (np.minimum(far, _FAR) - self.usual) * pace
+        limit = np.where(known[:, None] | [True, False], _SHARED_DOUBT, _NEVER)
+        return self._beyond(self.shared[0], self.shared[1], limit, inflation, n_rows)
 
-    def update(
-        self, mu: Floats, sigma: Floats, prior: Floats | float = math.inf
-    ) -> dict[int, float]:
-        """Look at the importances of now."""
-        found: dict[int, float] = {}
-        sigma = np.where(sigma**2 < _LEARNT * np.square(prior), sigma, _UNKNOWN)
-        n_features, mu, sigma = mu.shape[-1], mu.ravel(), sigma.ravel()
-        if len(self.mu) == len(mu):
-            change = np.abs(mu - self.mu)
-            moved = change / np.maximum(np.hypot(sigma, self.sigma), 1e-300)
-            moved[change < _SHARE * np.maximum(np.abs(mu), np.abs(self.mu))] = 0.0
-            limit = _limit(int(((sigma < _UNKNOWN) & (self.sigma < _UNKNOWN)).sum()))
-            moved = moved.reshape(-1, n_features).max(axis=0)
-            found = {int(j): float(moved[j]) for j in np.flatnonzero(moved > limit)}
-        self.mu, self.sigma, self.rows = mu.copy(), sigma, 0.0
-        return found
+    @property
+    def information(self) -> Floats:
+        """What a row says about all coefficients together, on average."""
+        information: Floats = self.shared[1, :, 1] * self.unit**2 / _WINDOW
+        return information
+
+    def _beyond(
+        self,
+        total: Floats,
+        square: Floats,
+        limit: Floats | float,
+        inflation: Floats,
+        n_rows: float,
+    ) -> Moves | None:
+        far = (total * total > square * inflation[:, None] * limit**2) & (square > 0.0)
+        if not far.any():
+            return None
+        row, place = np.nonzero(far)
+        size, seen, wide = total[row, place], square[row, place], inflation[row]
+        deviations = np.abs(size) / np.sqrt(seen * wide)
+        # Where one coefficient has moved for certain, others have moved as likely as not.
+        sure = bool((deviations > np.broadcast_to(limit, total.shape)[row, place] + _DOUBT).any())
+        share = 1.0 if sure else min(n_rows / _WINDOW, 1.0)
+        variance = share * wide * (deviations**2 - 1.0) / (4.0 * seen * self.unit**2)
+        return Moves(row, place, deviations, share * size / (2.0 * seen * self.unit), variance)
+
+    def lag(self, inflation: Floats) -> Floats:
+        """How far, as a variance, coefficients are usually behind, all together and relatively."""
+        seen, known = 4.0 * self.information * _WINDOW, self.information > _LEAST_INFORMATION
+        behind = np.maximum(self.usual - _USUAL, 0.0) * inflation
+        return np.divide(behind, seen, out=np.zeros(len(seen)), where=known)
+
+    def restart(self, row: int | Mask) -> None:
+        """Start again for some rows of parameters, such as one after an alarm."""
+        self.total[row] = self.square[row] = self.shared[:, row] = 0.0
+        self.usual[row] = 1.0
+
+    def restart_features(self, columns: Places) -> None:
+        """Forget the scores of some features."""
+        self.total[:, columns] = self.square[:, columns] = 0.0
+
+
+@lru_cache(maxsize=4)
+def _kept_of(n: int) -> Floats:
+    """What is left of the scores of n rows that count alike."""
+    return np.asarray(np.exp(-np.arange(n - 1.0, -1.0, -1.0) / _WINDOW))
+
+
+def _powers(unit: float) -> Floats:
+    """The unit of totals, and that of squares."""
+    return np.array([unit, unit * unit])[:, None, None]
+
+
+class Led(NamedTuple):
+    """The leading columns, and what their scores owe to a change along all coefficients."""
+
+    columns: Places
+    share: Floats
 
 
 def _limit(n: int) -> float:
@@ -137,31 +249,36 @@ def _limit(n: int) -> float:
     return _DEVIATIONS if n <= _MANY else -NormalDist().inv_cdf(tail / n)
 
 
-SHARE = 0.75  # of the model without features in the mixture that is held against the model
-MOST = 3.0  # that one row adds, whatever its weight
+STEP = 0.4  # of the way to a slope of 0 that is held against a slope of 1
+MOST = 2.0  # that a row may say of the slope
+SHARE = 0.75  # of the level in the mixture that is held against a rare class
+CAP = 3.0  # that a row of a rare class may add
 SLOW = 1e-3  # how fast the usual increment follows
 
 
-class LikelihoodAlarm:
-    r"""Watch the predictions of one or more rows of parameters.
+class SlopeAlarm:
+    r"""Watch whether the features still predict the target, all together.
 
-    Let :math:`p` be the probability (density) that the model gave a target before it learnt from
-    it, and :math:`p_0` that of a model which knows the level of the target and no features. With
-    :math:`q = \tfrac14 p + \tfrac34 p_0`, each row adds :math:`\log q / p` to a sum that is never
-    below zero (Page's CUSUM). While the model is right, :math:`q / p` is 1 on average. So on
-    average a false alarm comes at most once in :math:`e^{\text{limit}}` rows, whatever the data
-    look like (Lorden, 1971). One row adds at most 3: a few outliers do not raise an alarm.
+    Let :math:`f` be what the features add to a prediction, its distance from the local mean, and
+    :math:`u = f g` the slope of the log likelihood of a row along it. While the model is right, u
+    is 0 on average. Once the features no longer predict, it is negative. With the bend h of the
+    likelihood and the inflation :math:`\varphi` of dependent rows along the predictor, a row adds
 
-    A model may be wrong all the time, so that the level alone would do better. Then it is measured
-    against itself: the usual increment, if it is above zero, is taken off. Then there is no bound.
+    .. math:: -\lambda u - \tfrac12 \lambda^2 \max(u^2, f^2 h), \qquad \lambda = 0.4 / \varphi
 
-    Examples
-    --------
-    >>> alarm, level = LikelihoodAlarm(1, warm_up=100), np.full((1, 200), np.log(0.5))
-    >>> alarm.update(np.log(np.full((1, 200), 0.9)), level, np.ones(200))
-    array([0.])
-    >>> bool(alarm.update(np.log(np.full((1, 200), 0.3)), level, np.ones(200)) > alarm.limit)
-    True
+    to a sum that is never below zero (Page's CUSUM); for numbers, u is cut off at 2. For symmetric
+    noise, the exponential of this is at most 1 on average, whatever the variance of the noise is;
+    for the classes of a model that is right, nearly so. Then, on average, a false alarm comes at
+    most once in :math:`e^{\text{limit}}` rows (Lorden, 1971). The level of a numeric target and the
+    volatility of its noise speak neither for nor against the features.
+
+    **Where one of two classes is rarer than 5 %**, the evidence is where the few rows of it fall.
+    With the probability p that the model gave the class of a row, and its local share p_0, a row
+    adds :math:`\log (\tfrac14 + \tfrac34 p_0 / p)`, at most 3. A jump of the share may raise an
+    alarm then.
+
+    A model may be wrong all the time. Then it is measured against itself: the usual increment, if
+    it is above zero, is taken off. Then there is no bound.
     """
 
     learnt: ClassVar[Declared] = {
@@ -170,19 +287,16 @@ class LikelihoodAlarm:
         "rows": Array("R", low=0.0),
     }
 
-    def __init__(self, n_rows: int, *, warm_up: float, limit: float = _LIKELIHOOD_LIMIT) -> None:
+    def __init__(self, n_rows: int, *, warm_up: float, limit: float = _SLOPE_LIMIT) -> None:
         self.warm_up = warm_up
         # With several sums, each may raise a false alarm.
         self.limit = limit + math.log(n_rows)
         self.total, self.usual, self.rows = np.zeros((3, n_rows))
 
-    def update(self, log_p: Floats, log_level: Floats, weight: Floats) -> Floats:
-        """Take in the predictions of a batch."""
+    def update(self, more: Floats, weight: Floats) -> Floats:
+        """Take in what the rows of a batch add."""
         greatest = np.empty(len(self.total))
-        add_up(
-            *(np.ascontiguousarray(log_p), np.ascontiguousarray(log_level), weight, self.warm_up),
-            *(self.total, self.usual, self.rows, greatest),
-        )
+        add_up(more, weight, self.warm_up, self.total, self.usual, self.rows, greatest)
         return greatest
 
     # --- a batch in several shards ------------------------------------------------------------
@@ -217,10 +331,30 @@ class LikelihoodAlarm:
         self.total[row] = self.usual[row] = self.rows[row] = 0.0
 
 
+def slope_increments(
+    f: Floats, g: Floats, bend: Floats, inflation: Floats, *, even: bool
+) -> Floats:
+    """What each row adds to the sum: see :class:`SlopeAlarm`."""
+    u, expected, wide = f * g, f * f * bend, inflation[:, None]
+    cut = np.clip(u, -MOST, MOST)
+    if even:
+        u, expected = cut, np.minimum(expected, MOST * MOST)
+    else:
+        expected = wide * expected
+    step = STEP / wide
+    more = -step * u - 0.5 * step * step * np.maximum(cut * cut, expected)
+    return np.asarray(np.minimum(more, CAP))
+
+
+def level_increments(log_p: Floats, log_level: Floats) -> Floats:
+    """The same for a rare class, by the likelihood of the model and of the level alone."""
+    odds = np.exp(np.minimum(log_level - log_p, 50.0))
+    return np.asarray(np.minimum(np.log(1.0 - SHARE + SHARE * odds), CAP))
+
+
 @compiled
 def add_up(
-    log_p: Floats,
-    log_level: Floats,
+    more: Floats,
     weight: Floats,
     warm_up: float,
     total: Floats,
@@ -228,26 +362,18 @@ def add_up(
     rows: Floats,
     greatest: Floats,
 ) -> None:
-    """Page's sum of ``log((1 - share) + share p_0 / p)`` over the rows of a batch, in place."""
+    """Page's sum of what the rows of a batch add, in place."""
     for k in range(len(total)):
         greatest[k] = total[k]
         for b in range(len(weight)):
             w = weight[b]
             if w == 0.0:
                 continue
-            odds = math.exp(min(log_level[k, b] - log_p[k, b], 50.0))
-            more = min(math.log(1.0 - SHARE + SHARE * odds), MOST / w)
             rows[k] += w
-            usual[k] += (more - usual[k]) * min(max(SLOW, 1.0 / rows[k]) * w, 1.0)
+            usual[k] += (more[k, b] / w - usual[k]) * min(max(SLOW, 1.0 / rows[k]) * w, 1.0)
             if rows[k] > warm_up:
-                total[k] = max(total[k] + w * (more - max(usual[k], 0.0)), 0.0)
+                total[k] = max(total[k] + more[k, b] - w * max(usual[k], 0.0), 0.0)
                 greatest[k] = max(greatest[k], total[k])
-
-
-def increments(log_p: Floats, log_level: Floats, weight: Floats) -> Floats:
-    """What each row adds to the sum by unit of weight, before the usual increment is taken off."""
-    odds = np.exp(np.minimum(log_level - log_p, 50.0))
-    return np.asarray(np.minimum(np.log(1.0 - SHARE + SHARE * odds), MOST / weight))
 
 
 def segment(more: Floats, weight: Floats, usual: Floats) -> Floats:
@@ -261,7 +387,7 @@ def segment(more: Floats, weight: Floats, usual: Floats) -> Floats:
     >>> segment(np.array([[-1.0, 3.0, -2.0]]), np.ones(3), np.zeros(1)).ravel()
     array([0., 1., 2., 3.])
     """
-    path = np.cumsum(weight * (more - np.maximum(usual, 0.0)[:, None]), axis=1)
+    path = np.cumsum(more - weight * np.maximum(usual, 0.0)[:, None], axis=1)
     lowest = np.minimum(np.minimum.accumulate(path, axis=1), 0.0)
     highest = np.maximum(path.max(axis=1), 0.0)
     return np.stack(
@@ -280,7 +406,7 @@ class SurpriseAlarm:
     surprised is measured against itself: :math:`z` is standardised by its own running mean and
     spread. Page's sum of these, less a slack of 0.5 and at most 4 in one batch, raises the alarm.
     It is for learners that tell only this of a batch, such as nets. Learners that give the
-    likelihood of each row use :class:`LikelihoodAlarm`, which sees a change sooner.
+    score of each row use :class:`SlopeAlarm`, which sees a change sooner.
 
     Examples
     --------

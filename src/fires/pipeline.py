@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from fires import rivals
 from fires.core import validation
-from fires.core.batch import CheckedBatch, WeightSums, effective_weights, ones
+from fires.core.batch import CheckedBatch, WeightSums, effective_weights, gaps_in, ones
 from fires.core.classes import NO_CLASSES, Classes, KnowsClasses
 from fires.core.declared import Declared, Value, restore
 from fires.core.errors import InputError, StateError
@@ -295,7 +295,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         # Sparse rows are not centred. A selector that wants them centred does so itself.
         scale = self.preprocess if isinstance(scaled, np.ndarray) else None
         facts = {"n_missing": 0, "n_absent": 0, "scale": scale, "known": known}
-        return replace(raw, X=scaled, **facts), learn_scale
+        gaps = gaps_in(raw.X) if raw.n_missing else None
+        return replace(raw, X=scaled, gaps=gaps, **facts), learn_scale
 
     @property
     def known_columns(self) -> KnownColumns:

@@ -13,7 +13,17 @@ from fires.core.classes import NO_CLASSES as NO_CLASSES
 from fires.core.classes import Classes
 from fires.core.declared import Array
 from fires.core.state import Arrays
-from fires.core.types import Codes, Floats, GivenClasses, Labels, Mask, Matrix, Places, RowIndex
+from fires.core.types import (
+    Codes,
+    CsrRows,
+    Floats,
+    GivenClasses,
+    Labels,
+    Mask,
+    Matrix,
+    Places,
+    RowIndex,
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -40,6 +50,7 @@ class CheckedBatch:
     known: Any = None  # the columns after it, fixed or open; None if nobody has looked
     present: Mask | None = None
     n_absent: int = 0
+    gaps: Any = None  # where entries were missing, if that is not to be seen in X any more
     times: Floats | None = None  # when each row was, in seconds, where evidence fades by time
     source: Places | None = None  # of each column, where it was before, if some have moved
     _encoded: tuple[Classes, Classes, Codes] | None = field(default=None, repr=False)
@@ -173,3 +184,12 @@ def effective_weights(
     units = np.full(n_rows, 1.0 / known.unit) if weight is None else weight / known.unit
     known = known.after(float(units.sum()), float(units @ units), n_rows, memory)
     return units * known.ratio, known
+
+
+def gaps_in(X: Matrix) -> Mask | CsrRows:
+    """Where entries are missing, dense or as sparse as X."""
+    if isinstance(X, np.ndarray):
+        return np.isnan(X)
+    gaps = X.copy()
+    gaps.data = np.isnan(X.data).astype(np.float64)
+    return gaps

@@ -6,8 +6,8 @@ from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-LIKELIHOOD_LIMIT = 14.0  # of an alarm about all features together
-DEVIATIONS = 5.0  # that an importance has moved by, for an alarm among a hundred or fewer
+SLOPE_LIMIT = 14.0  # of an alarm about all features together
+DEVIATIONS = 4.8  # of the score of a coefficient, for an alarm among fifty or fewer
 JOINED = 1000  # rows after an alarm within which another one is about the same event
 _SEVERITIES, _LEAST = ("weak", "clear", "strong"), (1.25, 2.0)  # from so many limits on
 
@@ -45,7 +45,7 @@ def events(alarms: Iterable[tuple[int, int, Any, float]]) -> list[Event]:
         if found and row - found[-1].last_row <= JOINED:
             new = found.pop()
         named = new.features if feature is None else tuple(sorted({*new.features, feature}))
-        times = max(new.strength, strength / (LIKELIHOOD_LIMIT if feature is None else DEVIATIONS))
+        times = max(new.strength, strength / (SLOPE_LIMIT if feature is None else DEVIATIONS))
         found.append(Event(new.row, row, new.batch, named, times, new.n_alarms + 1))
     return found
 

@@ -35,7 +35,7 @@ import numpy.typing as npt
 from numba.extending import overload
 
 from fires.core.belief import Floats
-from fires.kernels.compiling import compiled, compiled_with
+from fires.kernels.compiling import compiled, compiled_with, inner
 from fires.kernels.linear import DenseRows, MixedRows, add_products
 from fires.kernels.moments import rescale_rows
 
@@ -76,8 +76,18 @@ def assimilations(family: str, moments: Moments) -> Loops:
     return Loops(rows, unscaled)
 
 
+WIDTH, ADDED = 4, 5
+"""Lines of ``Seen.stats``: the variance of predictions (before, that of missing entries); what the
+features add to them."""
+N_STATS = 6
+
+
 class Seen(NamedTuple):
-    """What a loop reads of rows besides X, and where it writes what they said."""
+    """What a loop reads of rows besides X, and where it writes what they said.
+
+    The lines of ``stats`` are the prediction, log Z, precision and distance of the row as an
+    observation, :data:`WIDTH` and :data:`ADDED`.
+    """
 
     y: Floats
     weight: Floats
@@ -95,16 +105,26 @@ class Believed(NamedTuple):
 
 
 def _look(
-    a: float, v: float, y: float, weight: float, gamma: float, rule: Floats, facts: Floats
+    a: float,
+    v: float,
+    gaps: float,
+    y: float,
+    weight: float,
+    gamma: float,
+    rule: Floats,
+    facts: Floats,
 ) -> tuple[float, float, float, float, float, float]:
-    """What one row says: slope, bend, stretch, log Z; as an observation, precision, distance."""
-    variance = v
+    """What one row says: slope, bend, stretch, log Z; as an observation, precision, distance.
+
+    What missing entries would add is not known: ``gaps`` is its variance, a part of the noise.
+    """
+    variance = v + gaps
     if rule[NOISY] > 0.0:
         variance += facts[NOISE] / facts[NOISE_ROWS]
     log_z, g, bend = moments(a, variance, y)
     if rule[NOISY] > 0.0:
         error = min((g * variance) * (g * variance), 25.0 * variance)
-        facts[NOISE] = facts[NOISE] * gamma + weight * max(error - v, 0.0)
+        facts[NOISE] = facts[NOISE] * gamma + weight * max(error - v - gaps, 0.0)
         facts[NOISE_ROWS] = facts[NOISE_ROWS] * gamma + weight
     distance = g / bend
     precision = bend / max(1.0 - v * bend, LEAST)
@@ -248,16 +268,48 @@ def _assimilate(rows: DenseRows | MixedRows, start: int, seen: Seen, belief: Bel
             fact[INTERCEPT_VAR] = min(s * max(1.0 - s * bend, LEAST) * fade, rule[OWN_PRIOR])
             if last:
                 break
-            a, v, before = (a + fact[INTERCEPT_MEAN]) * fact[UNIT], v + fact[INTERCEPT_VAR], b
+            stats[k, ADDED, i], before = a * fact[UNIT], b
+            a = (a + fact[INTERCEPT_MEAN]) * fact[UNIT]
+            v += fact[INTERCEPT_VAR]
             g, bend, stretch, stats[k, 1, i], stats[k, 2, i], stats[k, 3, i] = look(
-                a, v, y[k, i], weight[i], 1.0 / fade, rule, fact
+                a, v, stats[k, WIDTH, i], y[k, i], weight[i], 1.0 / fade, rule, fact
             )
-            stats[k, 0, i] = a
+            stats[k, 0, i], stats[k, WIDTH, i] = a, v
             if lazy:
                 fact[UNIT] *= stretch
                 pull = g / fact[UNIT]
             else:
                 factor, pull = stretch, g
+
+
+@inner
+def score(stats: Floats, b: int, even: bool) -> tuple[float, float, float]:
+    """The slope of a row's log likelihood, its bend, and the expectation of the squared slope.
+
+    Where noise is even, the square itself is that; it knows what the noise is like just now. Rare
+    classes and counts are uneven: before they come, squares are too small.
+    """
+    precision = stats[2, b]
+    bend = precision / (1.0 + stats[WIDTH, b] * precision)
+    g = bend * stats[3, b]
+    return g, bend, g * g if even else max(g * g, bend)
+
+
+@compiled
+def add_scores(
+    Z: Floats, start: int, stats: Floats, kept: Floats, even: bool, total: Floats, square: Floats
+) -> None:
+    """Add what dense rows say of each coefficient, and its square, for each row of parameters."""
+    for k in range(len(total)):
+        sums, squares, size = total[k], square[k], Z.shape[1]
+        for b in range(len(Z)):
+            row, keep = Z[b], kept[start + b]
+            g, _, expected = score(stats[k], start + b, even)
+            g *= keep
+            expected *= keep * keep
+            for j in range(size):
+                sums[j] += row[j] * g
+                squares[j] += row[j] * row[j] * expected
 
 
 def _unscaled(
@@ -270,6 +322,10 @@ def _unscaled(
     leading: Floats,
     seen: Seen,
     belief: Believed,
+    kept: Floats,
+    even: bool,
+    scores: Floats,
+    squares: Floats,
 ) -> float:
     """As :func:`_assimilate`, on ``X`` scaled into ``scaled``; ``leading`` gets some columns.
 
@@ -284,6 +340,7 @@ def _unscaled(
             for i in range(len(columns)):
                 leading[b, i] = scaled[b - start, columns[i]]
         assimilate(DenseRows(view[: stop - start]), start, seen, belief)
+        add_scores(view[: stop - start], start, seen.stats, kept, even, scores, squares)
     return total
 
 

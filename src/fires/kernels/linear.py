@@ -339,15 +339,15 @@ class MixedRows(NamedTuple):
     def take(self, columns: Ints) -> Floats:
         """See :class:`DenseRows`."""
         rows = np.zeros((len(self.full), len(columns)))
-        place, asked = _places(columns, self.columns)
+        place, asked = find_places(columns, self.columns)
         rows[:, place[asked]] = self.full[:, asked]
-        place, asked = _places(columns, self.indices)
+        place, asked = find_places(columns, self.indices)
         row = np.repeat(np.arange(len(rows)), np.diff(self.indptr))
         rows[row[asked], place[asked]] = self.data[asked]
         return rows
 
 
-def _places(columns: Ints, wanted: Ints) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+def find_places(columns: Ints, wanted: Ints) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
     """Where each wanted column is among sorted columns, and whether it is there."""
     if not len(columns):
         return np.zeros(np.shape(wanted), dtype=np.intp), np.zeros(np.shape(wanted), dtype=np.bool_)

@@ -157,8 +157,13 @@ class JointPosterior(Learner, Protocol):
     n_present: int  # columns that are there
     evidence_rows: Floats  # rows since the start or an alarm, for each row of parameters
     touched: Places | None  # the columns that the last batch has moved; None for all
-    strengths: list[float]  # of the alarms that the last batch has raised
+    strengths: list[float]  # of the alarms about all features that the last batch has raised
+    moved: dict[int, float]  # the features that the last batch has raised an alarm about
     keeps_rows: bool  # whether take_rows has something to hand over
+
+    @property
+    def inflation(self) -> Floats:
+        """By how much dependent rows make variances greater, for each row of parameters."""
 
     @property
     def n_rows(self) -> int:

@@ -15,31 +15,35 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from fires.core.batch import CheckedBatch, nothing, ones, row_major
+from fires.core.batch import CheckedBatch, gaps_in, nothing, ones, row_major
 from fires.core.belief import Belief
 from fires.core.classes import class_rows
 from fires.core.declared import Array, Declared, View, collect, restore
 from fires.core.errors import OVERFLOW, StateError
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Labels, Mask, Places, RowIndex
-from fires.drift import LikelihoodAlarm
+from fires.drift import Led, Moves
 from fires.kernels.assimilate import (
+    ADDED,
     GAMMA,
     INTERCEPT_MEAN,
     INTERCEPT_VAR,
     N_FACTS,
     N_SAVED,
+    N_STATS,
     NOISE,
     NOISE_ROWS,
     NOW,
     UNIT,
+    WIDTH,
     Believed,
     Seen,
 )
-from fires.kernels.linear import DenseRows, MixedRows
+from fires.kernels.linear import DenseRows, MixedRows, find_places
 from fires.kernels.moments import N_SHOWN
 from fires.kernels.select import union
 from fires.models.base import LeadingRows, Learner, Rates, kept_rows
+from fires.models.bayes_changes import Changes, ScoreSums
 from fires.models.covariance import MOST, PRIOR, CovarianceBlock
 from fires.models.families import FAMILIES
 from fires.models.mixed import Mixed
@@ -49,6 +53,8 @@ from fires.models.target import ClassTarget, bayes_target_of
 
 KEPT_ROWS = 50.0
 """After an alarm, all evidence counts as that of so many rows."""
+_TOLD = 0.08  # the information of a row below which classes are told without an error
+_LEARNT = 0.99  # of its variance at first: what nothing is known of adds nothing
 _CACHE = 60_000  # numbers that stay in the processor's cache from one loop to the next
 _NOISE_ROWS = 10.0  # the noise starts as if it had been seen in so many rows
 _SPARSE = {
@@ -74,9 +80,13 @@ class BayesLearner(Learner):
 
     **Forgetting.** After ``memory`` rows, evidence has faded to 1/e.
 
-    **Alarm.** When the predictions become worse than those without any feature, see
-    :class:`fires.drift.LikelihoodAlarm`, all evidence so far counts as that of 50 rows. The
-    intercept is kept: how often a class occurs has not changed.
+    **Changes.** When the features no longer predict, see :class:`fires.drift.SlopeAlarm`, all
+    evidence so far counts as that of 50 rows. The intercept is kept: how often a class occurs has
+    not changed. When single coefficients have moved, see :class:`fires.drift.ScoreTests`, they
+    become less certain.
+
+    **Dependent rows** count for less, see :mod:`fires.models.inflation`. **A missing entry** is at
+    the mean of its column, and what it might have added is a part of the noise of its row.
 
     **Many classes** are learnt one against the rest, with one row of parameters per class.
     """
@@ -113,16 +123,17 @@ class BayesLearner(Learner):
         # The likelihood of a class bends less along mu than across it; that of a number does not.
         self.stretches = self.family.kind == "classes"
         self.own_prior = 1.0 if fit_intercept else 0.0
-        self.alarm = LikelihoodAlarm(1, warm_up=0.0)
+        self.changes = Changes(1, n_features, self.family, warm_up=0.0)
         self.count_columns(n_features)
         self._begin(n_classes if n_classes > 2 else 1)
         self.scaler = Scaler(scale, n_features)
         self.target = bayes_target_of(self.family, self.n_rows, scaled=scale is not None)
         self.strengths: list[float] = []  # of the alarms of the last batch
+        self.moved: dict[int, float] = {}  # features whose alarm the last batch has raised
         # Below 0 for columns that are not there; None if all are.
         self._absent_offset: Floats | None = None
         self._n_seen = n_features  # columns that have ever been there
-        self._row_stats = np.empty((self.n_rows, 4, 0))  # what the rows of the last batch said
+        self._row_stats = np.empty((self.n_rows, N_STATS, 0))  # of the last batch
         self.mixed = Mixed(0)
         # The columns that the last batch has moved; None for all.
         self.touched: Places | None = None
@@ -141,7 +152,8 @@ class BayesLearner(Learner):
         self.facts[:, [NOISE, NOISE_ROWS]] = self.family.noise * _NOISE_ROWS, _NOISE_ROWS
         self.facts[:, [INTERCEPT_VAR, UNIT]] = self.own_prior, 1.0
         self.evidence_rows = np.zeros(n_rows)
-        self.alarm = LikelihoodAlarm(n_rows, warm_up=self.alarm.warm_up)
+        warm_up = self.changes.alarm.warm_up
+        self.changes = Changes(n_rows, self.n_features, self.family, warm_up=warm_up)
         self.leading = CovarianceBlock(self.n_features, n_rows)
         # Where nothing is known, whatever the belief says: see CovarianceBlock.unclear.
         self._unclear: Mask | None = None
@@ -155,6 +167,11 @@ class BayesLearner(Learner):
     def joint_posterior(self) -> BayesLearner:
         """See :class:`fires.models.base.Learner`."""
         return self
+
+    @property
+    def inflation(self) -> Floats:
+        """See :class:`fires.models.base.JointPosterior`."""
+        return self.leading.inflation
 
     @property
     def takes_sparse(self) -> bool:
@@ -174,28 +191,28 @@ class BayesLearner(Learner):
         X, leading = batch.X, self.leading
         weight = ones(X.shape[0]) if batch.weight is None else batch.weight
         target, level = self.target.look(y, weight)
-        log_level = self.target.log_level(target)
         # Unless every column that has ever been there is among the leading ones.
         all_lead = leading.holds_all or len(leading.columns) == self._n_seen
         before = None if all_lead else self._means(leading.columns)
         if level is not None and self.fit_intercept and not self.evidence_rows[0]:
             self.intercept_mean = level
-        seen, self.touched = Seen(target, weight, np.empty((self.n_rows, 4, len(weight)))), None
+        seen = Seen(target, weight, np.zeros((self.n_rows, N_STATS, len(weight))))
+        self._note_gaps(batch, seen.stats)
+        self.touched = None
         scaled = batch.scale is not None and batch.scale == self.scale
         scale = self.scaler.dense
         scales = isinstance(X, np.ndarray) and self.sparse is None and not scaled
         if scales and isinstance(scale, Standard) and not leading.holds_all:
-            rows = self._assimilate_unscaled(scale, X, seen)
+            rows, scores = self._assimilate_unscaled(scale, X, seen)
         else:
-            rows = self._assimilate(*self._scaled(batch, weight, scaled), seen)
+            rows, scores = self._assimilate(*self._scaled(batch, weight, scaled), seen)
         self.target.count(y, weight)
-        self.evidence_rows += float(weight.sum()) if batch.weight is not None else len(weight)
+        evidence = self.evidence_rows
+        self.evidence_rows = evidence + weight.sum()
         self._tell_leading(rows, seen, before)
-        self._row_stats, self.strengths = seen.stats, []
-        if self.watches and log_level is not None:
-            sums = self.alarm.update(seen.stats[:, 1], log_level, weight)
-            if sums.max() > self.alarm.limit:
-                self._raise_alarms(sums)
+        self._row_stats = seen.stats
+        sums = self.changes.take(seen, scores, leading.columns, rows, self.gamma)
+        self._react(sums if self.watches else None, evidence, float(len(weight)))
 
     def _scaled(
         self, batch: CheckedBatch, weight: Floats, scaled: bool
@@ -219,10 +236,23 @@ class BayesLearner(Learner):
         no_full = np.empty((X.shape[0], 0)), np.empty(0, dtype=np.int64)
         return MixedRows(*no_full, data, X.indices, X.indptr), learn
 
-    def _assimilate_unscaled(self, scale: Standard, X: Floats, seen: Seen) -> Floats:
+    def _note_gaps(self, batch: CheckedBatch, stats: Floats) -> None:
+        """Note the variance of what missing entries would add to predictions."""
+        gaps = batch.gaps if batch.gaps is not None or not batch.n_missing else gaps_in(batch.X)
+        if gaps is not None and self.scale == "standard":
+            var = self._variances()
+            added = np.where(var < _LEARNT * self.prior, self._means() ** 2 + var, 0.0)
+            n_missing = np.asarray(gaps.sum(axis=0)).ravel()
+            added[:, n_missing == batch.n_rows] = 0.0  # no column of this batch
+            stats[:, WIDTH] = (gaps @ added.T).T
+
+    def _assimilate_unscaled(
+        self, scale: Standard, X: Floats, seen: Seen
+    ) -> tuple[Floats, ScoreSums]:
         """Scale wide rows and learn from them, a few at a time: so they stay in the cache.
 
-        Returns the leading columns, scaled. Others are scaled first: that is compiled sooner.
+        Returns the leading columns, scaled, and scores. Other rows are scaled first: that is
+        compiled sooner.
         """
         rows, columns = row_major(X), self.leading.columns
         at_once = max(1, min(len(X), _CACHE // X.shape[1]))
@@ -232,18 +262,20 @@ class BayesLearner(Learner):
         plan, shown = scale.plan(rows, seen.weight), np.zeros((N_SHOWN, X.shape[1]))
         kept = self.mu.copy(), self.var.copy(), self.facts.copy(), None
         belief = Believed(self._rule, self.mu, self.var, self.facts, self.var)
+        sums = np.zeros((2, *self.mu.shape))
         total = self.family.assimilations.unscaled(
-            rows, plan, shown, scaled, row_major(scaled), columns, leading, seen, belief
+            *(rows, plan, shown, scaled, row_major(scaled), columns, leading, seen, belief),
+            *(self.changes.tests.kept(seen.weight), self.changes.even, sums[0], sums[1]),
         )
         if not math.isfinite(total) or self.family.kind == "counts":
             self._refuse_overflow(kept, seen.stats, np.asarray(total))
         scale.learn(shown, plan, seen.weight)
-        return leading
+        return leading, ScoreSums(None, sums)
 
     def _assimilate(
         self, rows: DenseRows | MixedRows, learn_scale: Callable[[], None], seen: Seen
-    ) -> Floats:
-        """Learn from rows on their scale; returns the leading columns."""
+    ) -> tuple[Floats, ScoreSums]:
+        """Learn from rows on their scale; returns the leading columns, and scores."""
         may_overflow = self.scale != "standard" or self.family.kind == "counts"
         kept = self._belief() if may_overflow else None
         if self.scale is None:  # squares of rows that nobody has scaled may overflow
@@ -262,11 +294,12 @@ class BayesLearner(Learner):
         if kept is not None:
             self._refuse_overflow(kept, seen.stats)
         learn_scale()
+        scores = self.changes.sums(rows, seen)
         if isinstance(rows, MixedRows):
             self.touched = union(rows.columns, np.sort(rows.indices))
         elif self.leading.holds_all:
-            return rows.full
-        return rows.take(self.leading.columns)
+            return rows.full, scores
+        return rows.take(self.leading.columns), scores
 
     def _belief(self) -> _Kept:
         """A copy of all that a loop over rows changes."""
@@ -303,14 +336,16 @@ class BayesLearner(Learner):
         return np.minimum(var * self.gamma ** (seen_at[:, columns] - now), self.prior)
 
     def _tell_leading(self, rows: Floats, seen: Seen, before: Floats | None) -> None:
-        leading, others = self.leading, None
+        leading, others, precision = self.leading, None, seen.stats[:, 2]
         if before is not None:
             # In the middle of a batch, a coefficient was between its values before and after.
             after = self._means(leading.columns)
-            mine = 0.5 * (before + after) @ rows.T
-            others = seen.stats[:, 0] - mine - (self.intercept_mean * self.unit)[:, None]
+            others = seen.stats[:, ADDED] - 0.5 * (before + after) @ rows.T
+            own = self._variances(leading.columns) @ (rows * rows).T + self.intercept_var[:, None]
+            precision = precision / (1.0 + precision * np.maximum(seen.stats[:, WIDTH] - own, 0.0))
         self._unclear = None
-        if leading.add(rows, seen.stats, seen.weight, others, gamma=self.gamma):
+        facts = rows, seen.stats, seen.weight, others
+        if leading.add(*facts, gamma=self.gamma, precision=precision):
             self._find_unclear()
         if self.keeps_rows:
             self._rows = LeadingRows(leading.columns, rows, seen.weight)
@@ -358,21 +393,79 @@ class BayesLearner(Learner):
             now = self.sparse[0] + weight
             self.sparse = now, np.full(self.mu.shape, now)
 
-    def end_rounds(self, sums: Floats | None, touched: Places | None) -> None:
+    def end_rounds(
+        self,
+        sums: Floats | None,
+        evidence: Floats,
+        n_rows: float,
+        touched: Places | None,
+    ) -> None:
         """Do what comes after the belief has moved, as :meth:`step` does."""
         self._find_unclear()
-        self._row_stats, self.strengths = np.empty((self.n_rows, 4, 0)), []
-        self.touched = touched
-        if sums is not None:
-            self._raise_alarms(sums)
+        self._row_stats, self.touched = np.empty((self.n_rows, N_STATS, 0)), touched
+        self._react(sums, evidence, n_rows)
 
     # --- change -----------------------------------------------------------------------------
 
-    def _raise_alarms(self, sums: Floats) -> None:
-        for row in np.flatnonzero(sums > self.alarm.limit).tolist():
+    def _react(self, sums: Floats | None, evidence: Floats, n_rows: float) -> None:
+        """After a batch: raise alarms, and be less certain of what has moved."""
+        self.strengths, self.moved, changes = [], {}, self.changes
+        self.leading.inflation = changes.inflation.pooled
+        if sums is None:
+            return
+        leading = self.leading
+        led = Led(leading.columns, leading.along(self._means(leading.columns)))
+        far, alarms, shared = changes.moved(evidence, n_rows, self.n_present, self.touched, led)
+        if shared is not None:
+            self._loosen_shared(shared)
+        if far is not None:
+            self._loosen(far)
+            for i in alarms.tolist():
+                j, size = int(far.place[i]), float(far.deviations[i])
+                self.moved[j] = max(size, self.moved.get(j, 0.0))
+        for row in np.flatnonzero(sums > changes.alarm.limit).tolist():
             self.strengths.append(float(sums[row]))
             self.forget_most(row)
-            self.alarm.restart(row)
+            changes.restart(row)
+
+    def _loosen(self, far: Moves) -> None:
+        """Be less certain of single coefficients."""
+        leading = self.leading
+        place, leads = find_places(leading.columns, far.place)
+        for i, (k, j, more) in enumerate(zip(far.row, far.place, far.variance, strict=True)):
+            column = slice(j, j + 1)
+            self.var[k, j] = min(self._variances(column)[k, 0] + more, self.prior)
+            if self.sparse is not None:
+                self.sparse[1][k, j] = self.sparse[0][0]
+            if leads[i]:
+                leading.loosen(k, np.eye(1, len(leading.columns) + 1, place[i])[0], more)
+
+    def _loosen_shared(self, shared: Moves) -> None:
+        """Be less certain of the intercept, and of all coefficients together."""
+        leading = self.leading
+        for k, place, _, move, more in zip(*shared, strict=True):
+            if place == 0 and not self.fit_intercept:
+                continue
+            if place == 0:
+                own = min(self.intercept_var[k] + more, self.own_prior)
+                self.intercept_var[k], direction = own, np.zeros(len(leading.columns))
+            else:
+                # Of a rare class there are too few: the alarm is to say it. And the slope of
+                # classes that are told without an error grows for ever, by itself.
+                grows = move > 0.0 and self.changes.tests.information[k] < _TOLD
+                if self.changes.level.is_rare or grows:
+                    continue
+                direction = self._means(leading.columns)[k]
+                self._stretch(k, min(max(1.0 + move, 0.8), 1.25))
+            leading.loosen(k, np.append(direction, 1.0 - place), more)
+
+    def _stretch(self, row: int, factor: float) -> None:
+        """Let all coefficients grow by a factor, the intercept apart."""
+        if self.sparse is None:
+            self.mu[row] *= factor
+        else:
+            self.unit[row] *= factor
+            self.intercept_mean[row] /= factor
 
     def forget_most(self, row: int | None = None) -> None:
         """Let all evidence so far count as that of 50 rows, as after an alarm."""
@@ -402,6 +495,7 @@ class BayesLearner(Learner):
             self.sparse[1][:, columns] = self.sparse[0]
             self.mixed.restart(columns)
         self.leading.restart(columns)
+        self.changes.tests.restart_features(columns)
         self.scaler.restart(columns)
 
     # --- columns that come and go -----------------------------------------------------------
@@ -416,7 +510,7 @@ class BayesLearner(Learner):
         """Know how many columns are there, if fewer than there is room for."""
         self.n_present = n_present
         self.prior = (1.0 if self.family.kind == "numbers" else 3.0) / max(n_present, 10)
-        self.alarm.warm_up = max(500.0, 2.0 * n_present)  # rows without an alarm
+        self.changes.alarm.warm_up = max(500.0, 2.0 * n_present)  # rows without an alarm
         # The settings of a loop over rows: see fires.kernels.assimilate.
         after = 2.0 * n_present if self.stretches else math.inf
         noisy = float(self.family.noise > 0.0)
@@ -453,6 +547,7 @@ class BayesLearner(Learner):
             other.mixed = Mixed(0)
         other.scaler = self.scaler.rearranged(source)
         other.leading = self.leading.rearranged(source)
+        other.changes = self.changes.rearranged(source)
         other._unclear, other._absent_offset, other.touched = None, None, None
         other._n_seen = n
         return other
@@ -475,8 +570,7 @@ class BayesLearner(Learner):
         other.facts[rows, INTERCEPT_MEAN] *= signs
         other.leading.sums[rows] = self.leading.sums[old]
         other.leading.sums[rows[:, None], [-3, -1]] *= signs[:, None, None]  # the pulls
-        for name in LikelihoodAlarm.learnt:
-            vars(other.alarm)[name][rows] = vars(self.alarm)[name][old]
+        other.changes = self.changes.with_rows(len(sources), rows, old, signs)
         assert isinstance(self.target, ClassTarget)
         other.target = self.target.with_rows(sources)
         return other
@@ -541,7 +635,9 @@ class BayesLearner(Learner):
 
     def by_class(self) -> tuple[Floats, Floats]:
         """Posterior mean and standard deviation of every row of parameters."""
-        mu, sigma = self._means().copy(), np.sqrt(self._variances())
+        mu, var, inflation = self._means().copy(), self._variances(), self.leading.inflation
+        seen = (1.0 / var - 1.0 / self.prior) / inflation[:, None]
+        sigma = 1.0 / np.sqrt(seen + 1.0 / self.prior)
         known, mean, covariance = self.leading_posterior()
         mu[:, known] = mean
         sigma[:, known] = np.sqrt(np.maximum(np.einsum("kii->ki", covariance), 0.0))
@@ -559,7 +655,9 @@ class BayesLearner(Learner):
         # What a row said was read off at the prediction of its time, which was off by chance, with
         # variance v. For a class, that makes all coefficients too large: by v / 3, as measured.
         wide = self.family.start_width * (self._spread() ** 2).sum(axis=1) / 3.0
-        return columns, mean / (1.0 + wide[:, None]), covariance
+        mean = mean / (1.0 + wide[:, None])
+        lag = self.changes.tests.lag(self.leading.inflation)
+        return columns, mean, covariance + np.einsum("k,ki,kj->kij", lag, mean, mean)
 
     def prior_deviations(self) -> Floats:
         """The standard deviations of :meth:`by_class` before any row."""
@@ -578,7 +676,7 @@ class BayesLearner(Learner):
     def state(self) -> Arrays:
         """See :class:`fires.models.base.Learner`."""
         _, arrays = collect(self, self.learnt)
-        arrays |= under("alarm", collect(self.alarm, LikelihoodAlarm.learnt)[1])
+        arrays |= self.changes.state()
         arrays |= under("leading", collect(self.leading, CovarianceBlock.learnt)[1])
         arrays |= self.scaler.state() | under("target", self.target.state())
         if self.sparse is not None:
@@ -598,7 +696,8 @@ class BayesLearner(Learner):
         restore(self, self.learnt, {}, arrays, sizes)
         if not self.facts[:, NOISE_ROWS].all():
             raise StateError("facts holds no rows for the noise")
-        restore(self.alarm, LikelihoodAlarm.learnt, {}, part_of("alarm", arrays), sizes)
+        self.changes.restore(arrays, sizes)
+        self.leading.inflation = self.changes.inflation.pooled
         self.leading.lead(np.arange(size))
         restore(self.leading, CovarianceBlock.learnt, {}, part_of("leading", arrays), sizes)
         self.scaler.restore(arrays)

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from fires.core.batch import CheckedBatch
+from fires.core.batch import CheckedBatch, gaps_in
 from fires.core.sharding import Sums, add_up, known_of
-from fires.core.types import Floats, Ints
-from fires.drift import increments, segment
+from fires.core.types import CsrRows, Floats, Ints, Mask
+from fires.drift import segment
 from fires.kernels.assimilate import LEAST, add_information
 from fires.kernels.compiling import compiled_with
 from fires.kernels.linear import DenseRows, MixedRows
+from fires.models.bayes_changes import Level
 from fires.models.families import Family
 from fires.models.families.base import LogMarginal
 from fires.models.sharded_batch import target_sums
@@ -36,6 +37,15 @@ class Point(NamedTuple):
     columns: Ints | None  # the leading columns, if their sums are asked for
 
 
+class Watched(NamedTuple):
+    """The belief before the batch, what increments of the alarm are made with, the usual one."""
+
+    point: Point
+    level: Level
+    inflation: Floats
+    usual: Floats | None  # None to ask for it
+
+
 @dataclass(frozen=True, eq=False)
 class PointSums:
     """The sums of one round."""
@@ -44,8 +54,7 @@ class PointSums:
     target: BayesTarget
     x: ShardedScale
     point: Point
-    watch: Point | None  # the belief before the batch, by which it is watched
-    usual: Floats | None  # the usual increment of the alarm; None to ask for it
+    watch: Watched | None  # None where predictions are not watched
     is_look: bool  # whether what else the batch shows is asked for
 
     def __call__(self, shard: CheckedBatch) -> Sums:
@@ -53,21 +62,22 @@ class PointSums:
         weight, y = known_of(shard)
         rows = self.target.look(y, weight)[0]
         sums = target_sums(self.target, shard, y, weight) if self.is_look else None
-        parts, log_p = [], []
+        parts, seen, gaps = [], [], gaps_in(shard.X) if shard.n_missing else None
         for block, Z in self.x.rows(shard, weight, sums):
             assert not isinstance(Z, Touched)
-            now = Z, np.ascontiguousarray(rows[:, block]), weight[block]
-            parts.append(_of_point(self.family, self.point, *now))
+            now = Z, np.ascontiguousarray(rows[:, block]), None if gaps is None else gaps[block]
+            parts.append(_of_point(self.family, self.point, *now, weight[block]))
             if self.watch is not None:
-                log_p.append(_log_p(self.family, self.watch, *now))
+                seen.append(_seen(self.family, self.watch.point, *now))
         found = add_up(parts) | (sums or {})
         if self.watch is not None:
-            level = self.target.log_level(rows)
-            found |= _of_watch(np.concatenate(log_p, axis=1), level, weight, self.usual)
+            with np.errstate(over="ignore", invalid="ignore"):  # such rows are refused
+                found |= _of_watch(self.watch, rows, np.concatenate(seen, axis=2), weight)
         return found
 
 
 _Rows: TypeAlias = DenseRows | MixedRows
+_Gaps: TypeAlias = Mask | CsrRows | None
 
 
 def _sums_of(Z: _Rows, c: Floats, d: Floats) -> Sums:
@@ -80,19 +90,27 @@ def _sums_of(Z: _Rows, c: Floats, d: Floats) -> Sums:
     return sums | {"list columns": columns, "list parts": np.concatenate([p, q]).T}
 
 
-def _predicted(point: Point, Z: _Rows) -> tuple[Floats, Floats]:
-    """Mean and variance of the predictions of a point."""
+def _predicted(point: Point, Z: _Rows, gaps: _Gaps) -> tuple[Floats, Floats, Floats]:
+    """Mean and variance of the predictions of a point, and the variance of missing entries."""
     mu, var = np.ascontiguousarray(point.theta[:, :-1]), np.ascontiguousarray(point.var[:, :-1])
     a, v = Z.project(mu, var)
-    return a + point.theta[:, -1:], v + point.var[:, -1:]
+    missing = np.zeros(a.shape) if gaps is None else (gaps @ (mu * mu + var).T).T
+    return a + point.theta[:, -1:], v + point.var[:, -1:], missing
 
 
-def _of_point(family: Family, point: Point, Z: _Rows, y: Floats, weight: Floats) -> Sums:
+def _of_point(
+    family: Family,
+    point: Point,
+    Z: _Rows,
+    y: Floats,
+    gaps: _Gaps,
+    weight: Floats,
+) -> Sums:
     """What some rows say at a point."""
-    a, v = _predicted(point, Z)
+    a, v, missing = _predicted(point, Z, gaps)
     y, noisy = y[point.rows], family.noise > 0.0
     # Where noise is part of the model, the likelihood is that of a number with this noise.
-    variance = np.broadcast_to(point.noise[:, None], v.shape) if noisy else v
+    variance = (point.noise[:, None] if noisy else v) + missing
     log_z, slope, bend = _moments_of(family)(a, variance, y)
     tau = bend if noisy else bend / np.maximum(1.0 - v * bend, LEAST)
     c, d = weight * slope, weight * tau
@@ -114,20 +132,22 @@ def _of_point(family: Family, point: Point, Z: _Rows, y: Floats, weight: Floats)
     return sums
 
 
-def _log_p(family: Family, point: Point, Z: _Rows, y: Floats, weight: Floats) -> Floats:
-    """The log likelihood of some rows by a belief."""
-    a, v = _predicted(point, Z)
-    return _moments_of(family)(a, v + point.noise[:, None], y)[0]
+def _seen(family: Family, point: Point, Z: _Rows, y: Floats, gaps: _Gaps) -> Floats:
+    """What the features add to the predictions of a belief; log likelihood, slope and bend."""
+    a, v, missing = _predicted(point, Z, gaps)
+    scores = _moments_of(family)(a, v + missing + point.noise[:, None], y)
+    return np.stack([a - point.theta[:, -1:], *scores])
 
 
-def _of_watch(log_p: Floats, level: Floats | None, weight: Floats, usual: Floats | None) -> Sums:
+def _of_watch(watch: Watched, y: Floats, seen: Floats, weight: Floats) -> Sums:
     """What the alarm has to know of a shard."""
-    if level is None:
-        return {}
-    more = increments(log_p, level, weight)
-    if usual is None:
-        return {"more": (weight * more).sum(axis=1)}
-    return {"list segments": segment(more, weight, usual)[None]}
+    added, log_p, slope, bend = seen[0], seen[1], weight * seen[2], weight * seen[3]
+    f = added - watch.level.added[:, None]
+    more = watch.level.increments(y, log_p, f, slope, bend, watch.inflation)
+    if watch.usual is not None:
+        return {"list segments": segment(more, weight, watch.usual)[None]}
+    along = [more, weight * added, weight * (y > 0.0), f * slope, f * f * bend]
+    return {"watched": np.sum(along, axis=2)}
 
 
 Moments = Callable[[Floats, Floats, Floats], LogMarginal]

@@ -10,9 +10,10 @@ do to an interval. So each row is also kept as what it said: a normal observatio
     \Lambda = \sum_b \gamma^{\text{age}_b} \tau_b z_b z_b^\top, \qquad
     \eta = \sum_b \gamma^{\text{age}_b} \tau_b r_b z_b
 
-and the posterior has covariance :math:`(\Lambda + I)^{-1}` and mean
-:math:`(\Lambda + I)^{-1} \eta`. The other columns enter through their mean. The inverse
-is made when somebody asks.
+and the posterior has covariance :math:`(\Lambda / \varphi + I)^{-1}` and mean
+:math:`(\Lambda / \varphi + I)^{-1} \eta / \varphi`, with the inflation :math:`\varphi` of dependent
+rows (:mod:`fires.models.inflation`). The other columns enter through their mean, and their variance
+is a part of the noise. The inverse is made when somebody asks.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class CovarianceBlock:
     def __init__(self, n_features: int, n_rows: int) -> None:
         self.n_features, self.n_rows = n_features, n_rows
         self.waited = 0.0  # rows since the last look at who leads
+        self.inflation = np.ones(n_rows)  # see fires.models.inflation
         self.lead(np.arange(min(n_features, MOST)))
 
     def lead(self, columns: Ints) -> None:
@@ -81,15 +83,17 @@ class CovarianceBlock:
         others: Floats | None,
         *,
         gamma: float,
+        precision: Floats | None = None,
     ) -> bool:
         """Take in what the rows of a batch said; whether some columns may be :meth:`unclear`."""
         value = row_stats[:, 0] + row_stats[:, 3]
         if others is not None:
             value -= others
+        precision = row_stats[:, 2] if precision is None else precision
         rows = np.ascontiguousarray(Z, dtype=np.float64)
         found = False
         for k in range(self.n_rows):
-            found |= add_information(rows, row_stats[k, 2], value[k], weight, gamma, self.sums[k])
+            found |= add_information(rows, precision[k], value[k], weight, gamma, self.sums[k])
         self.waited += float(len(weight))
         if not self.holds_all:
             self.sums[:, -2:] *= gamma ** np.add.reduce(weight)
@@ -167,14 +171,39 @@ class CovarianceBlock:
         """
         gone = np.flatnonzero(np.isin(self.columns, columns))
         stay = np.setdiff1d(np.arange(self.pull.shape[1]), gone)
-        for information, pull in zip(self.information, self.pull, strict=True):
+        sums = zip(self.information, self.pull, self.inflation.tolist(), strict=True)
+        for information, pull, inflation in sums:
             shared = information[np.ix_(stay, gone)]
-            own = information[np.ix_(gone, gone)] + np.eye(len(gone)) / PRIOR
+            own = information[np.ix_(gone, gone)] + np.eye(len(gone)) * inflation / PRIOR
             explained = np.linalg.solve(own, np.column_stack([shared.T, pull[gone]]))
             information[np.ix_(stay, stay)] -= shared @ explained[:, :-1]
             pull[stay] -= shared @ explained[:, -1]
             information[gone] = information[:, gone] = pull[gone] = 0.0
         self.brought[:, :, gone] = 0.0
+
+    def along(self, mu: Floats) -> Floats:
+        """The covariance of each leading column with the predictor, by the variance of that."""
+        with_predictor = np.einsum("kij,kj->ki", self.information[:, :-1, :-1], mu)
+        of_predictor = np.einsum("ki,ki->k", with_predictor, mu)
+        return np.asarray(
+            with_predictor / np.where(of_predictor > 0.0, of_predictor, np.inf)[:, None]
+        )
+
+    def loosen(self, row: int, direction: Floats, variance: float) -> None:
+        """Let coefficients, the intercept last, be less certain in a direction, whatever was said.
+
+        It is the posterior after a random step of this variance in the direction: the mean stays.
+        """
+        information, pull = self.information[row], self.pull[row]
+        line, squared = information @ direction + direction / PRIOR, float(direction @ direction)
+        known = float(line @ direction)
+        if not known > 0.0:
+            return
+        variance = min(variance, max(PRIOR * squared - 1.0 / known, 0.0))
+        share = variance / (1.0 + variance * known)
+        pull -= share * float(pull @ direction) * line
+        information -= share * np.outer(line, line)
+        self.brought[:, row] *= 1.0 - share * known * direction**2 / squared
 
     def forget(self, row: int | slice, keep: float) -> None:
         """Let the evidence so far count as a share of itself."""
@@ -199,9 +228,14 @@ class CovarianceBlock:
 
     def means(self) -> Floats:
         """Mean of the coefficients of the leading columns; without deviations it is sooner done."""
-        precision = self.information.copy()
+        precision, pull = self._tempered(self.information, self.pull)
+        return np.asarray(np.linalg.solve(precision, pull[:, :, None])[:, :-1, 0])
+
+    def _tempered(self, information: Floats, pull: Floats) -> tuple[Floats, Floats]:
+        """Precision and pull, with the prior; dependent rows count as fewer independent ones."""
+        precision = information / self.inflation[:, None, None]
         np.einsum("kii->ki", precision)[:] += 1.0 / PRIOR
-        return np.asarray(np.linalg.solve(precision, self.pull[:, :, None])[:, :-1, 0])
+        return precision, pull / self.inflation[:, None]
 
     def estimate(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the coefficients of the leading columns."""
@@ -213,11 +247,12 @@ class CovarianceBlock:
     ) -> tuple[Floats, Floats]:
         """Mean and covariance of the coefficients of the leading columns."""
         size = len(self.columns)
-        information, pull = self.information + np.eye(size + 1) / PRIOR, self.pull
+        information, pull = self.information, self.pull
         if seen and not self.holds_all:
-            own = np.arange(size + 1)
+            own, information = np.arange(size + 1), information.copy()
             information[:, own, own] -= self.brought[0]
             pull = pull - self.brought[1]
+        information, pull = self._tempered(information, pull)
         if without is not None:
             kept = np.append(np.flatnonzero(~without), size)
             information, pull = information[:, kept[:, None], kept], pull[:, kept]

@@ -38,8 +38,9 @@ class Search:
         """Take note of how F bends: on the diagonal, and by correlations in some places."""
         self.diagonal = self.precision + self.share * bend
         self.places = places
-        root = np.sqrt(np.diagonal(information))
-        unit = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0.0)
+        # With the prior, it is positive definite, whatever has become less certain meanwhile.
+        information = information + np.eye(len(information))
+        unit = 1.0 / np.sqrt(np.diagonal(information))
         alike = information * unit[:, None] * unit
         np.fill_diagonal(alike, 1.0)
         size = np.sqrt(self.share * bend[places])

@@ -21,8 +21,9 @@ sums of :mod:`fires.models.covariance`. Two or three rounds are usual for up to 
 all lead; for more of them, four to eight where they are correlated. Twelve are the most. A first
 batch has one more for its scale, and so has a batch with a column that may have moved.
 
-**Alarm.** The sum of :class:`fires.drift.LikelihoodAlarm` goes through the rows in order, by what
-the belief before the batch says of them.
+**Changes.** The sum of :class:`fires.drift.SlopeAlarm` goes through the rows in order, by what the
+belief before the batch says of them. Scores of coefficients are those of the first round; for them,
+the batch is one block of rows.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from fires.core.types import Floats, Ints
 from fires.kernels.assimilate import ALONG, NOISE, NOISE_ROWS, ROWS
 from fires.models.base import Learner, Rates
 from fires.models.bayes_learner import BayesLearner
-from fires.models.bayes_sums import Point, PointSums
+from fires.models.bayes_sums import Point, PointSums, Watched
 from fires.models.lbfgs import TOL, Search
 from fires.models.linear_learner import LinearLearner
 from fires.models.sharded_batch import ShardedBatch
@@ -50,7 +51,7 @@ from fires.models.sharded_scale import (
     by_column,
     dense_scale,
 )
-from fires.models.target import BayesTarget, ScoredTarget
+from fires.models.target import BayesTarget
 
 MOST_ROUNDS = 12
 """Rounds of a batch, at most; those for its scale come on top."""
@@ -129,11 +130,12 @@ class _Step(ShardedBatch[BayesTarget]):
             self.before.theta[:, -1] = level  # that of the first counts
         asks = not learner.evidence_rows.any() and learner.leading.holds_all
         point = self.before._replace(columns=learner.leading.columns if asks else None)
-        # Is there a level to hold predictions against?
-        is_known = not isinstance(target, ScoredTarget) or target.scores is not None
-        watched = learner.watches and is_known and self.is_scaled
-        watch = self.before if watched else None
-        return PointSums(learner.family, target, self.x, point, watch, None, is_look=True)
+        watch = self._watched(None) if self.is_scaled else None
+        return PointSums(learner.family, target, self.x, point, watch, is_look=True)
+
+    def _watched(self, usual: Floats | None) -> Watched:
+        changes = self.learner.changes
+        return Watched(self.before, changes.level, changes.slope_inflation, usual)
 
     def _gathered(self, sums: Sums) -> Sums:
         """The sums, with slope and bend of all columns."""
@@ -197,8 +199,8 @@ class _Step(ShardedBatch[BayesTarget]):
         columns = self.leading.columns if self.closing else None
         point = Point(rows, theta, self.var[rows], self.before.noise[rows], columns)
         usual = self._usual() if self.closing else None
-        watch, facts = None if usual is None else self.before, (self.learner.family, self.target)
-        return PointSums(*facts, self.x, point, watch, usual, is_look=False)
+        watch, facts = None if usual is None else self._watched(usual), self.learner.family
+        return PointSums(facts, self.target, self.x, point, watch, is_look=False)
 
     def take(self, sums: Sums) -> None:
         """Take in what shards say of these points."""
@@ -213,11 +215,11 @@ class _Step(ShardedBatch[BayesTarget]):
 
     def _usual(self) -> Floats | None:
         """The usual increment in the middle of the batch, if there may be an alarm."""
-        alarm = self.learner.alarm
+        alarm = self.learner.changes.alarm
         early = (alarm.rows < alarm.warm_up).all()
-        if "more" not in self.looked or self.segments is not None or early:
+        if "watched" not in self.looked or self.segments is not None or early:
             return None
-        return alarm.usual_after(self.looked["more"] / self.total, 0.5 * self.total)
+        return alarm.usual_after(self.looked["watched"][0] / self.total, 0.5 * self.total)
 
     def _choose_leading(self) -> None:
         """Let the best features lead, before the sums over the batch are made."""
@@ -261,10 +263,29 @@ class _Step(ShardedBatch[BayesTarget]):
         self.learn(self.looked)
         learner.leading = self.leading
         learner.leading.add_sums(information, pull, kept)
-        if "more" in self.looked:
-            mean = self.looked["more"] / total
-            greatest = learner.alarm.take(self.segments, mean, total, evidence)
-        learner.end_rounds(greatest, self.touched)
+        if "watched" in self.looked:
+            greatest = self._take_changes(evidence)
+        n_rows = float(self.looked["batch rows"])
+        sums = greatest if learner.watches else None
+        learner.end_rounds(sums, evidence, n_rows, self.touched)
+
+    def _take_changes(self, evidence: Floats) -> Floats:
+        """Take in the scores of the batch; the greatest sums of the alarm."""
+        learner, total = self.learner, self.total
+        changes, leading = learner.changes, learner.leading.columns
+        more, added, positive, *along = self.looked["watched"]
+        # The belief does not move within the batch: how uncertain it is comes on top.
+        seen = self.looked["bend"]
+        pair = np.stack([self.looked["slope"], seen * (1.0 + seen * self.before.var)])
+        blocks = np.concatenate([pair[:, :, leading], np.stack(along)[:, :, None]], axis=2)
+        changes.inflation.add(leading, blocks, float(self.looked["batch rows"]), learner.gamma)
+        columns = self.touched
+        if columns is not None:
+            columns = columns[columns < learner.n_features]
+        sums = pair[:, :, slice(-1) if columns is None else columns]
+        changes.tests.add((columns, sums), np.stack([pair[:, :, -1], along], axis=2), total)
+        changes.level.learn(np.stack([added, positive]), total)
+        return changes.alarm.take(self.segments, more / total, total, evidence)
 
 
 _OF_POINT = ("fit", "slope", "bend", "information", "pull", "along", "error")

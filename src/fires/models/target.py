@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import copy
-import math
 from typing import ClassVar, TypeAlias
 
 import numpy as np
-from scipy.special import gammaln, ndtri
+from scipy.special import ndtri
 
 from fires.core.declared import Array, Declared, collect, restore
 from fires.core.errors import TargetError
@@ -129,13 +128,6 @@ class ClassTarget(ClassCounts):
         total = sum(seen)
         return np.array([self.family.level_of_share(total - one, one) for one in seen])
 
-    def log_level(self, target: Floats) -> Floats:
-        """The log likelihood of each row if only the shares of the classes are known."""
-        share = (self.class_weight[-self.n_rows :] + 0.5) / (self.class_weight.sum() + 1.0)
-        likely, unlikely = np.log(share)[:, None], np.log(1.0 - share)[:, None]
-        likelihood: Floats = np.where(target > 0.0, likely, unlikely)
-        return likelihood
-
     def with_rows(self, sources: list[tuple[int, float] | None]) -> ClassTarget:
         """A copy for other rows of parameters."""
         other = copy.copy(self)
@@ -209,14 +201,6 @@ class CountTarget(NumberTarget):
             scale.scaled(target.T, weight)[1]()
         return target, log_mean(scale.shift, scale.count)
 
-    def log_level(self, target: Floats) -> Floats | None:
-        """The log likelihood of each row if only the mean is known. See :class:`ClassTarget`."""
-        if self.scale is None or not self.scale.ready:
-            return None
-        level = float(log_mean(self.scale.shift, self.scale.count)[0])
-        likelihood: Floats = target * level - math.exp(level) - gammaln(target + 1.0)
-        return likelihood
-
 
 class ScoredTarget:
     """Numbers as normal scores, by the batches before. Same methods as :class:`ClassTarget`."""
@@ -230,10 +214,6 @@ class ScoredTarget:
     def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
         """See :class:`ClassTarget`."""
         return (_row(y) if self.scores is None else self.scores.of(_row(y)[0], weight)[None]), None
-
-    def log_level(self, target: Floats) -> Floats | None:
-        """The log likelihood of each row if nothing is known. See :class:`ClassTarget`."""
-        return None if self.scores is None else -0.5 * (target * target + math.log(2.0 * math.pi))
 
     def count(self, y: Values, weight: Floats) -> None:
         """See :class:`ClassTarget`; rows of weight 0 are left out."""

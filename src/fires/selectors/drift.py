@@ -10,7 +10,7 @@ from fires.core.declared import Array, Declared, Value, collect, restore
 from fires.core.settings import check_choice
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Header, Places
-from fires.drift import Alarm, FeatureAlarms, SurpriseAlarm, alarms_from_array, alarms_to_array
+from fires.drift import Alarm, SurpriseAlarm, alarms_from_array, alarms_to_array
 from fires.models.bayes_learner import KEPT_ROWS
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ class DriftMonitor:
         self.n_batches, self.rows_since_alarm = 0, 0.0
         self.detector = None if isinstance(drift, str | None) else copy.deepcopy(drift)
         self._surprise = SurpriseAlarm()
-        self._moved = FeatureAlarms(max(0.5 * memory, 1.0))
 
     def follow(self, drift: str | Detector | None) -> None:
         """Go by the setting of now."""
@@ -75,25 +74,17 @@ class DriftMonitor:
         found: list[Alarm] = []
         if strengths:
             found = [Alarm(row, batch, None, strength) for strength in strengths]
-            self._moved.restart()
-        elif self._is_on and self._moved.is_due(weight):
-            # Class by class: which class a feature matters most for may change without any drift.
-            moved = self._moved.update(*learner.by_class(), learner.prior_deviations())
-            found = [Alarm(row, batch, feature, strength) for feature, strength in moved.items()]
+        elif self._is_on:
+            found = [Alarm(row, batch, feature, far) for feature, far in learner.moved.items()]
         if found:
             self.alarms = [*self.alarms, *found]
-        return bool(strengths)
+        return bool(found)
 
     # --- a part of FIRES ----------------------------------------------------------------------
-
-    def restart_features(self, columns: Places, n_features: int) -> None:
-        """Forget what some features were: that they are not the same raises no alarm."""
-        self._moved.restart_features(columns, n_features)
 
     def rearranged(self, source: Places, places: Places) -> Self:
         """A copy for other columns: where each comes from, and where each goes."""
         other = copy.copy(self)
-        other._moved = self._moved.rearranged(source, len(places))
         other.alarms = [
             alarm if alarm.feature is None else alarm._replace(feature=int(places[alarm.feature]))
             for alarm in self.alarms
@@ -106,14 +97,13 @@ class DriftMonitor:
         facts = SimpleNamespace(**vars(self) | {"alarms": alarms_to_array(self.alarms)})
         header, arrays = collect(facts, self.learnt)
         arrays |= under("surprise", collect(self._surprise, SurpriseAlarm.learnt)[1])
-        return header, arrays | under("moved", collect(self._moved, FeatureAlarms.learnt)[1])
+        return header, arrays
 
     def restore(self, header: Header, arrays: Arrays) -> None:
         """Go on from :meth:`state`; StateError if it does not fit."""
         found = SimpleNamespace()
         restore(found, self.learnt, header, arrays, {})
-        for name, part in (("surprise", self._surprise), ("moved", self._moved)):
-            restore(part, part.learnt, {}, part_of(name, arrays), {})
+        restore(self._surprise, SurpriseAlarm.learnt, {}, part_of("surprise", arrays), {})
         self.n_batches, self.rows_since_alarm = found.n_batches, found.rows_since_alarm
         self.alarms = alarms_from_array(found.alarms)
 

@@ -153,8 +153,8 @@ class FIRES(OnlineSelector):
         for the columns of a table that become several features.
     drift : {"auto", "alarm", None} or detector, default="auto"
         Which changes raise an alarm; after one about all features, most of the evidence is dropped.
-        ``"auto"``: with the Bayesian update, :class:`fires.drift.LikelihoodAlarm` watches all
-        features together and :class:`fires.drift.FeatureAlarms` each of them; with the gradient
+        ``"auto"``: with the Bayesian update, :class:`fires.drift.SlopeAlarm` watches all
+        features together and :class:`fires.drift.ScoreTests` each of them; with the gradient
         update, nothing does. ``"alarm"``: the gradient update is watched too, by
         :class:`fires.drift.SurpriseAlarm`. None: no alarms. A detector with ``update(x)`` and
         ``drift_detected``, as River's have, is told losses and takes the place of the watch over
@@ -383,7 +383,6 @@ class FIRES(OnlineSelector):
     def _restart_features(self, columns: Places) -> None:
         self._learner_.restart_features(columns)
         self._rule_.restart_features(columns)
-        self._monitor_.restart_features(columns, self._width)
 
     @property
     def _n_seen(self) -> int:
@@ -665,7 +664,7 @@ class FIRES(OnlineSelector):
         >>> y = X[:, 3] - X[:, 5] + rng.normal(size=2000) > 0
         >>> FIRES("auto").fit(X, y).why()
         '2 of 20 features are significantly non-zero: the expected share of false ones is at most
-         0.05; with the next, x14, it could be 0.11'
+         0.05; with the next, x14, it could be 0.15'
         >>> FIRES(5).fit(X, y).why()
         '5 of 20 features, as asked for: 2 of them are significant'
         """
@@ -677,12 +676,14 @@ class FIRES(OnlineSelector):
         if self._is_auto:
             assert learner is not None
             known = self._rule_.distances(learner, self._resting())
-            return significance.found(known, chosen, n, what, self.called)
-        n_above = None
+            sentence = significance.found(known, chosen, n, what, self.called)
+            return sentence + significance.widened(learner.inflation)
+        n_above, widened = None, ""
         if learner is not None:
+            widened = significance.widened(learner.inflation)
             is_above = significance.above_noise(self.group_belief(), learner.n_rows)
             n_above = int(is_above[chosen].sum())
-        return significance.asked_for(len(chosen), n, what, n_above)
+        return significance.asked_for(len(chosen), n, what, n_above) + widened
 
     def called(self, place: int, names: Sequence[str] | None = None) -> str:
         """What a feature is called, or a group by its columns or its first feature."""

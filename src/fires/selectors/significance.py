@@ -327,3 +327,15 @@ def asked_for(n_chosen: int, n: int, what: str, n_above: int | None) -> str:
         )
     number = "none" if not n_above else "all" if n_above == n_chosen else f"{n_above:,}"
     return begin + f"{number} of them {'is' if n_above <= 1 else 'are'} significant"
+
+
+def widened(inflation: Floats) -> str:
+    """What the sentence says of rows that depend on each other.
+
+    Examples
+    --------
+    >>> widened(np.array([1.05])), widened(np.array([1.0, 4.41]))
+    ('', '; rows are correlated: intervals widened 2.1 times')
+    """
+    times = float(np.sqrt(inflation.max()))
+    return f"; rows are correlated: intervals widened {times:.1f} times" if times >= 1.15 else ""
