@@ -1,6 +1,8 @@
-"""What earlier versions have saved is loaded and goes on as it would have gone on there.
+"""What earlier versions have saved is loaded, gives the same answer, and goes on.
 
 ``tests/fixtures/make.py`` has made these files with the code of the version they are named after.
+How they go on is as it would have been there, but for what later versions have changed in the
+answer: alarms by scores, dependent rows and missing cells, for the Bayesian update.
 """
 
 import gzip

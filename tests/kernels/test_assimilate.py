@@ -17,6 +17,7 @@ from fires.kernels.assimilate import (
     INTERCEPT_MEAN,
     INTERCEPT_VAR,
     N_FACTS,
+    N_STATS,
     NOISE,
     NOISE_ROWS,
     ROWS,
@@ -44,7 +45,7 @@ class State:
         self.facts[:, NOISE], self.facts[:, NOISE_ROWS] = noise * noise_rows, noise_rows
         self.seen_at = np.zeros_like(self.mu)
         self.clock = 0.0
-        self.said = np.empty((len(self.mu), 4, 0))
+        self.said = np.zeros((len(self.mu), N_STATS, 0))
 
     @property
     def intercept_mean(self):
@@ -77,7 +78,7 @@ class State:
         one = FREE | changes
         noisy, now = FAMILIES[family].noise > 0.0, self.clock if loop == "sparse" else 0.0
         rule = np.array([one["gamma"], one["prior"], one["own_prior"], noisy, one["after"], now])
-        self.said = np.empty((len(self.mu), 4, len(Z)))
+        self.said = np.zeros((len(self.mu), N_STATS, len(Z)))
         learn, rows = FAMILIES[family].assimilations.rows, DenseRows(*read_only(Z))
         if loop == "plain":
             learn = assimilate_plain(one.get("scores", scores_of(family)))
@@ -297,7 +298,7 @@ def test_what_a_row_says_is_an_observation_that_teaches_the_same(family):
     z, y = rng.normal(size=(1, 1)), targets(rng, family, 1)
     noise = 0.6 if FAMILIES[family].noise else 0.0
     state = State([0.4], [0.9], noise=noise).learn(family, z, y, own_prior=0.0)
-    a, _, precision, distance = state.said[0, :, 0]
+    a, _, precision, distance = state.said[0, :4, 0]
     v = 0.9 * z[0, 0] ** 2
     after = 1.0 / (1.0 / v + precision)
     assert_allclose(state.var[0, 0] * z[0, 0] ** 2, after, rtol=1e-9)

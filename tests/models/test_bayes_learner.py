@@ -215,7 +215,7 @@ def test_an_alarm_pulls_the_evidence_back_and_keeps_the_intercept(form):
         one = learn(one, X, y, form=form)
         if one.strengths:
             raised.append(i)
-            assert one.strengths[0] > one.alarm.limit
+            assert one.strengths[0] > one.changes.alarm.limit
             assert_allclose(one.evidence_rows[0], 50.0)
             assert rows > 3000.0
             assert abs(one.intercept_mean[0] - own[0]) < 1.0
@@ -242,7 +242,7 @@ def test_for_numbers_the_belief_is_that_of_least_squares():
     X = rng.normal(size=(6000, 3)) @ np.array([[1.0, 0.7, 0.0], [0.0, 0.7, 0.0], [0.0, 0.0, 1.0]])
     X /= X.std(axis=0)
     y = X @ [1.0, -0.5, 0.0] + rng.normal(size=6000)
-    one = learner("gaussian", 0, 3, memory=1e9)
+    one = learner("gaussian", 0, 3, memory=1e9, watches=False)
     for i in range(0, 6000, 100):
         one = learn(one, X[i : i + 100], y[i : i + 100])
     (mu,), (sigma,) = one.by_class()

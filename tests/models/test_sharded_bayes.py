@@ -13,7 +13,7 @@ from fires import FIRES, load
 from fires.core.batch import CheckedBatch
 from fires.core.errors import InputError
 from fires.core.sharding import Shards
-from fires.drift import LikelihoodAlarm, segment
+from fires.drift import SlopeAlarm, segment
 from fires.models.sharded_bayes import MOST_ROUNDS
 from fires.selectors.sharded import partial_fit_sharded
 
@@ -97,7 +97,8 @@ def test_the_result_does_not_depend_on_the_cut(model, n_features, facts):
 @pytest.mark.parametrize("n_features", [40, 200])
 def test_it_is_as_good_as_row_by_row(kind, n_features):
     rng = np.random.default_rng(3)
-    ours, theirs = FIRES(3), FIRES(3)
+    # Without tests for change: near a limit, only one of both may become less certain.
+    ours, theirs = FIRES(3, drift=None), FIRES(3, drift=None)
     n_rounds = []
     for _ in range(6):
         X = rows(rng, 1000, n_features, kind)
@@ -109,7 +110,6 @@ def test_it_is_as_good_as_row_by_row(kind, n_features):
     assert ratio.min() > 0.67
     assert ratio.max() < 1.5
     assert 0.8 < ours.uncertainties_.mean() / theirs.uncertainties_.mean() < 1.25
-    assert ours.alarms_ == []
     # Where all features lead, their correlations are known, and few rounds are needed.
     assert np.mean(n_rounds[2:]) <= (4.0 if n_features == 40 else 9.0)
 
@@ -166,9 +166,9 @@ def test_segments_of_the_alarm_combine_exactly():
     usual, total = np.array([-0.1, 0.05]), np.array([2.0, 0.0])
     expected, greatest = total.copy(), total.copy()
     for b in range(500):
-        expected = np.maximum(expected + weight[b] * (more[:, b] - np.maximum(usual, 0.0)), 0.0)
+        expected = np.maximum(expected + more[:, b] - weight[b] * np.maximum(usual, 0.0), 0.0)
         greatest = np.maximum(greatest, expected)
-    alarm = LikelihoodAlarm(2, warm_up=10.0)
+    alarm = SlopeAlarm(2, warm_up=10.0)
     alarm.total, alarm.rows = total, np.full(2, 10.0)
     parts = [segment(more[:, i : i + 70], weight[i : i + 70], usual) for i in range(0, 500, 70)]
     found = alarm.take(np.array(parts), np.zeros(2), weight.sum(), np.full(2, 100.0))
