@@ -102,3 +102,16 @@ def test_intervals_of_rows_that_come_five_times_are_wider():
         once.partial_fit(X[i : i + 20], y[i : i + 20])
     ratio = often.uncertainties_ / once.uncertainties_
     assert 0.7 < np.median(ratio) < 1.4  # not 0.45, as if each row had come for itself
+
+
+def test_scores_are_those_of_the_columns_that_led_when_rows_came():
+    """Every 1,000 rows others may come to lead; the rows of that batch are of those before."""
+    rng, selector, told = np.random.default_rng(0), FIRES(2), []
+    for _ in range(40):
+        X = rng.normal(size=(100, 150))
+        before = selector.learner and selector.learner.leading.columns
+        selector.partial_fit(X, X[:, 140] - X[:, 145] > 0.0)
+        if before is not None:
+            told.append((before is selector.learner.leading.columns, before))
+            np.testing.assert_array_equal(selector.learner.changes.inflation.columns, before)
+    assert not all(same for same, _ in told)  # others did come to lead

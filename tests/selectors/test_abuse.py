@@ -18,6 +18,7 @@ from sklearn.exceptions import NotFittedError
 from tests.pairs import pairwise
 
 from fires import FIRES, OnlinePipeline
+from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
 from fires.core.state import read_state
 
@@ -546,6 +547,13 @@ def test_with_a_scale_a_missing_entry_is_as_if_it_were_the_mean(row, column, see
     twin.partial_fit(mean, y)
     assert_array_equal(selector.importances_, twin.importances_)
     assert_array_equal(selector.uncertainties_, twin.uncertainties_)
+
+
+def test_a_part_of_a_batch_has_its_own_gaps():
+    gaps = np.array([[True, False], [False, False], [False, True]])
+    part = CheckedBatch(np.zeros((3, 2)), np.arange(3), gaps=gaps).part(np.array([0, 2]))
+    assert_array_equal(part.gaps, gaps[[0, 2]])
+    assert part.with_rows(part.X).gaps is None
 
 
 @pytest.mark.parametrize("piped", [False, True])

@@ -74,7 +74,7 @@ class CheckedBatch:
 
     def with_rows(self, X: Matrix) -> CheckedBatch:
         """The same batch with other rows; encoded labels are kept."""
-        return replace(self, X=X, n_missing=0, present=None, n_absent=0, source=None)
+        return replace(self, X=X, n_missing=0, present=None, n_absent=0, gaps=None, source=None)
 
     def weighted(self, weight: Floats | None) -> CheckedBatch:
         """The same batch with other weights."""
@@ -93,6 +93,7 @@ class CheckedBatch:
         times = None if self.times is None else self.times[rows]
         other = replace(self, X=X, y=y, weight=weight, n_missing=n_missing, _encoded=None)
         other.present, other.n_absent, other.times = present, n_absent, times
+        other.gaps = None if self.gaps is None else self.gaps[rows]
         return other
 
 

@@ -209,9 +209,10 @@ class BayesLearner(Learner):
         self.target.count(y, weight)
         evidence = self.evidence_rows
         self.evidence_rows = evidence + weight.sum()
+        columns = leading.columns  # of these rows: others may come to lead now
         self._tell_leading(rows, seen, before)
         self._row_stats = seen.stats
-        sums = self.changes.take(seen, scores, leading.columns, rows, self.gamma)
+        sums = self.changes.take(seen, scores, columns, rows, self.gamma)
         self._react(sums if self.watches else None, evidence, float(len(weight)))
 
     def _scaled(
