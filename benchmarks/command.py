@@ -28,7 +28,6 @@ import json, sys, time
 import polars as pl
 from benchmarks.timing import take_turns
 from fires import FIRES, OnlinePipeline
-from fires.predictors import Perceptron
 from fires.evaluation import prequential
 from fires.run.totals import RunTotals
 from fires.streams.files import from_file
@@ -36,7 +35,7 @@ path, size = sys.argv[1], int(sys.argv[2])
 def polars(_): (pl.read_csv if path.endswith("csv") else pl.read_parquet)(path)
 def select(_):
     stream, totals = from_file(path, "label"), RunTotals(50)
-    pipeline = OnlinePipeline(FIRES(10), Perceptron())
+    pipeline = OnlinePipeline(FIRES(10))
     for step in prequential(stream, pipeline, batch_size=size): totals.add(step)
     assert totals.n_rows == 1_000_000
 times = take_turns({"polars": polars, "select": select}, 3, untimed=1, clock=time.perf_counter)

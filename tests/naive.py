@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -14,9 +14,11 @@ from scipy.special import expit, logsumexp, ndtri
 from fires.core.belief import Floats
 from fires.core.types import Matrix
 from fires.kernels import assimilate, second_order
+from fires.kernels.changes import page
 from fires.kernels.compiling import filled_in
 from fires.kernels.contingency import Codes, uncertainties
 from fires.kernels.correlation import partial_correlation
+from fires.kernels.forward import chi_deviations
 from fires.kernels.online import (
     GREATEST,
     LEAST,
@@ -30,6 +32,20 @@ from fires.kernels.online import (
 from fires.kernels.second_order import AROW, CONFIDENT, SCW_1, Rule
 from fires.kernels.select import Indices
 from fires.rivals.arriving.independence import FisherZ, _sets, as_codes, fisher_z
+
+
+@numba.njit
+def add_up(
+    more: Floats, weight: Floats, warm_up: float, total: Floats, usual: Floats, rows: Floats
+) -> Floats:
+    """Page's sums of what the rows of a batch add, in place; the greatest ones on the way."""
+    greatest = total.copy()
+    for k in range(len(total)):
+        for b in range(len(weight)):
+            sums = page(more[k, b], weight[b], warm_up, total[k], usual[k], rows[k])
+            total[k], usual[k], rows[k] = sums
+            greatest[k] = max(greatest[k], total[k])
+    return greatest
 
 
 def project_plain(X: Matrix, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
@@ -49,32 +65,69 @@ def filled_rows(X: Matrix) -> Floats:
     return np.nan_to_num(T, nan=0.0, posinf=np.inf, neginf=-np.inf)
 
 
-def renew_plain(
-    score: Floats,
-    now: Floats,
-    var: Floats,
-    prior: float,
-    share: float,
-    limit: float,
-    inside: npt.NDArray[np.bool_],
-) -> tuple[Floats, Any]:
-    """The definition of :func:`renew`: the new scores, and who is inside."""
-    score = score + share * (now - score)
-    members, k = np.flatnonzero(inside), int(inside.sum())
-    best = np.argsort(-score, kind="stable")[:k]
-    newcomers = best[~inside[best]]
-    leavers = np.setdiff1d(members, best)
-    leavers = leavers[np.lexsort((-leavers, score[leavers]))]
-    learnt = np.maximum(1.0 - var / prior, 0.0)
-    is_sure = now > limit * np.sqrt(var * learnt)
-    bond = var * np.sqrt(learnt)
-    ahead = score[newcomers] - score[leavers]
-    enters = (ahead > np.sqrt(bond[newcomers] + bond[leavers])) | (score[leavers] == 0.0)
-    enters |= is_sure[newcomers] & ~is_sure[leavers]
-    enters &= ahead > 0.0
-    inside = inside.copy()
-    inside[leavers[enters]], inside[newcomers[enters]] = False, True
-    return score, inside
+def add_plain(system: Floats, joined: list[int], columns: list[int]) -> float:
+    """What columns add to the intercept and those that have joined, as squared deviations."""
+    precision, pull = system[:, :-1], system[:, -1]
+    S, C = [len(system) - 1, *joined], columns
+    explained = np.linalg.solve(precision[np.ix_(S, S)], precision[np.ix_(S, C)])
+    left = pull[C] - explained.T @ pull[S]
+    own = precision[np.ix_(C, C)] - precision[np.ix_(C, S)] @ explained
+    return float(left @ np.linalg.solve(own, left))
+
+
+def forward_plain(
+    systems: Floats,
+    candidates: list[list[int]],
+    limits: Floats,
+    *,
+    inside: list[int] | None = None,
+    late: Floats | None = None,
+    leave: Floats | float = 0.0,
+    bonus: float = 0.0,
+    sure: float = np.inf,
+    first: list[int] | None = None,
+) -> tuple[list[int], Floats]:
+    """The definition of :func:`forward`: who has joined, in turn, and the deviations of all.
+
+    A member counts by what it adds to the other members.
+    """
+    n_rows, n, n_places = len(systems), len(candidates), len(limits)
+    ahead = bonus * np.isin(np.arange(n), inside or [])
+    leave, late = np.broadcast_to(leave, n_places), np.ones(n) if late is None else late
+    order: list[int] = list(first or [])
+    left: list[int] = []
+    served = np.zeros(n_rows)
+    while True:
+        now = np.empty((n, n_rows))
+        for c, columns in enumerate(candidates):
+            joined = [j for other in order if other != c for j in candidates[other]]
+            for r, system in enumerate(systems):
+                now[c, r] = chi_deviations(add_plain(system, joined, columns), len(columns))
+        squares, z = (now**2).sum(axis=1), now.max(axis=1)
+        if n_rows > 1:
+            of_one = np.sqrt(np.maximum(z**2 - 2.0 * np.log(n_rows), 0.0))
+            scaled = squares * (n_rows - 1) / n_rows
+            z = np.maximum(of_one, [chi_deviations(s, n_rows - 1) for s in scaled])
+        weakest = min(order, key=lambda c: z[c], default=-1)
+        if 0 < len(order) <= n_places and z[weakest] < leave[len(order) - 1]:
+            order.remove(weakest)
+            left.append(weakest)
+            continue
+        n_left = max(n_places - len(order), 0)
+        free = [c for c in range(n) if c not in order and c not in left]
+        may = [c for c in free if n_left and z[c] + ahead[c] > limits[len(order)]]
+        worth = late * np.sqrt(squares / n_rows) + ahead
+        wanting = [
+            r for r in range(n_rows) if served[r] <= sure and any(now[c, r] > sure for c in free)
+        ]
+        if n_left and n_left <= len(wanting) and 5 * n_left <= n_places:
+            chosen = max(free, key=lambda c: max(now[c, r] for r in wanting))
+        elif may:
+            chosen = max(may, key=lambda c: worth[c])
+        else:
+            return order, z
+        order.append(chosen)
+        served = np.maximum(served, now[chosen])
 
 
 def ftrl_plain(

@@ -27,6 +27,7 @@ from fires.core.randomness import generator
 from fires.core.state import read_state, write_state
 from fires.evaluation import prequential
 from fires.predictors import (
+    BayesLinear,
     Perceptron,
     RiverPredictor,
     SklearnPredictor,
@@ -48,6 +49,7 @@ SELECTORS = {
     "FromModel": lambda: FromModel(2, estimator=SGDClassifier(random_state=3)),
 }
 PREDICTORS = {
+    "BayesLinear": BayesLinear,
     "Perceptron": Perceptron,
     "SGDClassifier": lambda: SGDClassifier(
         "log_loss", average=True, random_state=np.random.RandomState(5)
@@ -55,6 +57,7 @@ PREDICTORS = {
     "GaussianNB": GaussianNB,
     "None": lambda: None,
 }
+OURS = ("BayesLinear", "Perceptron")
 
 
 def stream(n_batches, labels=(0, 1), seed=0, n_rows=20, missing=True):
@@ -113,7 +116,7 @@ def assert_goes_on(pipeline, folder, batches, n_before=3, learn=OnlinePipeline.p
 @pytest.mark.parametrize("predictor", PREDICTORS)
 @pytest.mark.parametrize("selector", SELECTORS)
 def test_a_loaded_pipeline_goes_on_bit_for_bit(selector, predictor, preprocess, tmp_path):
-    passed = {"predictor": None if predictor == "Perceptron" else PREDICTORS[predictor]()}
+    passed = {"predictor": None if predictor in OURS else PREDICTORS[predictor]()}
     if selector == "FromModel":
         passed["model"] = SGDClassifier()
     pipeline = OnlinePipeline(SELECTORS[selector](), PREDICTORS[predictor](), preprocess)
@@ -123,12 +126,12 @@ def test_a_loaded_pipeline_goes_on_bit_for_bit(selector, predictor, preprocess, 
 
 @pytest.mark.parametrize("labels", [TEXT, TEXT[:2], [2, 3, 5], [False, True], [2.0, 5.0]], ids=str)
 @pytest.mark.parametrize("classes", ["found", "given"])
-@pytest.mark.parametrize("predictor", ["Perceptron", "SGDClassifier", "GaussianNB"])
+@pytest.mark.parametrize("predictor", [*OURS, "SGDClassifier", "GaussianNB"])
 def test_labels_of_every_kind_survive(labels, classes, predictor, tmp_path):
     def learn(pipeline, X, y):
         pipeline.partial_fit(X, y, classes=labels if classes == "given" else None)
 
-    passed = None if predictor == "Perceptron" else PREDICTORS[predictor]()
+    passed = None if predictor in OURS else PREDICTORS[predictor]()
     for selector in (FIRES(2, model="probit"), RandomFeatures(3, random_state=1)):
         pipeline = OnlinePipeline(selector, PREDICTORS[predictor]())
         batches = list(stream(6, labels, n_rows=40))
@@ -537,6 +540,9 @@ def test_a_file_that_lacks_any_part_is_refused(saved, name):
     header, arrays = read_state(path)
     assert {array.split(".")[0] for array in arrays} == {"selector", "scaler", "predictor"}
     later = {"selector.leading.brought", "selector.weight_sums", "scaler.weight_sums"}
+    later |= {"selector.leading.classes", "selector.leading.late"}
+    later |= {"selector.members.waited", "selector.members.k"}
+    later |= {name.replace("selector", "predictor") for name in later}
     for lost in arrays.keys() - later:  # of later versions only
         write_state(path, header, {n: array for n, array in arrays.items() if n != lost})
         fault(path, predictor=given)

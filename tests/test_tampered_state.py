@@ -108,7 +108,7 @@ def groups():
     from fires.models import NeuralNet, SoftTree
 
     def pipeline(selector, predictor, **kind):
-        ours = predictor in (fires.predictors.Perceptron, fires.predictors.LinearRegressor)
+        ours = predictor.__module__.startswith("fires.")
         given = {} if ours else {"predictor": predictor}
         return by_rows(lambda: fires.OnlinePipeline(selector(), predictor()), **kind, **given)
 
@@ -199,6 +199,10 @@ def groups():
             ),
             "FIRES, as many as are there": by_rows(lambda: fires.FIRES("auto"), "three"),
             "FIRES, a user's model": by_rows(lambda: fires.FIRES(3, model=Mine()), model=Mine),
+            "pipeline, BayesLinear": pipeline(lambda: fires.FIRES(3), fires.predictors.BayesLinear),
+            "pipeline, BayesLinear, numbers": pipeline(
+                lambda: fires.FIRES(3), fires.predictors.BayesLinear, kind="numbers"
+            ),
             "pipeline, Perceptron": pipeline(lambda: fires.FIRES(3), fires.predictors.Perceptron),
             "pipeline, LinearRegressor": pipeline(
                 lambda: fires.FIRES(3), fires.predictors.LinearRegressor, kind="numbers"

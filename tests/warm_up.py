@@ -57,6 +57,10 @@ def learn(share):
         for form in FORMS:
             selector = getattr(fires, name)(2, **settings)
             selector.partial_fit(form, y).partial_fit(form, y).get_support()
+        pipeline = fires.OnlinePipeline(getattr(fires, name)(2, **settings))
+        for _ in range(14):  # some kernels are needed after some hundred rows only
+            pipeline.partial_fit(X, y)
+        pipeline.predict(X)
 
 
 def main():

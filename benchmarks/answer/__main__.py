@@ -12,6 +12,7 @@ from benchmarks.answer.figures import Bench, Maker, show, workers
 
 PARTS = (
     "datasets",
+    "predictors",
     "drift",
     "coverage",
     "numbers",
@@ -19,6 +20,7 @@ PARTS = (
     "sparse",
     "imbalance",
     "categories",
+    "chosen",
     "field",
     "nets",
     "null",

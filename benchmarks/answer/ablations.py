@@ -28,7 +28,7 @@ VARIANTS: dict[str, Maker] = {
     "no alarm": Maker(settings={"drift": None}),
     "score: omega": Maker(settings={"score": "omega"}),
     "no bond": Maker(f"{_OURS}:WithoutBond"),
-    "no smoothing": Maker(f"{_OURS}:WithoutSmoothing"),
+    "no forward selection": Maker(f"{_OURS}:WithoutForward"),
     "no stretch": Maker(f"{_OURS}:WithoutStretch"),
     "no covariance": Maker(f"{_OURS}:WithoutCovariance"),
 }

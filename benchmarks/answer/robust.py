@@ -57,7 +57,7 @@ def recover(
     """Batches until rank 1 for good, and the spread of the column 30 batches after the event."""
     rng, relevant, theta = problem(seed)
     selector = make(5)
-    learner: Any = OnlinePipeline(selector, preprocess="standard") if piped else selector
+    learner: Any = OnlinePipeline(selector, None, "standard") if piped else selector
     ranks, spread = [], np.nan
     for t in range(LAST):
         X = columns(rng, BATCH, N_FEATURES)

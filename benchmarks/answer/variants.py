@@ -8,26 +8,26 @@ import numpy as np
 
 from fires import FIRES
 from fires.core.belief import Belief
+from fires.core.types import Places
 from fires.kernels import top_k
 from fires.models.base import JointPosterior
 
 
 class WithoutBond(FIRES):
-    """The k best scores are selected; no member is kept."""
+    """The best are selected after each batch; no member is ahead."""
 
     def _choose(self, learner: JointPosterior | None, n_rows: int, weight: float) -> None:
+        rule: Any = vars(self).get("_rule_")
+        if rule is not None:
+            rule.columns, rule.k = rule.columns[:0], -1
         super()._choose(learner, n_rows, weight)
-        members: Any = self._rule_.members
-        members.choose(top_k(members.score, self._resolve_k()))
 
 
-class WithoutSmoothing(FIRES):
-    """Scores are those of the last batch."""
+class WithoutForward(FIRES):
+    """Those of the greatest importance are selected, whatever they add to each other."""
 
-    def _choose(self, learner: JointPosterior | None, n_rows: int, weight: float) -> None:
-        members: Any = self._rule_.members
-        members.restart()
-        super()._choose(learner, n_rows, weight)
+    def _selected_now(self) -> Places:
+        return top_k(self.weights_, self._resolve_k())
 
 
 class WithoutStretch(FIRES):

@@ -15,8 +15,8 @@ from fires.core.events import DEVIATIONS as _DEVIATIONS
 from fires.core.events import SLOPE_LIMIT as _SLOPE_LIMIT
 from fires.core.events import Event as Event
 from fires.core.events import events as events
-from fires.core.types import Floats, Mask, Places
-from fires.kernels.compiling import compiled
+from fires.core.types import Floats, Ints, Mask, Places
+from fires.kernels.changes import LEAST_INFORMATION, SLOW, WINDOW, find_moves
 from fires.kernels.linear import find_places
 
 
@@ -59,24 +59,32 @@ def alarms_from_array(numbers: Floats) -> list[Alarm]:
 
 _MANY = 50  # coefficients; the more beyond that, the further one of them moves by chance
 _DOUBT = 1.5  # deviations below an alarm from which on a belief is less certain of a coefficient
-_SHARED_DOUBT = np.array([2.0, 2.5])  # of the intercept, and of all coefficients together
-_WINDOW = 500.0  # rows after which a score has faded to 1/e
+_SHARED_DOUBT = 2.0, 2.5  # of the intercept, and of all coefficients together
 _LEAST_UNIT = 1e-50
-_NEVER = 1e9  # deviations
-_LEAST_INFORMATION = 0.025  # of a row, along all coefficients
-_USUAL, _USUAL_ROWS, _FAR = 1.25, 10_000.0, 16.0  # squared deviations along all coefficients
-_MEDIAN = 0.455  # of the square of a standard normal variable
-_SOME = 10  # columns whose median says something
+_USUAL = 1.25  # squared deviations along all coefficients
 
 
-class Moves(NamedTuple):
-    """What has moved, by row of parameters and place, and by how much."""
+INTERCEPT, SLOPE = -2, -1
+"""Places of moves that are not of one column: of the intercept, and along all coefficients."""
 
-    row: Places
-    place: Places
-    deviations: Floats
-    move: Floats
-    variance: Floats  # that a belief is to gain
+
+class Move(NamedTuple):
+    """A coefficient that has moved, or shared ones."""
+
+    row: int  # of parameters
+    place: int
+    deviations: float
+    size: float
+    variance: float  # that a belief is to gain
+    excess: float  # deviations beyond those of an alarm
+
+
+class Led(NamedTuple):
+    """The leading columns, the means of their coefficients, and their products over all rows."""
+
+    columns: Ints
+    mu: Floats
+    products: Floats
 
 
 class ScoreTests:
@@ -129,89 +137,71 @@ class ScoreTests:
         if weight is ones(len(weight)):
             return _kept_of(len(weight))
         rest = np.cumsum(weight[::-1])[::-1] - weight
-        return np.asarray(np.exp(-rest / _WINDOW))
+        return np.asarray(np.exp(-rest / WINDOW))
 
-    def add(self, scores: tuple[Places | None, Floats], shared: Floats, weight: float) -> None:
-        """Take in the scores of a batch: totals and squares, of some columns or, with None, all."""
-        self.unit *= math.exp(-weight / _WINDOW)
+    @property
+    def powers(self) -> Floats:
+        """The unit of totals, and that of squares."""
+        return np.array([self.unit, self.unit**2])[:, None, None]
+
+    def fade(self, weight: float) -> None:
+        """Let the sums fade by the weight of a batch."""
+        self.unit *= math.exp(-weight / WINDOW)
         if self.unit < _LEAST_UNIT:
-            self.total, self.square = self.total * self.unit, self.square * self.unit**2
-            self.shared *= _powers(self.unit)
-            self.unit = 1.0
-        columns, sums = scores
+            powers, self.unit = self.powers, 1.0
+            self.total *= powers[0]
+            self.square *= powers[1]
+            self.shared *= powers
+
+    def add(self, columns: Places | None, total: Floats, square: Floats) -> None:
+        """Add the scores of a batch, in units: of some columns or, with None, all."""
         places = slice(None) if columns is None else columns
-        self.total[:, places] += sums[0] / self.unit
-        self.square[:, places] += sums[1] / self.unit**2
-        self.shared += shared / _powers(self.unit)
+        self.total[:, places] += total
+        self.square[:, places] += square
 
     def moved(
         self, inflation: Floats, n_rows: float, n_tests: int, columns: Places | None, led: Led
-    ) -> tuple[Moves | None, Places]:
-        """The coefficients of some columns that have moved, and which of these moves are alarms."""
-        total, square = self.total, self.square
-        if columns is None:
-            total = total.copy()
-            total[:, led.columns] -= led.share * self.shared[0, :, 1:]
-        else:
-            total, square = total[:, columns], square[:, columns]
-            place, here = find_places(columns, led.columns)
-            total[:, place[here]] -= led.share[:, here] * self.shared[0, :, 1:]
-        if len(led.columns) >= _SOME:
-            own = self.total[:, led.columns] - led.share * self.shared[0, :, 1:]
-            seen = self.square[:, led.columns]
-            far = np.divide(own * own, seen, out=np.full(own.shape, _MEDIAN), where=seen > 0.0)
-            far.sort(axis=1)
-            inflation = np.maximum(inflation, far[:, far.shape[1] // 2] / _MEDIAN)
-        limit = _limit(n_tests)
-        moves = self._beyond(total, square, limit - _DOUBT, inflation, n_rows)
-        if moves is None:
-            return None, _NONE
-        if columns is not None:
-            moves = moves._replace(place=columns[moves.place])
-        alarms = np.flatnonzero(moves.deviations > limit)
-        self.total[moves.row[alarms], moves.place[alarms]] = 0.0
-        self.square[moves.row[alarms], moves.place[alarms]] = 0.0
-        return moves, alarms
+    ) -> list[Move]:
+        """What has moved, of shared coefficients and of those of some columns or, with None, all.
 
-    def shared_moves(self, inflation: Floats, n_rows: float) -> Moves | None:
-        """Those of the intercept (place 0), and along all coefficients (place 1)."""
-        # Where features say nothing, or classes are told without an error, the slope is not known.
-        square, known = self.shared[1, :, 1] * inflation, self.information > _LEAST_INFORMATION
-        far = np.divide(self.shared[0, :, 1] ** 2, square, out=np.ones(len(square)), where=known)
-        pace = min(n_rows / _USUAL_ROWS, 1.0)
-        self.usual = self.usual + (np.minimum(far, _FAR) - self.usual) * pace
-        limit = np.where(known[:, None] | [True, False], _SHARED_DOUBT, _NEVER)
-        return self._beyond(self.shared[0], self.shared[1], limit, inflation, n_rows)
+        A column whose move is an alarm starts again.
+        """
+        some, n, where = _NONE, self.total.shape[1], led.columns
+        if columns is not None:
+            place, here = find_places(columns, led.columns)
+            some, n, where = columns, len(columns), np.where(here, place, -1)
+        limits, least = _limits(n_tests), LEAST_INFORMATION * WINDOW / self.unit**2
+        found = find_moves(
+            *(self.total, self.square, self.shared, self.usual, least, inflation, n_rows),
+            *(limits, some, n, led.columns, where, np.ascontiguousarray(led.mu), led.products),
+        )
+        if not len(found):
+            return []
+        moves: list[Move] = []
+        is_shared = found[:, 1] < 0.0
+        for row, place, total, square, wide in (found[is_shared].T, found[~is_shared].T):
+            deviations = np.abs(total) / np.sqrt(square * wide)
+            excess = deviations - limits[np.minimum(place, 0.0).astype(np.intp)] - _DOUBT
+            # Where one coefficient has moved for certain, others have moved as likely as not.
+            share = 1.0 if (excess > 0.0).any() else min(n_rows / WINDOW, 1.0)
+            size = share * total / (2.0 * square * self.unit)
+            variance = share * wide * (deviations**2 - 1.0) / (4.0 * square * self.unit**2)
+            facts = row.astype(int), place.astype(int), deviations, size, variance, excess
+            moves += map(Move, *(fact.tolist() for fact in facts))
+        for move in moves:
+            if move.place >= 0 and move.excess > 0.0:
+                self.total[move.row, move.place] = self.square[move.row, move.place] = 0.0
+        return moves
 
     @property
     def information(self) -> Floats:
         """What a row says about all coefficients together, on average."""
-        information: Floats = self.shared[1, :, 1] * self.unit**2 / _WINDOW
+        information: Floats = self.shared[1, :, 1] * self.unit**2 / WINDOW
         return information
-
-    def _beyond(
-        self,
-        total: Floats,
-        square: Floats,
-        limit: Floats | float,
-        inflation: Floats,
-        n_rows: float,
-    ) -> Moves | None:
-        far = (total * total > square * inflation[:, None] * limit**2) & (square > 0.0)
-        if not far.any():
-            return None
-        row, place = np.nonzero(far)
-        size, seen, wide = total[row, place], square[row, place], inflation[row]
-        deviations = np.abs(size) / np.sqrt(seen * wide)
-        # Where one coefficient has moved for certain, others have moved as likely as not.
-        sure = bool((deviations > np.broadcast_to(limit, total.shape)[row, place] + _DOUBT).any())
-        share = 1.0 if sure else min(n_rows / _WINDOW, 1.0)
-        variance = share * wide * (deviations**2 - 1.0) / (4.0 * seen * self.unit**2)
-        return Moves(row, place, deviations, share * size / (2.0 * seen * self.unit), variance)
 
     def lag(self, inflation: Floats) -> Floats:
         """How far, as a variance, coefficients are usually behind, all together and relatively."""
-        seen, known = 4.0 * self.information * _WINDOW, self.information > _LEAST_INFORMATION
+        seen, known = 4.0 * self.information * WINDOW, self.information > LEAST_INFORMATION
         behind = np.maximum(self.usual - _USUAL, 0.0) * inflation
         return np.divide(behind, seen, out=np.zeros(len(seen)), where=known)
 
@@ -228,32 +218,19 @@ class ScoreTests:
 @lru_cache(maxsize=4)
 def _kept_of(n: int) -> Floats:
     """What is left of the scores of n rows that count alike."""
-    return np.asarray(np.exp(-np.arange(n - 1.0, -1.0, -1.0) / _WINDOW))
+    return np.asarray(np.exp(-np.arange(n - 1.0, -1.0, -1.0) / WINDOW))
 
 
-def _powers(unit: float) -> Floats:
-    """The unit of totals, and that of squares."""
-    return np.array([unit, unit * unit])[:, None, None]
+@lru_cache(maxsize=64)
+def _limits(n: int) -> Floats:
+    """From which on moves are noted: those of n columns, of the intercept, of the slope.
 
-
-class Led(NamedTuple):
-    """The leading columns, and what their scores owe to a change along all coefficients."""
-
-    columns: Places
-    share: Floats
-
-
-def _limit(n: int) -> float:
-    """The limit for the greatest of n, which is passed by chance as seldom as that for a few."""
-    tail = NormalDist().cdf(-_DEVIATIONS) * _MANY
-    return _DEVIATIONS if n <= _MANY else -NormalDist().inv_cdf(tail / n)
-
-
-STEP = 0.4  # of the way to a slope of 0 that is held against a slope of 1
-MOST = 2.0  # that a row may say of the slope
-SHARE = 0.75  # of the level in the mixture that is held against a rare class
-CAP = 3.0  # that a row of a rare class may add
-SLOW = 1e-3  # how fast the usual increment follows
+    The greatest of n is an alarm by chance as seldom as that of a few.
+    """
+    limit, tail = _DEVIATIONS, NormalDist().cdf(-_DEVIATIONS) * _MANY
+    if n > _MANY:
+        limit = -NormalDist().inv_cdf(tail / n)
+    return np.array([limit - _DOUBT, *_SHARED_DOUBT])
 
 
 class SlopeAlarm:
@@ -293,12 +270,6 @@ class SlopeAlarm:
         self.limit = limit + math.log(n_rows)
         self.total, self.usual, self.rows = np.zeros((3, n_rows))
 
-    def update(self, more: Floats, weight: Floats) -> Floats:
-        """Take in what the rows of a batch add."""
-        greatest = np.empty(len(self.total))
-        add_up(more, weight, self.warm_up, self.total, self.usual, self.rows, greatest)
-        return greatest
-
     # --- a batch in several shards ------------------------------------------------------------
 
     def usual_after(self, mean: Floats, weight: float) -> Floats:
@@ -311,7 +282,7 @@ class SlopeAlarm:
     ) -> Floats:
         """Take in a batch that lay in several shards.
 
-        It is as :meth:`update`, with the predictions of the belief before the batch. A belief that
+        It is as row by row, with the predictions of the belief before the batch. A belief that
         has seen less than the warm-up does not say what is usual: it is left out. A batch counts
         as a whole or not at all: not, if it begins within the warm-up. And the usual increment
         that is taken off is that of the middle of the batch.
@@ -329,51 +300,6 @@ class SlopeAlarm:
     def restart(self, row: int) -> None:
         """Start again for one row of parameters, after an alarm."""
         self.total[row] = self.usual[row] = self.rows[row] = 0.0
-
-
-def slope_increments(
-    f: Floats, g: Floats, bend: Floats, inflation: Floats, *, even: bool
-) -> Floats:
-    """What each row adds to the sum: see :class:`SlopeAlarm`."""
-    u, expected, wide = f * g, f * f * bend, inflation[:, None]
-    cut = np.clip(u, -MOST, MOST)
-    if even:
-        u, expected = cut, np.minimum(expected, MOST * MOST)
-    else:
-        expected = wide * expected
-    step = STEP / wide
-    more = -step * u - 0.5 * step * step * np.maximum(cut * cut, expected)
-    return np.asarray(np.minimum(more, CAP))
-
-
-def level_increments(log_p: Floats, log_level: Floats) -> Floats:
-    """The same for a rare class, by the likelihood of the model and of the level alone."""
-    odds = np.exp(np.minimum(log_level - log_p, 50.0))
-    return np.asarray(np.minimum(np.log(1.0 - SHARE + SHARE * odds), CAP))
-
-
-@compiled
-def add_up(
-    more: Floats,
-    weight: Floats,
-    warm_up: float,
-    total: Floats,
-    usual: Floats,
-    rows: Floats,
-    greatest: Floats,
-) -> None:
-    """Page's sum of what the rows of a batch add, in place."""
-    for k in range(len(total)):
-        greatest[k] = total[k]
-        for b in range(len(weight)):
-            w = weight[b]
-            if w == 0.0:
-                continue
-            rows[k] += w
-            usual[k] += (more[k, b] / w - usual[k]) * min(max(SLOW, 1.0 / rows[k]) * w, 1.0)
-            if rows[k] > warm_up:
-                total[k] = max(total[k] + more[k, b] - w * max(usual[k], 0.0), 0.0)
-                greatest[k] = max(greatest[k], total[k])
 
 
 def segment(more: Floats, weight: Floats, usual: Floats) -> Floats:

@@ -33,8 +33,8 @@ def load(
         The model of the selector, if it is your own, or the estimator of ``FromModel`` or
         ``WindowRefit``.
     predictor : object, optional
-        The predictor of a pipeline, unless it is the built-in ``Perceptron`` or
-        ``LinearRegressor``. An estimator of scikit-learn is cloned; any other predictor is used
+        The predictor of a pipeline, unless it is one of fires itself, such as ``BayesLinear``.
+        An estimator of scikit-learn is cloned; any other predictor is used
         itself.
 
     Returns

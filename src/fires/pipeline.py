@@ -35,8 +35,10 @@ from fires.core.types import (
 from fires.core.version import __version__
 from fires.kernels.select import keep_columns
 from fires.models.base import BaseModel
+from fires.models.families import FAMILIES
+from fires.models.learners import task_of
 from fires.models.scale import SCALES, Scaler
-from fires.predictors import as_predictor
+from fires.predictors import BayesLinear, as_predictor
 from fires.predictors.base import can
 from fires.predictors.scikit_learn import SklearnPredictor
 from fires.predictors.slots import PredictorStep, Slots
@@ -58,7 +60,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     scikit-learn's ``Pipeline`` has no ``partial_fit``, and the width of its output changes with the
     selected set. Here the predictor sees rows of full width, with zeros in the features that are
-    not selected. So it keeps working when the set changes.
+    not selected (NaN for ``BayesLinear``). So it keeps working when the set changes.
 
     Selector and predictor see the same scaled rows. The scale of a batch comes from the batches
     before it; the first batch is scaled by its own values. A missing entry becomes the mean of its
@@ -71,9 +73,11 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     selector : OnlineSelector
         Learns from every batch. It is not copied. One in a :class:`fires.Sharded` learns on several
         cores, and is saved as the selector that it is.
-    predictor : object, optional
+    predictor : object, "auto" or None, default="auto"
         Anything with ``partial_fit`` and ``predict`` as in scikit-learn, or a classifier of
-        River. It is not copied. Without one, the pipeline scales and selects.
+        River. It is not copied. "auto" is a :class:`fires.predictors.BayesLinear` with the model
+        and the memory of the selector, if it has them; it learns where there is a target. With
+        None, the pipeline scales and selects.
     preprocess : {"standard", "minmax", None}, default="standard"
         The scale. A selector with the same ``scale`` does not scale the rows again. Sparse batches
         are divided by the root mean square or the range of their columns, but not centred. If the
@@ -83,9 +87,9 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         fixed, and theirs is not. Each selected column gets a slot when it is selected first, and
         keeps it while there is room. If all are taken, a new column gets that of the one which has
         not been selected for longest, and the predictor learns the slot anew: the built-in ones set
-        its coefficients to 0, estimators of others find out. By default four for each feature to
-        select, and 64 at least; 1,024 if that is a fraction or "auto". With fixed columns, there
-        are none.
+        its coefficients to 0 or the prior, estimators of others find out. By default four for each
+        feature to select, and 64 at least; 1,024 if that is a fraction or "auto". With fixed
+        columns, there are none.
 
     Attributes
     ----------
@@ -101,9 +105,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> from fires import FIRES, OnlinePipeline
-    >>> from fires.predictors import Perceptron
     >>> rng = np.random.default_rng(0)
-    >>> model = OnlinePipeline(FIRES(2), Perceptron())
+    >>> model = OnlinePipeline(FIRES(2))
     >>> for _ in range(30):
     ...     X = rng.normal(size=(100, 8), scale=50.0)
     ...     y = np.where(X[:, 3] > X[:, 5], "up", "down")
@@ -112,6 +115,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     array([3, 5])
     >>> bool((model.predict(X) == y).mean() > 0.9)
     True
+    >>> model.predict_proba(X).shape
+    (100, 2)
     """
 
     n_missing_: int = 0
@@ -124,7 +129,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         selector: Any,
-        predictor: Any = None,
+        predictor: Any = "auto",
         preprocess: str | None = "standard",
         slots: int | None = None,
     ) -> None:
@@ -210,7 +215,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         forget(self._own_selector)
         self.start()
         if self.predictor is not None:
-            self._wrap(as_predictor(self._fresh_predictor()))
+            self._wrap(self._fresh_predictor())
         predictor = self._step_.predictor
         if isinstance(predictor, SklearnPredictor) and isinstance(y, Sized):
             predictor.foresee(validation.as_target(y, len(y), type(self).__name__))
@@ -245,16 +250,31 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         for method in ("partial_fit", "get_support", "mask"):
             if not can(self.selector, method):
                 raise TypeError(f"{self.selector!r} is no online selector: it has no {method}.")
-        self._wrap(None if self.predictor is None else as_predictor(self.predictor))
+        self._wrap(self.predictor)
         return self
 
-    def _wrap(self, wrapped: Any) -> None:
-        """Work with this form of the predictor from here on."""
+    def _wrap(self, predictor: Any) -> None:
+        """Work with this predictor, or a form of it, from here on."""
+        wrapped = predictor
+        if isinstance(predictor, str):
+            check_choice("predictor", predictor, ("auto",), "'auto', None or a predictor")
+            wrapped = self._own_predictor()
+        elif predictor is not None:
+            wrapped = as_predictor(predictor)
         self._trained_ = hasattr(wrapped, "classes_")  # here, or before it came here
         slots = None
         if wrapped is not None and self._open is not None:
             slots = Slots.for_features(self.selector.n_features_to_select, self.slots)
         self._step_, self._made_of_ = PredictorStep(wrapped, slots), self.predictor
+
+    def _own_predictor(self) -> BayesLinear:
+        """The learner of FIRES, by the settings of the selector."""
+        model, memory = self._setting("model", "auto"), self._setting("memory_rows", 10_000.0)
+        known = self._setting("model_", model)
+        if isinstance(known, str) and known in FAMILIES:
+            return BayesLinear(known, memory)
+        numeric = "numbers" in (self._setting("target", "auto"), task_of(model))
+        return BayesLinear("gaussian" if numeric else "auto", memory)
 
     def admit(
         self,
@@ -337,8 +357,9 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         """Forget what was learnt about some features; everything else stays.
 
         Scale, selector and predictor forget them, each as far as it can tell them apart: see
-        :meth:`fires.FIRES.restart_features`. The built-in predictors set their coefficients to 0;
-        estimators of others stay as they are. Before the first batch there is nothing to forget.
+        :meth:`fires.FIRES.restart_features`. The built-in predictors set their coefficients to 0 or
+        the prior; estimators of others stay as they are. Before the first batch there is nothing to
+        forget.
         """
         self.start()
         known, owner = self.known_columns, type(self).__name__
@@ -378,7 +399,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     def to_cluster(self) -> FIRES:
         """The selector, which scales for itself from here on, as this pipeline has done.
 
-        Where rows are on a cluster, nothing but sums travels: a Perceptron cannot learn there, and
+        Where rows are on a cluster, nothing but sums travels: a predictor cannot learn there, and
         the selector scales. This pipeline is of no use afterwards.
         """
         if self.preprocess is not None:
@@ -408,7 +429,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def check(self, batch: CheckedBatch) -> None:
         """Raise an error if the predictor would refuse the batch, before the selector learns."""
-        if self._step_.predictor is None:
+        if not self._teaches_predictor(batch):
             return
         if batch.y is None:
             raise ValueError(f"{type(self).__name__} requires y, for its predictor to learn from.")
@@ -438,21 +459,27 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         return self._masked(batch.X, batch.known, selected)
 
     def _masked(self, X: Matrix, known: KnownColumns, selected: Places) -> Matrix:
-        """Rows with zeros in the features that are not selected; of open columns, the slots."""
+        """Rows with zeros or NaN where a feature is not selected; of open columns, the slots."""
+        fill = self._step_.fill
         if not isinstance(known, OpenColumns):
-            rows: Matrix = keep_columns(X, selected)
+            rows: Matrix = keep_columns(X, selected, fill)
             return rows
         slots = self._step_.slots
-        return X if slots is None else slots.shown(X, selected, known.named(selected))
+        return X if slots is None else slots.shown(X, selected, known.named(selected), fill)
 
     def train(self, batch: CheckedBatch, rows: Matrix) -> float:
         """Let the predictor learn from what it is :meth:`shown`; the seconds that it took."""
         started = time.perf_counter()
         step = self._step_
-        if step.predictor is not None:
+        if self._teaches_predictor(batch):
             step.train(batch, rows, self._expected() if step.takes_batches else self.label_index)
-        self._trained_ = step.predictor is not None
+            self._trained_ = True
         return time.perf_counter() - started
+
+    def _teaches_predictor(self, batch: CheckedBatch) -> bool:
+        """Whether there is a predictor; the usual one needs no target, and learns nothing then."""
+        usual = isinstance(self.predictor, str)
+        return self._step_.predictor is not None and not (usual and batch.y is None)
 
     def _expected(self) -> Classes:
         """The labels that a predictor without any should know."""
@@ -565,12 +592,17 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     @property
     def gives_probabilities(self) -> bool:
         """Whether the predictor has ``predict_proba``."""
-        return can(self.start()._step_.predictor, "predict_proba")
+        return can(self.wrapped_predictor, "predict_proba")
+
+    @property
+    def wrapped_predictor(self) -> Any:
+        """The predictor in the form that is worked with; None if there is none."""
+        return self.start()._step_.predictor
 
     @property
     def ready_predictor(self) -> Any:
         """The predictor, wrapped if need be; an error before the first batch."""
-        if self.predictor is None or not self.has_learnt:
+        if not (self.has_learnt and self._trained_):
             raise _not_fitted("anything to predict with")
         return self._step_.predictor
 
@@ -580,7 +612,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         """Write everything needed to go on to a file, for :func:`fires.load`.
 
         The file holds no code. It is written under another name and then moved into place, so a
-        crash leaves the old file whole. The built-in ``Perceptron`` and ``LinearRegressor`` are
+        crash leaves the old file whole. Predictors of fires itself, such as ``BayesLinear``, are
         restored from the file alone. An estimator of scikit-learn, or your own predictor with
         ``state()`` and ``restore(header, arrays)``, must be passed to :func:`fires.load` again,
         with its settings. A model of River cannot be saved.

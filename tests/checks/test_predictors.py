@@ -8,11 +8,19 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 
 from fires.checks import check_predictor, predictor_checks
-from fires.predictors import Perceptron, RiverPredictor, as_predictor, boosting, hoeffding_tree
+from fires.predictors import (
+    BayesLinear,
+    Perceptron,
+    RiverPredictor,
+    as_predictor,
+    boosting,
+    hoeffding_tree,
+)
 
 # What is skipped: estimators of scikit-learn fix their classes with the first batch, and SGD's rate
 # falls with every row, so two light rows are not one heavy row; River's regression tells two apart.
 CASES = [
+    ("bayes", BayesLinear(), ()),
     ("perceptron", Perceptron(), ()),
     ("naive Bayes", as_predictor(GaussianNB()), ["new_labels_are_taken_up"]),
     (

@@ -26,7 +26,6 @@ import fires.cli
 from fires import FIRES, OnlinePipeline
 from fires.core import files
 from fires.evaluation import prequential
-from fires.predictors import Perceptron
 from fires.streams import from_arrays
 
 KINDS = ("ENOSPC", "EIO", "EMFILE", "EINTR", "killed before", "killed after")
@@ -257,7 +256,7 @@ def warm_up():
     """Compile what a run needs, without what starts threads."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 9))
-    pipeline = OnlinePipeline(FIRES(3), Perceptron())
+    pipeline = OnlinePipeline(FIRES(3))
     list(prequential(from_arrays(X, X[:, 0] > 0), pipeline, batch_size=20))
 
 

@@ -276,8 +276,13 @@ def test_labels_of_any_kind_are_compared_as_they_were_learnt(labels, tmp_path):
 
 
 def test_probabilities_where_there_are_some(run, new):
-    line = fails("predict", run, new, "--proba")
-    assert line == f"{run}: its predictor, a Perceptron, gives no probabilities"
+    numbers = run.parent / "numbers"
+    line = fails("predict", numbers, new, "--proba")
+    assert line == f"{numbers}: its predictor, a BayesLinear, gives no probabilities"
+    result = table(succeeds("predict", run, new, "--proba").stdout)
+    ham, spam = (result[f"probability of {name}"].cast(pl.Float64) for name in ("ham", "spam"))
+    np.testing.assert_allclose(ham + spam, 1.0)
+    assert ((spam > 0.5) == (result["prediction"] == "spam")).all()
     frame = NEW.select(FEATURES)
     pipeline = fires.OnlinePipeline(fires.FIRES(3), GaussianNB())
     stream = from_file(new, "label", exclude=["id", "amount"])

@@ -167,7 +167,7 @@ def test_nets_and_trees_are_selectors(csv_file, name):
     assert json.loads(result.stdout)["left_out"] == {}
 
 
-@pytest.mark.parametrize("predictor", ["perceptron", "nb", "tree"])
+@pytest.mark.parametrize("predictor", ["bayes", "perceptron", "nb", "tree"])
 @pytest.mark.parametrize("target", ["label", "third"])
 def test_every_predictor_takes_part(tmp_path, predictor, target):
     if predictor == "tree":
@@ -285,7 +285,11 @@ def test_a_target_without_classes_is_one_line(tmp_path, target, words):
 @pytest.mark.parametrize(
     ("target", "options", "words"),
     [
-        ("amount", ["--predictor", "nb"], ["holds numbers", "--predictor nb", "take linear"]),
+        (
+            "amount",
+            ["--predictor", "nb"],
+            ["holds numbers", "--predictor nb", "take bayes or linear"],
+        ),
         ("label", ["--predictor", "linear"], ["holds classes", "--predictor linear"]),
         ("label", ["--score", "mae"], ["is not a number"]),
         ("amount", ["--score", "accuracy"], ["holds numbers such as", "r2 or mae"]),
@@ -308,8 +312,8 @@ def test_numbers_are_compared(tmp_path, target):
     names = {"fires", "screening", "window", "permutation", "all", "random", "mean"}
     assert {one["name"] for one in facts["outcomes"]} == names
     assert facts["left_out"] == {"ofs": "for two classes only, and the target holds numbers"}
-    assert (facts["settings"]["score"], facts["settings"]["predictor"]) == ("r2", "linear")
-    assert "predictor linear" in (out / "compare.md").read_text(encoding="utf-8")
+    assert (facts["settings"]["score"], facts["settings"]["predictor"]) == ("r2", "bayes")
+    assert "predictor bayes" in (out / "compare.md").read_text(encoding="utf-8")
     assert facts["beaten"].keys() == {"all", "random", "mean", "window"}
     said = " ".join(result.stdout.split())
     assert "no selection beats" in said or "beat the mean" in said

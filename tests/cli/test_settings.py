@@ -16,7 +16,6 @@ from numpy.testing import assert_allclose
 import fires
 from fires import FIRES, OnlinePipeline
 from fires.cli import main
-from fires.predictors import Perceptron
 from fires.report.summary import Summary
 
 START = datetime(2024, 3, 30, tzinfo=UTC)
@@ -174,7 +173,7 @@ def test_the_rows_of_any_file_carry_their_time(tmp_path, kind):
     getattr(frame, f"write_{kind}")(file)
     result = select(file, "--memory", "2h", "--time", "when", "--out", out, "--columns", "open")
     assert result.exit_code == 0, result.stderr
-    pipeline = OnlinePipeline(FIRES(10, memory="2h", time="when", columns="open"), Perceptron())
+    pipeline = OnlinePipeline(FIRES(10, memory="2h", time="when", columns="open"))
     for start in range(0, 500, 100):
         part = frame.slice(start, 100)
         pipeline.partial_fit(part.drop("label"), part["label"].to_numpy())

@@ -4,9 +4,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from fires import FIRES
-from fires.drift import Led, ScoreTests
+from fires.drift import SLOPE, Led, ScoreTests
 
-NOBODY = Led(np.empty(0, dtype=np.intp), np.empty((1, 0)))
+NOBODY = Led(np.empty(0, dtype=np.intp), np.empty((1, 0)), np.empty((1, 1, 1)))
+
+
+def alarms(tests, n_tests, led=NOBODY):
+    """The moves of columns that are alarms after a batch of 100 rows."""
+    moves = tests.moved(np.ones(1), 100.0, n_tests, None, led)
+    return [move for move in moves if move.place >= 0 and move.excess > 0.0]
 
 
 def plain(u, weight, window=500.0):
@@ -22,7 +28,8 @@ def told(tests, u, weight):
     """Tell the tests the scores of a batch, of one row of parameters."""
     kept = tests.kept(weight)[:, None]
     sums = np.stack([(kept * u).sum(axis=0), ((kept * u) ** 2).sum(axis=0)])[:, None]
-    tests.add((None, sums), np.zeros((2, 1, 2)), float(weight.sum()))
+    tests.fade(float(weight.sum()))
+    tests.add(None, *(sums / tests.powers))
 
 
 def test_the_sums_fade_as_they_are_defined():
@@ -51,27 +58,24 @@ def test_scores_of_nothing_are_standard_normal_and_raise_no_alarm():
     for _ in range(400):
         told(tests, rng.normal(size=(100, 50)), np.ones(100))
         far.append(tests.total[0] / np.sqrt(tests.square[0]))
-        assert len(tests.moved(np.ones(1), 100.0, 50, None, NOBODY)[1]) == 0
+        assert alarms(tests, 50) == []
     np.testing.assert_allclose(np.std(far[20:]), 1.0, atol=0.05)
 
 
 def test_a_coefficient_that_moves_is_named_and_its_move_estimated():
-    rng, tests, alarms = np.random.default_rng(2), ScoreTests(1, 50), []
+    rng, tests = np.random.default_rng(2), ScoreTests(1, 50)
     for i in range(60):
         u = rng.normal(size=(100, 50))
         u[:, 7] += 0.3 if i >= 40 else 0.0  # a move by 0.3, with an information of 1 a row
         told(tests, u, np.ones(100))
-        far, found = tests.moved(np.ones(1), 100.0, 50, None, NOBODY)
-        alarms += [(i, int(far.place[at]), far) for at in found]
-        if alarms:
+        if found := alarms(tests, 50):
             break
-    ((batch, column, far),) = alarms
-    assert column == 7
-    assert 41 <= batch <= 45
+    (move,) = found
+    assert move.place == 7
+    assert 41 <= i <= 45
     assert tests.square[0, 7] == 0.0  # it starts again
-    at = far.place.tolist().index(7)
-    assert 0.1 < far.move[at] < 0.45  # only the rows since the change say so
-    assert 0.01 < far.variance[at] < 0.2
+    assert 0.1 < move.size < 0.45  # only the rows since the change say so
+    assert 0.01 < move.variance < 0.2
 
 
 def test_dependent_rows_are_seen_in_the_median_column():
@@ -79,15 +83,14 @@ def test_dependent_rows_are_seen_in_the_median_column():
     columns = np.arange(50)
     for _ in range(100):  # every score comes ten times
         told(tests, rng.normal(size=(10, 50)).repeat(10, axis=0), np.ones(100))
-        led = Led(columns, np.zeros((1, 50)))
-        assert len(tests.moved(np.ones(1), 100.0, 50, None, led)[1]) == 0
+        led = Led(columns, np.zeros((1, 50)), np.eye(50)[None])
+        assert alarms(tests, 50, led) == []
     assert np.abs(tests.total[0] / np.sqrt(tests.square[0])).max() > 4.5
 
 
 def test_what_moves_along_the_predictor_is_no_move_of_a_feature():
     """The slope of the link has changed: all scores move with their share of the predictor."""
     rng, tests = np.random.default_rng(4), ScoreTests(1, 5)
-    share = np.array([[0.5, 0.3, 0.2, 0.0, 0.0]])
     mu = np.array([1.0, 0.6, 0.4, 0.0, 0.0])
     for _ in range(20):
         z, noise = rng.normal(size=(100, 5)), rng.normal(size=100)
@@ -96,12 +99,15 @@ def test_what_moves_along_the_predictor_is_no_move_of_a_feature():
         kept = tests.kept(np.ones(100))
         sums = np.stack([(kept * g) @ z, (kept * g) ** 2 @ z**2])[:, None]
         along = np.array([[(kept * g).sum(), (kept * g) @ f], [1.0, (kept * g) ** 2 @ f**2]])
-        tests.add((None, sums), along[:, None], 100.0)
-    true = Led(np.arange(5), (mu / (mu @ mu))[None])
-    assert len(tests.moved(np.ones(1), 100.0, 5, None, true)[1]) == 0
-    assert (tests.shared_moves(np.ones(1), 100.0).move < 0.0).any()
-    wrong = Led(np.arange(5), 0.0 * share)
-    assert len(tests.moved(np.ones(1), 100.0, 5, None, wrong)[1]) > 0
+        tests.fade(100.0)
+        tests.add(None, *(sums / tests.powers))
+        tests.shared += along[:, None] / tests.powers
+    true = Led(np.arange(5), mu[None], np.eye(5)[None])  # columns are not correlated
+    assert alarms(tests, 5, true) == []
+    shared = [one for one in tests.moved(np.ones(1), 100.0, 5, None, true) if one.place == SLOPE]
+    assert shared[0].size < 0.0
+    wrong = Led(np.arange(5), 0.0 * mu[None], np.eye(5)[None])
+    assert len(alarms(tests, 5, wrong)) > 0
 
 
 def test_the_more_are_tested_the_further_one_of_them_must_be():
@@ -109,11 +115,10 @@ def test_the_more_are_tested_the_further_one_of_them_must_be():
         tests = ScoreTests(1, n_features)
         tests.square[:] = 1.0
         tests.total[0, 3] = 5.5
-        found = tests.moved(np.ones(1), 100.0, n_features, None, NOBODY)[1]
-        assert len(found) == is_alarm
+        assert len(alarms(tests, n_features)) == is_alarm
 
 
-def test_classes_that_take_turns_as_the_one_a_feature_matters_most_for_are_no_drift():
+def test_a_feature_that_matters_as_much_for_two_classes_does_not_take_turns_and_is_no_drift():
     """What speaks for the highest of three ordered classes speaks against the lowest, as much."""
     for seed in range(3):
         rng, selector, signs = np.random.default_rng(seed), FIRES(3), []
@@ -122,7 +127,7 @@ def test_classes_that_take_turns_as_the_one_a_feature_matters_most_for_are_no_dr
             signal = X[:, :3] @ [1.0, -1.2, 0.8] + rng.normal(size=100)
             selector.partial_fit(X, np.digitize(signal, [-1.0, 1.0]))
             signs.append(tuple(np.sign(selector.importances_[:3])))
-        assert len(set(signs)) > 1  # they do take turns
+        assert len(set(signs[20:])) == 1
         assert selector.alarms_ == []
 
 

@@ -6,20 +6,32 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import log_ndtr
+from tests.naive import add_up
 
 from fires import FIRES
 from fires.core.declared import collect, restore
 from fires.core.errors import StateError
-from fires.drift import (
-    Alarm,
-    SlopeAlarm,
-    alarms_from_array,
-    alarms_to_array,
-    level_increments,
-    slope_increments,
-)
+from fires.drift import Alarm, SlopeAlarm, alarms_from_array, alarms_to_array
+from fires.kernels.changes import increments
 
 ONE = np.ones(1)
+
+
+def slope_increments(f, g, bend, inflation, *, even):
+    """What rows add by their slope and bend alone."""
+    nothing = np.zeros(f.shape)
+    return increments(np.stack([nothing, nothing, f, g, bend]), inflation, even, 0.0)
+
+
+def level_increments(log_p, y, share):
+    """What rows add where positives have this share, by the likelihood of their class."""
+    nothing = np.zeros((1, len(y)))
+    return increments(np.stack([[y], [log_p], *[nothing] * 3]), ONE, False, share)
+
+
+def updated(alarm, more, weight):
+    """Let rows add to the sums of an alarm; the greatest ones."""
+    return add_up(more, weight, alarm.warm_up, alarm.total, alarm.usual, alarm.rows)
 
 
 def classes(rng, n_sums, n, *, slope=1.0):
@@ -46,7 +58,7 @@ def n_reached(draw, limit, *, even, n=4000, n_sums=200, right=0, **facts):
     for i in range((right + n) // 100):
         rows = draw(rng, n_sums, 100, **({} if 100 * i < right else facts))
         more = slope_increments(*rows, np.ones(n_sums), even=even)
-        reached |= alarm.update(more, np.ones(100)) > limit
+        reached |= updated(alarm, more, np.ones(100)) > limit
     return int(reached.sum())
 
 
@@ -76,8 +88,8 @@ def test_no_row_decides_alone():
     assert slope_increments(huge, -huge, huge * 0.0, ONE, even=False) == 3.0
     assert_allclose(slope_increments(huge, -huge, huge * 0.0, ONE, even=True), 0.8 - 0.32)
     assert slope_increments(huge, huge, huge * 0.0, ONE, even=True) == -0.8 - 0.32
-    assert level_increments(np.array([-1e300]), np.array([-0.7])) == 3.0
-    assert_allclose(level_increments(np.array([0.0]), np.array([-1e300])), math.log(0.25))
+    assert level_increments(np.array([-1e300]), ONE, 0.5) == 3.0
+    assert_allclose(level_increments(np.array([0.0]), ONE, 1e-300), math.log(0.25))
 
 
 def test_dependent_rows_count_for_less():
@@ -90,27 +102,27 @@ def test_what_has_always_been_so_is_not_a_change():
     """These predictions lose against no features, by as much in every row."""
     alarm = SlopeAlarm(1, warm_up=500.0)
     for _ in range(200):
-        assert alarm.update(np.full((1, 100), 0.2), np.ones(100))[0] < 1e-6
-    assert alarm.update(np.full((1, 100), 0.6), np.ones(100))[0] > alarm.limit
+        assert updated(alarm, np.full((1, 100), 0.2), np.ones(100))[0] < 1e-6
+    assert updated(alarm, np.full((1, 100), 0.6), np.ones(100))[0] > alarm.limit
 
 
 def test_nothing_is_raised_before_the_warm_up_is_over():
     alarm = SlopeAlarm(1, warm_up=500.0)
     for _ in range(5):
-        assert alarm.update(np.full((1, 100), 2.0), np.ones(100))[0] == 0.0
+        assert updated(alarm, np.full((1, 100), 2.0), np.ones(100))[0] == 0.0
     assert alarm.rows[0] == 500.0
 
 
 def test_a_restart_concerns_one_sum_and_warms_up_again():
     alarm, good, bad = SlopeAlarm(2, warm_up=100.0), np.full((2, 100), -0.5), np.ones((2, 100))
     for rows in (good, good, bad):
-        strength = alarm.update(rows, np.ones(100))
+        strength = updated(alarm, rows, np.ones(100))
     assert (strength > alarm.limit).all()
     kept = alarm.total[1], alarm.usual[1], alarm.rows[1]
     alarm.restart(0)
     assert (alarm.total[0], alarm.usual[0], alarm.rows[0]) == (0.0, 0.0, 0.0)
     assert (alarm.total[1], alarm.usual[1], alarm.rows[1]) == kept
-    assert alarm.update(bad, np.ones(100))[0] == 0.0
+    assert updated(alarm, bad, np.ones(100))[0] == 0.0
 
 
 def test_many_sums_have_a_higher_limit():
@@ -120,11 +132,11 @@ def test_many_sums_have_a_higher_limit():
 
 def test_the_sums_are_saved_and_checked():
     rng, alarm, other = np.random.default_rng(2), *(SlopeAlarm(2, warm_up=0.0) for _ in range(2))
-    alarm.update(rng.normal(size=(2, 50)), np.ones(50))
+    updated(alarm, rng.normal(size=(2, 50)), np.ones(50))
     _, arrays = collect(alarm, SlopeAlarm.learnt)
     restore(other, SlopeAlarm.learnt, {}, arrays, {"R": 2})
     more = rng.normal(size=(2, 50))
-    assert_array_equal(other.update(more, np.ones(50)), alarm.update(more, np.ones(50)))
+    assert_array_equal(updated(other, more, np.ones(50)), updated(alarm, more, np.ones(50)))
     arrays["total"] = -np.ones(2)
     with pytest.raises(StateError, match="total"):
         restore(other, SlopeAlarm.learnt, {}, arrays, {"R": 2})

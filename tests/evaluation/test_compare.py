@@ -14,7 +14,7 @@ from fires.evaluation.compare import Comparison, OnePass, Outcome, compare, holm
 from fires.evaluation.loop import prequential
 from fires.evaluation.paired_test import p_value
 from fires.metrics import Scores
-from fires.predictors import LinearRegressor, Perceptron
+from fires.predictors import BayesLinear, LinearRegressor, Perceptron
 from fires.streams import DriftingFeatures, KnownTruth, from_arrays
 from fires.streams.base import InputError
 
@@ -72,7 +72,7 @@ def spy(seed):
 
 def test_one_run_is_what_prequential_gives():
     found = compare(stream, {"fires": lambda seed: FIRES(3)}, seeds=1)["fires"]
-    steps = list(prequential(stream(), FIRES(3), Perceptron(), preprocess="minmax"))
+    steps = list(prequential(stream(), FIRES(3), BayesLinear(), preprocess="minmax"))
     scores = [step.scores["accuracy"] for step in steps]
     assert found.score == pytest.approx(np.mean(scores[1:]))
     assert found.stability == pytest.approx(np.nanmean([step.stability for step in steps]))
@@ -221,7 +221,7 @@ def test_what_is_tested_is_the_difference_that_is_shown():
     makers = {"fires": lambda seed: FIRES(2), "ofs": lambda seed: OFS(2), "bad": bad}
     found = compare(stream, makers, seeds=3, batch_size=50)
     assert found.n_pieces == 10
-    names = ("ofs", "bad", "all", "random")
+    names = ("ofs", "bad", "all", "random", "majority")
     for name in names:
         one, by_piece = found[name], found[name].pieces - found["fires"].pieces
         assert one.score == pytest.approx(one.runs.mean())
@@ -280,7 +280,7 @@ def test_a_real_difference_is_seen():
 
 def test_pieces_are_consecutive_batches_after_the_first():
     found = compare(stream, {"good": good}, seeds=1, pieces=11)
-    steps = list(prequential(stream(), good(0), Perceptron(), preprocess="minmax"))
+    steps = list(prequential(stream(), good(0), BayesLinear(), preprocess="minmax"))
     np.testing.assert_allclose(
         found["good"].pieces, [step.scores["accuracy"] for step in steps[1:]]
     )
@@ -360,7 +360,8 @@ def rejected(pair, n_trials, seeds=5):
     p_values = []
     for trial in range(n_trials):
         source, makers = pair(trial)
-        found = compare(lambda s=source: s, makers, seeds=seeds)
+        # What is tested is the test, which the figures of the pages are of.
+        found = compare(lambda s=source: s, makers, predictor=Perceptron, seeds=seeds)
         p_values.append(p_value(found["all"], found["one"]))  # before Holm's correction
     return np.mean(np.array(p_values) < 0.05)
 
@@ -408,7 +409,7 @@ def test_spread_is_the_deviation_over_runs():
     single = []
     for seed in range(3):
         part = OnePass(stream(), stream().schema, seed)
-        steps = list(prequential(part, good(seed), Perceptron(), preprocess="minmax"))[1:]
+        steps = list(prequential(part, good(seed), BayesLinear(), preprocess="minmax"))[1:]
         weights = [step.n_rows for step in steps]
         single.append(np.average([step.scores["accuracy"] for step in steps], weights=weights))
     assert found["good"].score == pytest.approx(np.mean(single))
@@ -709,7 +710,7 @@ def test_a_drifting_stream_is_followed_in_order():
 @pytest.mark.parametrize("scale", ["minmax", "standard", None])
 def test_the_scale_is_the_same_for_all_and_named(scale):
     found = compare(stream, {"good": good}, seeds=1, preprocess=scale)
-    steps = list(prequential(stream(), good(0), Perceptron(), preprocess=scale))
+    steps = list(prequential(stream(), good(0), BayesLinear(), preprocess=scale))
     assert found["good"].score == pytest.approx(np.mean([s.scores["accuracy"] for s in steps[1:]]))
     assert found.preprocess == scale
     assert any("Columns are" in note for note in found.notes())
@@ -770,7 +771,7 @@ def amounts():
 
 @pytest.mark.parametrize("score", ["r2", "mae"])
 def test_numbers_are_compared_too(score):
-    found = compare(amounts, PAIR, seeds=3, score=score)
+    found = compare(amounts, PAIR, predictor=LinearRegressor, seeds=3, score=score)
     best = [one.name for one in found.outcomes]
     assert best[0] == "good"
     assert set(best) == {"good", "bad", "all", "mean"}
@@ -786,7 +787,7 @@ def test_numbers_are_compared_too(score):
 
 def test_one_run_of_numbers_is_what_prequential_gives():
     scores = Scores(("r2", "mae"))
-    list(prequential(amounts(), good(0), LinearRegressor(), preprocess="minmax", scores=scores))
+    list(prequential(amounts(), good(0), BayesLinear(), preprocess="minmax", scores=scores))
     for score in ("r2", "mae"):
         found = compare(amounts, PAIR, seeds=1, score=score)
         assert found["good"].score == pytest.approx(scores.total[score])

@@ -106,7 +106,7 @@ def contents(monkeypatch):
 
 
 def test_a_kernel_is_compiled_again_only_after_an_edit_of_a_file_it_uses(contents):
-    from fires.kernels import assimilate, moments, select
+    from fires.kernels import assimilate, forward, moments
     from fires.models.families import gaussian, probit
 
     for family in (probit, gaussian):
@@ -118,8 +118,8 @@ def test_a_kernel_is_compiled_again_only_after_an_edit_of_a_file_it_uses(content
         compiling._digest(loops.unscaled.py_func)
         assert contents == sorted([assimilate.__file__, family.__file__, moments.__file__])
     contents.clear()
-    compiling._digest(select.renew.py_func)
-    assert contents == [select.__file__]
+    compiling._digest(forward.forward.py_func)
+    assert contents == [forward.__file__]
 
 
 def test_a_kernel_that_calls_those_of_another_file_is_named_after_both():

@@ -265,7 +265,6 @@ def test_a_feature_is_ranked_by_its_mean_and_many_classes_by_what_is_beyond_chan
     expected = mu[0] if len(mu) == 1 else np.maximum(mu - spread, 0.0).max(axis=0)
     assert_allclose(one.scores(), expected)
     leader = (mu - spread).argmax(axis=0) if len(mu) > 1 else np.zeros(6, int)
-    assert_allclose(one.variances(), var[leader, np.arange(6)])
     belief, (all_mu, all_sigma) = one.features(), one.by_class()
     assert_array_equal(belief.mu, all_mu[leader, np.arange(6)])
     assert_array_equal(belief.sigma, all_sigma[leader, np.arange(6)])
@@ -277,7 +276,9 @@ def test_to_ask_changes_nothing(form, n_features):
     one, asked = learner(n_features=n_features), learner(n_features=n_features)
     for X, y, _ in batches(11, "probit", 2, n=25, n_features=n_features):
         one, asked = learn(one, X, y, form=form), learn(asked, X, y, form=form)
-        asked.features(), asked.by_class(), asked.scores(), asked.variances()
+        asked.features(), asked.by_class(), asked.scores()
+        asked.leading_systems(), asked.leading_posterior()
+        asked.ranked(np.arange(n_features))
     for found, expected in zip(beliefs(asked), beliefs(one), strict=True):
         assert_array_equal(found, expected)
 
@@ -386,31 +387,44 @@ def test_what_was_saved_goes_on_bit_for_bit(family, n_classes, form, n_features,
     assert_array_equal(other.scores(), one.scores())
 
 
-def test_rows_of_the_leading_columns_are_kept_if_asked_for_and_handed_over_once():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(50, 3)), rng.integers(0, 2, 50)
-    for asked in (False, True):
-        learner = BayesLearner("probit", 3, 2, fit_intercept=True, scale=None, memory=1e4)
-        learner.keeps_rows = asked
-        learner.step(CheckedBatch(X, y), y)
-        columns, Z, weight = learner.take_rows()
-        assert_array_equal(columns, [0, 1, 2] if asked else [])
-        assert_array_equal(Z, X if asked else np.empty((0, 0)))
-        assert len(weight) == (50 if asked else 0)
-        assert not len(learner.take_rows().columns)
-
-
-def test_scores_together_know_that_columns_are_correlated():
+def test_columns_that_are_correlated_are_known_together():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 3))
     X[:, 1] = 0.95 * X[:, 0] + 0.31 * X[:, 1]
     y = (X[:, 0] + 0.5 * rng.normal(size=4000) > 0).astype(int)
     learner = BayesLearner("probit", 3, 2, fit_intercept=True, scale=None, memory=1e4)
     learner.step(CheckedBatch(X, y), y)
-    apart, together = learner.scores(), learner.scores_together(np.arange(3))
+    apart, together = learner.scores(), np.abs(learner.leading.means()[0])
     assert apart[1] > 0.2 * apart[0]
     assert together[1] < 0.1 * together[0]
-    # What column 0 would say if column 1 were not there.
-    near = np.array([[1.0, 0.0, 0.0], [0.95, 0.0, 0.0], [0.0, 0.0, 1.0]])
-    expected = abs(learner.mu[0, 0] + 0.95 * learner.mu[0, 1])
-    assert_allclose(learner.scores(np.arange(3), near)[0], expected)
+
+
+@pytest.mark.parametrize("n_features", [6, 130])
+@pytest.mark.parametrize(("family", "n_classes"), CASES)
+def test_features_are_ranked_by_their_importance(family, n_classes, n_features):
+    one = learner(family, n_classes, n_features=n_features)
+    for X, y, _ in batches(10, family, n_classes, n=20, n_features=n_features):
+        one = learn(one, X, y)
+    belief = one.features()
+    for columns in (np.arange(n_features), np.array([1, 4, n_features - 1])):
+        worth, deviations = one.ranked(columns)
+        assert_allclose(worth, belief.mu[columns], rtol=1e-9)
+        assert (deviations >= 0.0).all()
+
+
+def test_a_class_is_settled_and_another_must_matter_more_for_sure():
+    one = learner("probit", 4)
+    for X, y, _ in batches(10, "probit", 4, n=20):
+        one = learn(one, X, y)
+    assert (one.leading.classes == -1).all()
+    one.settle_classes()
+    settled, spread = one.leading.classes.copy(), one._spread()
+    assert_array_equal(settled, one._leader())
+    old = int(settled[2])
+    other = (old + 1) % 4
+    one.mu[:, 2] = 0.0
+    one.mu[old, 2] = 1.0
+    for ahead, expected in ((0.5, old), (6.0, other)):
+        one.mu[other, 2] = -1.0 - ahead * max(spread[old, 2], spread[other, 2])
+        one.settle_classes()
+        assert one.leading.classes[2] == one._leader()[2] == expected

@@ -132,14 +132,28 @@ def test_forgetting_divides_the_evidence_of_one_row_of_parameters():
     assert_allclose(deviation[1], expected[1], **NEAR)
 
 
-def test_sums_are_due_after_a_thousand_rows():
+def test_who_leads_is_looked_at_every_1000_rows_and_sooner_at_the_beginning():
     leading = CovarianceBlock(2, 1)
     for n, due in ((999, False), (1, True)):
         leading.add(np.zeros((n, 2)), told(np.zeros(n), 1.0), np.ones(n), None, gamma=1.0)
-        assert leading.is_due == due
-    assert leading.is_due
+        assert leading.is_due(1e6) == due
     leading.waited = 0.0
-    assert not leading.is_due
+    assert not leading.is_due(1e6)
+    leading.waited = 50.0
+    assert leading.is_due(200.0)
+    assert not leading.is_due(201.0)
+
+
+def follow(leading, score, mu, var, prior=0.1):
+    """Let the best lead, with this diagonal belief; what it was asked for."""
+    asked = []
+
+    def belief(columns):
+        asked.append(columns.tolist())
+        return mu[:, columns], var[:, columns]
+
+    leading.follow(score, belief, prior)
+    return asked
 
 
 class TestFollow:
@@ -161,7 +175,7 @@ class TestFollow:
         score[[MOST + 2, MOST + 7, MOST + 19]] = 2.0
         before, information = leading.columns, leading.information
         pull = leading.pull
-        leading.follow(score, mu, var, prior=0.1)
+        follow(leading, score, mu, var)
         gone, new = [3, 50, 51], [MOST + 2, MOST + 7, MOST + 19]
         assert_array_equal(leading.columns, np.append(np.setdiff1d(np.arange(MOST), gone), new))
         stay = np.setdiff1d(before, gone)
@@ -176,7 +190,7 @@ class TestFollow:
         leading, mu, var = self.started()
         score = np.ones(MOST + 20)
         score[MOST + 5] = 3.0
-        leading.follow(score, mu, var, prior=0.1)
+        follow(leading, score, mu, var)
         place = int(np.searchsorted(leading.columns, MOST + 5))
         assert leading.columns[place] == MOST + 5
         rest = np.delete(np.arange(MOST + 1), place)
@@ -193,10 +207,11 @@ class TestFollow:
         leading, mu, var = self.started()
         score = np.ones(MOST + 20)
         score[MOST:] = 1.09
-        leading.follow(score, mu, var, prior=0.1)
+        follow(leading, score, mu, var)
         assert_array_equal(leading.columns, np.arange(MOST))
+        score = np.ones(MOST + 20)
         score[MOST + 4] = 1.11
-        leading.follow(score, mu, var, prior=0.1)
+        follow(leading, score, mu, var)
         assert (MOST + 4) in leading.columns
         assert len(leading.columns) == len(set(leading.columns.tolist())) == MOST
 
@@ -204,8 +219,93 @@ class TestFollow:
         leading, mu, var = self.started()
         rng = np.random.default_rng(9)
         for _ in range(5):
-            leading.follow(rng.random(MOST + 20), mu, var, prior=0.1)
+            follow(leading, rng.random(MOST + 20), mu, var)
             assert (np.diff(leading.columns) > 0).all()
+
+    def test_only_newcomers_are_asked_for(self):
+        leading, mu, var = self.started()
+        score = np.ones(MOST + 20)
+        score[[MOST + 2, MOST + 9]] = 3.0
+        assert follow(leading, score, mu, var) == [[MOST + 2, MOST + 9]]
+        stay = np.isin(np.arange(MOST + 20), leading.columns)
+        assert follow(leading, np.where(stay, 2.0, 1.0), mu, var) == []
+
+    def test_what_a_newcomer_has_missed_is_known(self):
+        leading, mu, var = self.started()
+        assert_array_equal(leading.seen(), 1.0)
+        score = np.ones(MOST + 20)
+        score[MOST + 5] = 3.0
+        follow(leading, score, mu, var)
+        new = leading.columns == MOST + 5
+        assert_array_equal(leading.seen()[~new], 1.0)
+        assert (leading.seen()[new] < 2e-3).all()
+        Z, y = rows_of(3, n_features=MOST)
+        leading.add(Z, told(np.stack([y, -y]), 0.5), np.ones(400), np.zeros((2, 400)), gamma=1.0)
+        assert_allclose(leading.seen()[new], 0.5)
+        assert_array_equal(leading.seen()[~new], 1.0)
+
+    @pytest.mark.parametrize("how", ["forget", "forget one", "fade", "loosen"])
+    def test_the_share_that_a_column_has_seen_stays_when_evidence_fades(self, how):
+        leading, mu, var = self.started()
+        score = np.ones(MOST + 20)
+        score[MOST + 5] = 3.0
+        follow(leading, score, mu, var)
+        Z, y = rows_of(3, n_features=MOST)
+        leading.add(Z, told(np.stack([y, -y]), 0.5), np.ones(400), np.zeros((2, 400)), gamma=1.0)
+        new = leading.columns == MOST + 5
+        if how == "forget":
+            leading.forget(slice(None), 0.1)
+        elif how == "forget one":
+            leading.forget(1, 0.1)
+        elif how == "fade":
+            leading.add(0.0 * Z[:1], told(np.zeros((2, 1)), 0.5), np.zeros(1), None, gamma=0.5)
+        else:  # the level has moved
+            direction = np.zeros(MOST + 1)
+            direction[-1] = 1.0
+            for row in (0, 1):
+                leading.loosen(row, direction, 1.0)
+        assert_allclose(leading.seen()[new], 0.5, rtol=0.05)
+        assert_array_equal(leading.seen()[~new], 1.0)
+
+
+def test_a_system_gives_the_posterior_of_any_subset():
+    """As if there were no other column."""
+    Z, y = rows_of(4)
+    leading = CovarianceBlock(4, 1)
+    leading.add(Z, told(y, 0.5), np.ones(400), None, gamma=1.0)
+    (system,) = leading.systems()
+    assert_allclose(np.linalg.solve(system[:, :-1], system[:, -1])[:4], leading.means()[0])
+    assert_allclose(leading.means(), leading.estimate()[0])
+    for subset in ([0], [1, 3], [0, 1, 2]):
+        alone = CovarianceBlock(len(subset), 1)
+        alone.add(Z[:, subset], told(y, 0.5), np.ones(400), None, gamma=1.0)
+        S = [*subset, 4]
+        mean = np.linalg.solve(system[np.ix_(S, S)], system[S, -1])
+        assert_allclose(mean[:-1], alone.means()[0], **NEAR)
+
+
+def test_dependent_rows_count_as_fewer_in_a_system():
+    Z, y = rows_of(4)
+    leading = CovarianceBlock(4, 1)
+    leading.add(Z, told(y, 0.5), np.ones(400), None, gamma=1.0)
+    (once,) = leading.systems()
+    leading.inflation = np.array([4.0])
+    (fewer,) = leading.systems()
+    prior = np.column_stack([np.eye(5), np.zeros(5)])
+    assert_allclose(fewer - prior, (once - prior) / 4.0)
+
+
+def test_what_a_column_brought_is_not_in_a_system():
+    n_features = MOST + 5
+    leading = CovarianceBlock(n_features, 1)
+    mu, var = np.full((1, n_features), 0.3), np.full((1, n_features), 0.01)
+    score = np.ones(n_features)
+    score[-1] = 2.0
+    follow(leading, score, mu, var)
+    (system,) = leading.systems()
+    assert_allclose(system[:, :-1], np.eye(MOST + 1))
+    assert_allclose(system[:, -1], 0.0, atol=1e-12)
+    assert leading.means()[0, -1] != 0.0
 
 
 def test_what_was_saved_goes_on_bit_for_bit():
@@ -243,7 +343,7 @@ def test_a_newcomer_that_no_row_has_spoken_of_keeps_its_mean():
     leading = CovarianceBlock(n_features, 1)
     mu, var = np.zeros((1, n_features)), np.full((1, n_features), prior)
     mu[0, -2:], var[0, -1] = 1e-3, 1e-9
-    leading.follow(np.abs(mu[0]), mu, var, prior)
+    follow(leading, np.abs(mu[0]), mu, var, prior)
     mean, deviation = leading.estimate()
     assert_allclose(mean[0, -2:], 1e-3, rtol=2e-3)
     assert_allclose(deviation[0, -2:], [1.0, np.sqrt(1e-9)], rtol=1e-3)

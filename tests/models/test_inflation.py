@@ -5,6 +5,7 @@ import pytest
 from scipy.signal import lfilter
 
 from fires import FIRES
+from fires.core.batch import row_major
 from fires.core.declared import collect, restore
 from fires.models.inflation import Inflation
 
@@ -12,14 +13,9 @@ COLUMNS = np.arange(20)
 
 
 def taken(inflation, Z, g, *, gamma=1.0 - 1e-4, columns=COLUMNS):
-    """Tell it rows with scores g and an information of 1, in pieces that fit its blocks."""
-    start = 0
-    while start < len(Z):
-        rows = slice(start, start + inflation.room())
-        own, u = Z[rows], g[rows]
-        sums = np.stack([np.append(u @ own, 0.0), np.append((own * own).sum(axis=0), 0.0)])
-        inflation.add(columns, sums[:, None], len(own), gamma)
-        start = rows.stop
+    """Tell it rows with scores g and an information of 1, and a predictor that adds nothing."""
+    lines = np.array([g, g, np.zeros(len(g)), g, np.ones(len(g))])[:, None]
+    inflation.take(columns, row_major(Z), lines, gamma)
     return inflation
 
 
@@ -115,3 +111,20 @@ def test_scores_are_those_of_the_columns_that_led_when_rows_came():
             told.append((before is selector.learner.leading.columns, before))
             np.testing.assert_array_equal(selector.learner.changes.inflation.columns, before)
     assert not all(same for same, _ in told)  # others did come to lead
+
+
+def test_the_inflation_is_that_of_the_blocks_at_any_time():
+    """Also right after others have come to lead: else a run that is resumed goes another way."""
+    rng, selector, n_followed = np.random.default_rng(0), FIRES(2), 0
+    for _ in range(120):
+        X = rng.normal(size=(6, 150))
+        y = (X[:, 140] - X[:, 145] + rng.normal(size=6) > 0.0).astype(int)
+        led = None if selector.learner is None else selector.learner.changes.inflation.columns
+        selector.partial_fit(X.repeat(5, axis=0), y.repeat(5))
+        inflation = selector.learner.changes.inflation
+        kept = inflation.pooled.copy(), inflation.of_predictor.copy()
+        inflation.refresh()
+        np.testing.assert_array_equal((inflation.pooled, inflation.of_predictor), kept)
+        n_followed += led is not inflation.columns
+    assert n_followed > 2
+    assert kept[0] > 1.0

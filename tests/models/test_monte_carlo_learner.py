@@ -2,6 +2,7 @@
 
 import copy
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -62,6 +63,11 @@ net_and_tree = pytest.mark.parametrize(
 every_learner = pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS.keys())
 
 
+def steady(model):
+    """A model whose weights do not decay: the gradient alone moves them."""
+    return model if isinstance(model, TorchModel) else replace(model, decay=0.0)
+
+
 @every_learner
 @both_kinds
 @pytest.mark.parametrize("numeric", [False, True], ids=["classes", "numbers"])
@@ -71,7 +77,7 @@ def test_it_takes_the_step_that_the_gradient_says(make, kind, numeric, weighted)
 
     A gradient sees one batch, and no shares of classes.
     """
-    model = make(rate=1.0, balance=False)
+    model = steady(make(rate=1.0, balance=False))
     n_classes, rates = (0 if numeric else 2), Rates(0.1, 0.05)
     learner = learner_of(model, n_classes=n_classes)
     plain = ModelLearner(model, 5, n_classes, scale=None, rng=np.random.default_rng(0))
@@ -195,6 +201,36 @@ def test_the_published_form_takes_every_step_it_is_told():
     assert_allclose(double, 2.0 * whole, rtol=1e-9)
 
 
+@net_and_tree
+@pytest.mark.parametrize(("form", "times"), [("scaled", 4.0), ("paper", 1.0)])
+def test_input_weights_learn_the_faster_the_more_features_there_are(make, form, times):
+    """Each counts the less in sums that are divided by the root of 40."""
+    model = steady(make(form=form, balance=False))
+    learner = learner_of(model, 40)
+    X, y = np.random.default_rng(0).normal(size=(30, 40)), np.arange(30) % 2
+    before = learner.parameters.mu[INPUTS].clone()
+    drawn = np.random.default_rng(1)
+    slope = model.gradient(learner.parameters.as_belief(), X, y, None, drawn).mu
+    slope = slope[: before.numel()].reshape(-1, 40).T  # outputs first
+    learner.generator.manual_seed(int(np.random.default_rng(1).integers(2**63)))
+    learn(learner, X, y, rates=Rates(1e-6, 1e-6))
+    step = times * 1e-6 / 30 * model.rate * slope
+    assert_allclose(learner.parameters.mu[INPUTS] - before, step, rtol=1e-6, atol=1e-12)
+
+
+@net_and_tree
+@pytest.mark.parametrize(("n_rows", "left"), [(1, 0.999), (10, 0.99), (100, 0.9), (300, 0.9)])
+def test_input_weights_of_features_that_are_there_decay(make, n_rows, left):
+    X, y = np.random.default_rng(0).normal(size=(n_rows, 5)), np.arange(n_rows) % 2
+    X[:, 3] = 0.0
+    learner = learner_of(make(rate=1e-12))
+    before = learner.parameters.mu[INPUTS].clone()
+    learn(learner, X, y, rates=Rates(0.1, 0.1))
+    now = (learner.parameters.mu[INPUTS] / before).numpy()
+    assert_allclose(now[[0, 1, 2, 4]], left, rtol=1e-6)
+    assert_array_equal(now[3], 1.0)
+
+
 def test_a_row_of_weight_nothing_is_not_there():
     X, y = batch()
     wild = X.copy()
@@ -218,7 +254,7 @@ def rare(n_rows=60, seed=0, share=0.1):
 @pytest.mark.parametrize("make", [LEARNERS[n] for n in ("net", "tree", "module")])
 def test_rows_of_a_class_count_by_its_share_in_the_batches_before(make):
     """A balanced step is a plain one whose rows have these weights, but for its length."""
-    balanced, plain = learner_of(make()), learner_of(make(balance=False))
+    balanced, plain = (learner_of(steady(make(**c))) for c in ({}, {"balance": False}))
     X, y = rare()
     for learner in (balanced, plain):  # what they differ in after it does not matter
         learn(learner, X, y, rates=Rates(1e-30, 1e-30))

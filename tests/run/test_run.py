@@ -11,7 +11,7 @@ from fires import FIRES, OnlinePipeline
 from fires.core.batch import CheckedBatch
 from fires.core.errors import InputError
 from fires.core.sharding import Shards
-from fires.predictors import LinearRegressor, Perceptron
+from fires.predictors import Perceptron
 from fires.run.run import Run
 from fires.run.sharded_scoring import ShardedTest
 from fires.selectors.sharded import partial_fit_sharded
@@ -32,8 +32,7 @@ def rows(seed, *, sparse=False, numbers=False):
 def begun(*, update="bayes", sparse=False, numbers=False, preprocess="standard"):
     """A run in one process, after four batches."""
     selector = FIRES(2, update=update, model="gaussian" if numbers else "probit")
-    predictor = LinearRegressor() if numbers else Perceptron()
-    run = Run(OnlinePipeline(selector, predictor, preprocess), N_FEATURES)
+    run = Run(OnlinePipeline(selector, preprocess=preprocess), N_FEATURES)
     go_on(run, range(4), sparse=sparse, numbers=numbers)
     return run
 

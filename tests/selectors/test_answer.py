@@ -175,7 +175,9 @@ def test_with_many_classes_the_importance_is_that_of_the_class_it_matters_most_f
     selector = learnt(rows_of("three classes"))
     by_class, mu = selector.class_importances_, selector.importances_
     assert (mu == by_class).any(axis=0).all()
-    assert_array_equal(np.abs(mu[:3]), np.abs(by_class[:, :3]).max(axis=0))
+    # Or of one that it matters as much for, as far as one can tell: it does not take turns.
+    behind = np.abs(by_class[:, :3]).max(axis=0) - np.abs(mu[:3])
+    assert (behind <= 4.0 * selector.uncertainties_[:3]).all()
 
 
 @pytest.mark.parametrize("kind", ["numbers", "counts"])

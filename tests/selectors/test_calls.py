@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import fires
 from fires import FIRES
@@ -11,10 +12,12 @@ from fires import FIRES
 OURS = str(Path(fires.__file__).parent)
 
 
-def test_a_second_batch_takes_at_most_eighty_calls():
+@pytest.mark.parametrize(("n_before", "looks", "most"), [(21, False, 62), (1, True, 110)])
+def test_a_batch_takes_few_calls_and_more_where_the_set_is_looked_at(n_before, looks, most):
     X = np.random.default_rng(0).normal(size=(100, 30))
-    y, calls = (X[:, 3] > 0).astype(int), []
-    selector = FIRES().partial_fit(X, y)
+    y, calls, selector = (X[:, 3] > 0).astype(int), [], FIRES()
+    for _ in range(n_before):
+        selector.partial_fit(X, y)
 
     def watch(frame, event, _):
         if event == "call" and frame.f_code.co_filename.startswith(OURS):
@@ -26,4 +29,5 @@ def test_a_second_batch_takes_at_most_eighty_calls():
         selector.partial_fit(X, y)
     finally:
         sys.setprofile(before)
-    assert 0 < len(calls) <= 80, calls
+    assert (selector._rule_.waited == 0.0) == looks
+    assert 0 < len(calls) <= most, (len(calls), calls)

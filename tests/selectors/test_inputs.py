@@ -280,7 +280,7 @@ def test_sparse_single_precision_leads_to_nearly_the_same_weights(kind, scale):
     data = [(X / 7.0, y) for X, y in batches()]
     expected = learn(sp.csr_array, FIRES(2, scale=scale), data)
     found = learn(lambda X: kind(X.astype(np.float32)), FIRES(2, scale=scale), data)
-    assert_allclose(found.weights_, expected.weights_, rtol=1e-6)
+    assert_allclose(found.weights_, expected.weights_, rtol=1e-6, atol=1e-7)
 
 
 def test_without_a_scale_dense_and_sparse_are_the_same():
@@ -521,7 +521,9 @@ def test_as_many_are_selected_as_asked_for(wanted, found):
     assert selector.get_support().sum() == found
     assert len(selector.get_support(indices=True)) == found
     assert selector.transform(batches()[0][0]).shape == (30, found)
-    assert_array_equal(np.flatnonzero(selector.ranking_ <= found), selector.get_support(True))
+    X, y = batches()[0]  # later on, members are ahead of others
+    first = FIRES(wanted).partial_fit(X, y)
+    assert_array_equal(np.flatnonzero(first.ranking_ <= found), first.get_support(True))
 
 
 @pytest.mark.parametrize(

@@ -1,262 +1,338 @@
-"""Who is selected: every clause of the rule by itself."""
+"""Who is selected, seen through FIRES: a fixed number of features."""
+
+import copy
+from itertools import pairwise
 
 import numpy as np
+import polars as pl
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
 
-from fires.core.declared import collect, restore
-from fires.selectors.rule import Membership
-
-PRIOR = 0.1
-
-
-def renewed(members, now, *, var=0.01, k=1, n_rows=100.0):
-    """The members after one more batch."""
-    now = np.array(now, float)
-    var = np.broadcast_to(np.asarray(var, float), now.shape).copy()
-    members.renew(now.__getitem__, var.__getitem__, PRIOR, k, n_rows)
-    return members.columns.tolist()
+import fires
+from fires import FIRES
+from fires.core.errors import StateError
+from fires.selectors.rule import SelectionRule
 
 
-# --- The scores --------------------------------------------------------------------------------
+def learning(selector, X, y, size=100, **more):
+    """The selector after each batch."""
+    for start in range(0, len(y), size):
+        part = slice(start, start + size)
+        yield selector.partial_fit(X[part], y[part], **more)
 
 
-def test_the_score_is_the_mean_over_the_rows_so_far():
-    members = Membership(2)
-    for now, n_rows in (([1.0, 0.0], 100.0), ([3.0, 1.0], 300.0), ([0.0, 8.0], 50.0)):
-        renewed(members, now, n_rows=n_rows)
-    expected = [(100.0 * 1.0 + 300.0 * 3.0) / 450.0, (300.0 * 1.0 + 50.0 * 8.0) / 450.0]
-    assert_allclose(members.score, expected)
+def learnt(selector, X, y, size=100, **more):
+    *_, last = learning(selector, X, y, size, **more)
+    return last
 
 
-def test_the_mean_reaches_back_1000_rows():
-    members = Membership(1)
-    for _ in range(100):
-        renewed(members, [1.0])
-    assert_allclose(members.score, 1.0)
-    renewed(members, [2.0])
-    assert_allclose(members.score, 1.0 + 100.0 / 1000.0)
+def rows(n=3000, n_features=20, effects=(1.0, 0.7, 0.5), seed=0):
+    """The first columns matter."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, n_features))
+    return X, X[:, : len(effects)] @ effects + 0.7 * rng.normal(size=n) > 0
 
 
-def test_a_batch_of_more_rows_than_that_is_all_that_counts():
-    members = Membership(2)
-    renewed(members, [1.0, 5.0])
-    renewed(members, [3.0, 2.0], n_rows=9000.0)
-    assert_allclose(members.score, [3.0, 2.0])
-
-
-def test_after_a_restart_the_mean_starts_again_and_the_members_stay():
-    members = Membership(3)
-    for _ in range(10):
-        renewed(members, [0.9, 0.1, 0.1])
-    members.restart()
-    assert members.columns.tolist() == [0]
-    # The member is sure, and a newcomer is ahead by less than the bond.
-    assert renewed(members, [0.8, 0.85, 0.1]) == [0]
-    assert_allclose(members.score, [0.8, 0.85, 0.1])
-    members.restart()
-    assert renewed(members, [0.1, 0.85, 0.1]) == [1]
+def selected(selector):
+    return selector.get_support(indices=True).tolist()
 
 
 # --- Who enters --------------------------------------------------------------------------------
 
 
-def test_the_first_members_are_the_best():
-    assert renewed(Membership(5), [0.1, 0.5, 0.2, 0.4, 0.3], k=2) == [1, 3]
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ["independent", "AR", "blocks"])
+def test_those_that_matter_are_found_soon_and_stay(kind, seed):
+    """Five of 50 matter, from row 2,000 on nearly always all of them."""
+    rng = np.random.default_rng([seed, 3])
+    X = rng.normal(size=(6000, 50))
+    if kind == "AR":
+        for j in range(1, 50):
+            X[:, j] = 0.9 * X[:, j - 1] + np.sqrt(0.19) * X[:, j]
+    if kind == "blocks":
+        X = np.sqrt(0.9) * np.repeat(rng.normal(size=(6000, 10)), 5, axis=1) + np.sqrt(0.1) * X
+    relevant = [2, 11, 23, 34, 46]
+    y = X[:, relevant] @ [1.0, -1.0, 1.0, -1.0, 1.0] + rng.normal(size=6000) > 0
+    recall = [len(set(relevant) & set(selected(one))) / 5 for one in learning(FIRES(5), X, y)]
+    assert np.mean(recall[20:]) >= (0.85 if kind == "blocks" else 0.97)
 
 
-def test_a_newcomer_enters_if_it_is_ahead_by_more_than_the_deviation_of_the_difference():
-    # With var = 0.01 and a prior of 0.1, each side counts with 0.01 sqrt(0.9).
-    bond = np.sqrt(2.0 * 0.01 * np.sqrt(0.9))
-    for ahead, enters in ((0.999 * bond, False), (1.001 * bond, True)):
-        members = Membership(2)
-        renewed(members, [0.5, 0.4])
-        members.restart()
-        assert renewed(members, [0.5, 0.5 + ahead]) == ([1] if enters else [0])
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("redundancy", ["ignore", "drop"])
+def test_a_copy_is_not_selected_beside_its_original_while_another_matters(redundancy, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(3000, 12))
+    X[:, 6:9] = X[:, :3] * [1.0, -2.0, 3.0]
+    y = X[:, :3] @ [1.5, 1.0, 0.3] + 0.7 * rng.normal(size=3000) > 0
+    for n, one in enumerate(learning(FIRES(3, redundancy=redundancy), X, y)):
+        if n >= 10:
+            assert sorted(j % 6 for j in selected(one)) == [0, 1, 2]
 
 
-def test_the_uncertainty_of_both_sides_counts():
-    bond = np.sqrt(0.01 * np.sqrt(0.9) + 0.04 * np.sqrt(0.6))
-    for ahead, enters in ((0.999 * bond, False), (1.001 * bond, True)):
-        members = Membership(2)
-        renewed(members, [0.7, 0.4])
-        members.restart()
-        assert renewed(members, [0.7, 0.7 + ahead], var=[0.01, 0.04]) == ([1] if enters else [0])
+@pytest.mark.parametrize("seed", range(3))
+def test_of_a_cluster_of_correlated_columns_one_is_selected(seed):
+    """Five groups of five noisy copies, k = 5: one of each."""
+    rng = np.random.default_rng(seed)
+    common = np.repeat(rng.normal(size=(4000, 5)), 5, axis=1)
+    X = np.column_stack([common + 0.3 * rng.normal(size=(4000, 25)), rng.normal(size=(4000, 10))])
+    y = common[:, ::5] @ [1.2, 1.0, 0.9, 0.8, 0.7] + 0.5 * rng.normal(size=4000) > 0
+    found = selected(learnt(FIRES(5), X, y))
+    assert sorted(j // 5 for j in found) == [0, 1, 2, 3, 4]
 
 
-def test_while_nothing_is_known_the_best_are_selected():
-    members = Membership(2)
-    assert renewed(members, [0.5, 0.4], var=PRIOR) == [0]
-    members.restart()
-    assert renewed(members, [0.5, 0.5001], var=PRIOR) == [1]
+@pytest.mark.parametrize("seed", range(3))
+def test_the_column_of_a_class_of_half_a_percent_is_among_five(seed):
+    """Ten others tell three classes."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(12_000, 50))
+    y = (X[:, :10] @ rng.normal(size=(10, 3)) + rng.normal(size=(12_000, 3))).argmax(axis=1)
+    y[X[:, 20] > 2.576] = 3
+    assert 20 in selected(learnt(FIRES(5), X, y, classes=range(4)))
 
 
-def test_one_that_is_surely_above_noise_replaces_one_that_is_not():
-    """With J = 2, sure is above sqrt(2 log 2) = 1.18 deviations."""
-    sd = np.sqrt(0.01 * 0.9)
-    members = Membership(2)
-    renewed(members, [0.5, 0.0])
-    members.restart()
-    # Ahead by far less than the bond, which is 0.138.
-    assert renewed(members, [1.10 * sd, 1.17 * sd]) == [0]  # neither is sure
-    assert renewed(members, [1.10 * sd, 1.25 * sd]) == [1]
-    members = Membership(2)
-    renewed(members, [0.5, 0.0])
-    members.restart()
-    assert renewed(members, [1.20 * sd, 1.25 * sd]) == [0]  # both are
+def test_the_set_serves_all_classes():
+    """Each of four classes has a column; two of them have ten times as many rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8000, 30))
+    level = np.array([2.0, 2.0, 0.0, 0.0])
+    y = (1.5 * X[:, [3, 9, 15, 21]] + level + rng.gumbel(size=(8000, 4))).argmax(axis=1)
+    assert selected(learnt(FIRES(4), X, y, classes=range(4))) == [3, 9, 15, 21]
 
 
-def test_more_features_make_it_harder_to_be_sure():
-    sd = np.sqrt(0.01 * 0.9)
-    for times, enters in ((3.0, False), (3.4, True)):  # sqrt(2 log 200) = 3.26
-        members = Membership(200)
-        scores = np.zeros(200)
-        scores[0] = 0.5
-        renewed(members, scores)
-        members.restart()
-        scores[:2] = times * sd - 0.05, times * sd
-        assert renewed(members, scores) == ([1] if enters else [0])
+@pytest.mark.parametrize("k", [4, 9, 15, 20])
+def test_places_that_nobody_earns_go_by_importance(k):
+    X, y = rows()
+    selector = learnt(FIRES(k), X, y)
+    assert len(selected(selector)) == k
+    assert {0, 1, 2} < set(selected(selector))
 
 
-def test_a_sure_one_that_is_not_better_does_not_replace_anyone():
-    members = Membership(2)
-    renewed(members, [0.5, 0.0])
-    renewed(members, [0.05, 0.45])  # sure now; but the means are 0.275 and 0.225
-    assert members.columns.tolist() == [0]
+def test_more_than_lead_may_be_asked_for():
+    X, y = rows(3000, 150)
+    for k in (100, 120, 150):
+        found = selected(learnt(FIRES(k), X, y))
+        assert len(found) == k
+        assert {0, 1, 2} < set(found)
 
 
-def test_the_best_newcomer_meets_the_weakest_member():
-    """And the second best the second weakest, which is strong enough to stay."""
-    members = Membership(4)
-    renewed(members, [0.9, 0.8, 0.0, 0.0], k=2)
-    members.restart()
-    assert renewed(members, [0.85, 0.30, 0.88, 0.86], k=2) == [0, 2]
+def test_nothing_is_known_and_yet_k_are_selected():
+    X, y = rows()
+    for n in (1, 2, 5):
+        for k in (1, 7, 20):
+            assert len(selected(FIRES(k).partial_fit(X[:n], y[:n], classes=[0, 1]))) == k
+            assert len(selected(FIRES(k).partial_fit(0.0 * X[:n], y[:n], classes=[0, 1]))) == k
 
 
-def test_several_may_be_replaced_at_once():
-    members = Membership(4)
-    renewed(members, [0.9, 0.8, 0.0, 0.0], k=2)
-    members.restart()
-    assert renewed(members, [0.0, 0.0, 0.9, 0.8], k=2) == [2, 3]
+def test_batches_of_any_size_end_with_the_same_set():
+    X, y = rows(4000)
+    found = [selected(learnt(FIRES(3), X, y, size)) for size in (10, 100, 1000, 4000)]
+    assert found == [[0, 1, 2]] * 4
 
 
-# --- Ties, k, state ----------------------------------------------------------------------------
+def test_weights_are_repetitions():
+    X, y = rows(1500, 15)
+    times = np.random.default_rng(5).integers(0, 4, size=1500)
+    weighted, repeated = FIRES(4), FIRES(4)
+    for start in range(0, 1500, 100):
+        part = slice(start, start + 100)
+        weighted.partial_fit(X[part], y[part], sample_weight=times[part])
+        repeated.partial_fit(
+            np.repeat(X[part], times[part], axis=0), np.repeat(y[part], times[part])
+        )
+        # The scale of a batch is that of its rows, so the two are alike, not equal.
+        assert {0, 1} < set(selected(weighted)) or start < 400
+    assert selected(weighted)[:3] == selected(repeated)[:3] == [0, 1, 2]
 
 
-def test_ties_go_to_the_lower_index():
-    assert renewed(Membership(4), [0.2, 0.3, 0.3, 0.3], k=2) == [1, 2]
-    members = Membership(5)
-    renewed(members, [0.0, 0.0, 0.0, 0.5, 0.5], k=2)
-    members.restart()
-    # Newcomers 1 and 2 are equal, and one of two equal members goes: the one of the higher index.
-    assert renewed(members, [0.0, 0.9, 0.9, 0.1, 0.95], k=2) == [1, 4]
-    members.restart()
-    assert renewed(members, [0.9, 0.1, 0.0, 0.0, 0.1], k=2) == [0, 1]
+# --- The set does not flutter ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("k", [1, 2, 4])
-def test_if_k_changes_the_best_are_selected(k):
-    members = Membership(4)
-    renewed(members, [0.9, 0.8, 0.1, 0.0], k=3)
-    members.restart()
-    assert renewed(members, [0.80, 0.81, 0.5, 0.6], k=k) == [[1], [0, 1], [], [0, 1, 2, 3]][k - 1]
+def n_changes(sets):
+    return sum(before != after for before, after in pairwise(sets))
 
 
-def test_all_features_may_be_members():
-    members = Membership(2)
-    for now in ([0.1, 0.2], [0.5, 0.0]):
-        assert renewed(members, now, k=2) == [0, 1]
+@pytest.mark.parametrize("seed", range(3))
+def test_equal_features_seldom_take_turns(seed):
+    """Ten of 30 matter equally, and five are selected."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(8000, 30))
+    y = 0.5 * X[:, :10].sum(axis=1) + rng.normal(size=8000) > 0
+    sets = [selected(one) for one in learning(FIRES(5), X, y)]
+    assert all(j < 10 for j in sets[-1])
+    assert n_changes(sets[20:]) <= 6
+    assert n_changes(sets[60:]) <= 2
 
 
-def test_members_never_repeat_and_are_sorted():
-    rng, members = np.random.default_rng(0), Membership(30)
-    for _ in range(50):
-        members.restart()
-        columns = renewed(members, rng.random(30), k=7)
-        assert columns == sorted(set(columns))
-        assert len(columns) == 7
+@pytest.mark.parametrize("seed", range(3))
+def test_equal_copies_do_not_take_turns(seed):
+    rng = np.random.default_rng(seed)
+    common = np.repeat(rng.normal(size=(6000, 4)), 4, axis=1)
+    X = common + 0.2 * rng.normal(size=(6000, 16))
+    y = common[:, ::4].sum(axis=1) + rng.normal(size=6000) > 0
+    sets = [selected(one) for one in learning(FIRES(4), X, y)]
+    assert sorted(j // 4 for j in sets[-1]) == [0, 1, 2, 3]
+    assert n_changes(sets[20:]) <= 3
 
 
-def test_among_equal_features_the_choice_stays():
-    """That is what the rule is for: without it, noise would change the set in every batch."""
-    rng, members, n_changes, best = np.random.default_rng(1), Membership(50), 0, 0
-    before = renewed(members, rng.random(50), k=10)
-    for _ in range(50):
-        now = 0.5 + 0.03 * rng.normal(size=50)
-        columns = renewed(members, now, k=10, var=0.005)
-        n_changes += columns != before
-        best += sorted(np.argsort(-members.score)[:10].tolist()) != columns
-        before = columns
-    assert n_changes <= 5
-    assert best > 25
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_that_fills_places_stays(seed):
+    X, y = rows(6000, 30, seed=seed)
+    sets = [selected(one) for one in learning(FIRES(10), X, y)]
+    kept = [len(set(a) & set(b)) / 10 for a, b in pairwise(sets[10:])]
+    assert np.mean(kept) >= 0.97
 
 
-def test_the_scores_handed_over_are_not_changed():
-    members, now = Membership(3), np.array([0.1, 0.2, 0.3])
-    var = np.full(3, 0.01)
-    now.flags.writeable = var.flags.writeable = False
-    for _ in range(3):
-        members.renew(now.__getitem__, var.__getitem__, PRIOR, 1, 50.0)
+def test_a_stronger_newcomer_is_selected_soon():
+    """The strength changes hands at row 3,000."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 20))
+    signal = np.where(np.arange(5000) < 3000, X[:, 0] + 0.3 * X[:, 1], 0.3 * X[:, 0] + 2 * X[:, 5])
+    sets = [selected(one) for one in learning(FIRES(1), X, signal + rng.normal(size=5000) > 0)]
+    assert sets[29] == [0]
+    assert sets[34:] == [[5]] * 16
 
 
-def test_what_was_saved_goes_on():
-    rng, members = np.random.default_rng(2), Membership(20)
-    for _ in range(5):
-        renewed(members, rng.random(20), k=4)
-    header, arrays = collect(members, Membership.learnt)
-    other = Membership(20)
-    restore(other, Membership.learnt, header, {n: a.copy() for n, a in arrays.items()}, {"J": 20})
-    other.refresh()
-    for _ in range(20):
-        now = rng.random(20)
-        assert renewed(other, now, k=4) == renewed(members, now, k=4)
-        assert_array_equal(other.score, members.score)
+def test_a_column_that_comes_late_is_selected_soon():
+    rng, selector, sets = np.random.default_rng(0), FIRES(2, columns="open"), []
+    for batch in range(60):
+        Z = rng.normal(size=(100, 8))
+        names = [f"c{j}" for j in range(8 if batch >= 40 else 7)]
+        y = Z[:, 0] + 0.4 * Z[:, 1] + (1.5 * Z[:, 7] if batch >= 40 else 0.0)
+        frame = pl.DataFrame(Z[:, : len(names)], schema=names)
+        selector.partial_fit(frame, y + 0.5 * rng.normal(size=100) > 0)
+        sets.append(sorted(selector.get_feature_names_out()))
+    assert sets[39] == ["c0", "c1"]
+    assert sets[44:] == [["c0", "c7"]] * 16
 
 
-def test_columns_that_are_not_touched_are_made_up_for_later():
-    """The means are the same; a feature can enter only when it is touched."""
-    rng = np.random.default_rng(4)
-    eager, lazy = Membership(30), Membership(30)
-    now = rng.random(30)
-    for batch in range(40):
-        touched = np.flatnonzero(rng.random(30) < 0.3)
-        now = now.copy()
-        if batch:  # until it is touched again, a score stays what it is
-            now[touched] += 0.05 * rng.normal(size=len(touched))
-        var = np.full(30, 1e-4)
-        rest = var.__getitem__, PRIOR, 5, 50.0
-        before = lazy.columns.copy()
-        eager.renew(now.__getitem__, *rest)
-        lazy.renew(now.__getitem__, *rest, touched=touched)
-        np.testing.assert_allclose(lazy.means(), eager.score, rtol=1e-9)
-        entered = np.setdiff1d(lazy.columns, before)
-        assert np.isin(entered, touched).all() or not len(before)
+def test_after_an_alarm_the_set_follows():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(8000, 30))
+    signal = np.where(np.arange(8000) < 5000, X[:, 2] - X[:, 3], X[:, 12] - X[:, 13])
+    selector = FIRES(2)
+    sets = [
+        selected(one) for one in learning(selector, X, signal + 0.5 * rng.normal(size=8000) > 0)
+    ]
+    assert selector.alarms_
+    assert sets[49] == [2, 3]
+    assert sets[60:] == [[12, 13]] * 20
 
 
-def test_if_all_columns_are_touched_nothing_is_late():
-    rng = np.random.default_rng(5)
-    eager, lazy = Membership(12), Membership(12)
-    for _ in range(30):
-        now, var = rng.random(12), np.full(12, 0.003)
-        rest = var.__getitem__, PRIOR, 4, 100.0
-        eager.renew(now.__getitem__, *rest)
-        lazy.renew(now.__getitem__, *rest, touched=np.arange(12))
-        np.testing.assert_array_equal(lazy.columns, eager.columns)
-        np.testing.assert_allclose(lazy.means(), eager.score, rtol=1e-9)
+# --- k -----------------------------------------------------------------------------------------
 
 
-# --- Zero -----------------------------------------------------------------------------------------
+def test_if_k_changes_the_next_answer_has_k_features():
+    X, y = rows()
+    selector = learnt(FIRES(5), X, y)
+    for k, n in ((2, 2), (8, 8), (0.5, 10), (20, 20), (1, 1)):
+        selector.set_params(n_features_to_select=k)
+        assert len(selected(selector)) == selector.n_features_selected_ == n
+        first = selected(selector)
+        selector.partial_fit(X[:1], y[:1])
+        assert len(selected(selector)) == n
+        assert set(first[:n]) == set(selected(selector)) or n > 3
+        if n <= 3:
+            assert first == [0, 1, 2][:n]
 
 
-def test_a_member_that_tells_nothing_leaves_for_the_first_that_tells_anything():
-    members = Membership(3)
-    assert renewed(members, [0.0, 0.0, 0.0], k=2) == [0, 1]
-    assert renewed(members, [0.0, 0.0, 1e-9], k=2) == [0, 2]
-    assert renewed(members, [0.0, 1e-9, 1e-9], k=2) == [1, 2]
+def test_asking_changes_nothing():
+    X, y = rows(1000)
+    asked, left_alone = FIRES(4), FIRES(4)
+    for one in learning(asked, X, y):
+        _ = selected(one), one.why(), one.twins_, one.weights_, one.is_significant()
+    learnt(left_alone, X, y)
+    assert_array_equal(asked.weights_, left_alone.weights_)
+    assert selected(asked) == selected(left_alone)
+    assert asked._rule_.state().keys() == left_alone._rule_.state().keys()
+    for name, array in asked._rule_.state().items():
+        assert_array_equal(array, left_alone._rule_.state()[name])
 
 
-def test_nothing_never_takes_the_place_of_something():
-    members = Membership(2)
-    assert renewed(members, [1e-9, 0.0]) == [0]
-    for _ in range(20):
-        assert renewed(members, [1e-9, 0.0], var=[PRIOR, 0.0]) == [0]
+# --- One number --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["two classes", "three classes", "numbers", "wide", "sparse"])
+def test_features_are_ranked_by_the_importance_that_is_shown(kind):
+    X, _ = rows(2000, 150 if kind == "wide" else 20)
+    rng = np.random.default_rng(1)
+    signal = X[:, :3].sum(axis=1) + rng.normal(size=2000)
+    y = {"numbers": signal, "three classes": np.digitize(signal, [-1.0, 1.0])}.get(kind, signal > 0)
+    selector = FIRES(3).fit(sp.csr_array(X) if kind == "sparse" else X, y)
+    assert_array_equal(selector.weights_, np.abs(selector.importances_))
+    order = np.argsort(-np.abs(selector.importances_), kind="stable")
+    assert_array_equal(selector.ranking_[order], np.arange(1, len(order) + 1))
+
+
+def test_weights_by_omega_stay_the_papers():
+    X, y = rows(1000)
+    selector = FIRES(3, score="omega").fit(X, y)
+    assert not np.allclose(selector.weights_, np.abs(selector.importances_))
+    best = np.argsort(-selector.weights_, kind="stable")[:3]
+    assert selected(selector) == sorted(best.tolist())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sign_and_class_of_an_importance_do_not_flip(seed):
+    """Column 0 matters as much for the first class as against the second."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(12_000, 10))
+    scores = np.column_stack([X[:, 0], -X[:, 0], X[:, 3]]) + rng.gumbel(size=(12_000, 3))
+    selector, signs, classes = FIRES(3), [], []
+    for one in learning(selector, X, scores.argmax(axis=1), classes=range(3)):
+        signs.append(np.sign(one.importances_[0]))
+        gaps = np.abs(one.class_importances_[:, 0] - one.importances_[0])
+        classes.append(int(gaps.argmin()))
+    assert len(set(signs[20:])) == 1
+    assert len(set(classes[20:])) == 1
+
+
+# --- Saved -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [3, 8, "auto"])
+@pytest.mark.parametrize("n_features", [20, 130])
+def test_what_was_saved_goes_on(k, n_features, tmp_path):
+    X, y = rows(3000, n_features)
+    selector = learnt(FIRES(k), X[:1730], y[:1730])
+    selector.save(tmp_path / "state")
+    again = fires.load(tmp_path / "state")
+    assert selected(again) == selected(selector)
+    for start in range(1730, 3000, 70):
+        part = slice(start, start + 70)
+        for one in (selector, again):
+            one.partial_fit(X[part], y[part])
+        assert selected(again) == selected(selector)
+        assert again._rule_.waited == selector._rule_.waited
+    assert_array_equal(again.weights_, selector.weights_)
+
+
+def test_a_copy_goes_on_apart():
+    X, y = rows(2000)
+    selector = learnt(FIRES(5), X, y)
+    other, before = copy.deepcopy(selector), selected(selector)
+    learnt(other, X[:, ::-1].copy(), y)
+    assert selected(selector) == before != selected(other)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{"columns": np.array([25])}, {"columns": np.array([-1])}, {"waited": np.array(-1.0)}],
+)
+def test_what_does_not_fit_is_refused(broken):
+    X, y = rows(500)
+    rule = learnt(FIRES(5), X, y)._rule_
+    arrays = rule.state() | {f"members.{name}": array for name, array in broken.items()}
+    with pytest.raises(StateError):
+        SelectionRule(20, None, scored=True).restore(arrays)
+
+
+def test_columns_that_go_leave_the_rule_with_the_rest():
+    X, y = rows(1000)
+    rule = learnt(FIRES(3), X, y)._rule_
+    places = np.arange(20) - 1  # the first goes
+    other = rule.rearranged(places, 19)
+    assert other.columns.tolist() == [0, 1]
+    assert other.k == -1  # looks again
+    assert rule.columns.tolist() == [0, 1, 2]
+    assert rule.rearranged(np.arange(20)[::-1].copy(), 20).columns.tolist() == [17, 18, 19]

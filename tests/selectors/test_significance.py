@@ -5,10 +5,13 @@ import copy
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.special import erfc
+from sklearn import datasets
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import fires
 from fires import FIRES, OFS, OnlinePipeline, RandomFeatures
@@ -17,8 +20,9 @@ from fires.metrics import StabilityWindow
 from fires.models import Linear, NeuralNet
 from fires.models.covariance import CovarianceBlock
 from fires.predictors import Perceptron
+from fires.selectors.rule import Candidates
 from fires.selectors.sharded import Sharded
-from fires.selectors.significance import Distances, ReviewSchedule, best_of_the_rest, choose
+from fires.selectors.significance import Distances, best_of_the_rest
 
 NOBODY = np.empty(0, dtype=np.intp)
 
@@ -40,60 +44,48 @@ def auto(X, y, **settings):
 
 # --- The rule ----------------------------------------------------------------------------------
 
-ways = st.lists(st.floats(0.0, 12.0), min_size=1, max_size=12)
+
+def candidates(n_leading, n):
+    """As many as lead, of n that there are."""
+    places = np.arange(n_leading + 1)
+    systems = np.zeros((1, n_leading + 1, n_leading + 2))
+    systems[0, places, places] = 1.0
+    return Candidates(places[:-1], places[:-1], places, np.ones(n_leading), systems, n)
 
 
-@given(ways, st.integers(0, 200), st.sets(st.integers(0, 11)))
-def test_every_selected_one_is_within_the_bound(z, more, members):
-    z, members = np.array([z]), np.array(sorted(members), dtype=np.intp)
-    known = Distances(np.arange(z.shape[1]), z, z.shape[1] + more)
-    chosen = choose(known, members)
-    assert (tail(z[0, chosen]) <= 0.05 * len(chosen) / known.n).all()
-    # Who is in stays in if nothing changes; and being in never harms.
-    assert_array_equal(choose(known, chosen), choose(known, np.union1d(members, chosen)))
-    assert set(chosen) <= set(choose(known, chosen))
-    assert set(choose(known, NOBODY)) <= set(chosen)
-
-
-def test_a_newcomer_must_be_one_deviation_further_away():
-    limit = 3.0902323  # its two tails have an area of 0.002: 0.05 / 25
-    for z, stays, enters in ((3.0, 0, 0), (3.1, 1, 0), (4.0, 1, 0), (4.1, 1, 1)):
-        known = Distances(np.array([5, 9]), np.array([[z, 0.5]]), 25)
-        assert len(choose(known, np.array([5]))) == stays == (z > limit)
-        assert len(choose(known, NOBODY)) == enters
+@pytest.mark.parametrize(("n_leading", "n"), [(5, 5), (20, 20), (100, 2000)])
+def test_the_s_th_one_enters_if_so_many_false_ones_are_5_percent_of_s(n_leading, n):
+    limits = candidates(n_leading, n).limits()
+    expected = 0.05 * np.arange(1, n_leading + 1) / n
+    np.testing.assert_allclose(tail(limits), expected)
 
 
 def test_the_more_are_selected_the_more_may_be():
-    z = np.array([[4.5, 4.5, 4.5, 3.9]])
-    assert choose(Distances(np.arange(4), z, 100), NOBODY).tolist() == [0, 1, 2]
-    z[0, 3] = 4.2
-    assert choose(Distances(np.arange(4), z, 100), NOBODY).tolist() == [0, 1, 2, 3]
+    known = candidates(4, 100)
+    known.systems[0, :4, -1] = [4.5, 4.5, 4.5, 3.0]
+    limits = known.limits()
+    assert sorted(known.forward(NOBODY, limits)[0]) == [0, 1, 2]
+    known.systems[0, 3, -1] = 3.2  # 2 Phi(-3.2) = 0.0014 < 0.05 * 4 / 100
+    assert sorted(known.forward(NOBODY, limits)[0]) == [0, 1, 2, 3]
+    known.systems[0, :3, -1] = 0.0
+    assert sorted(known.forward(NOBODY, limits)[0]) == []
 
 
-def test_a_class_counts_as_more_tail_areas():
-    z = np.array([[4.4, 0.0], [0.0, 0.0], [0.0, 0.0]])
-    assert choose(Distances(np.array([2, 4]), z, 50), NOBODY).tolist() == [2]
-    assert choose(Distances(np.array([2, 4]), z, 3 * 50), NOBODY).tolist() == []
-
-
-def test_what_rests_is_not_selected():
-    known = Distances(np.array([0, 2]), np.array([[9.0, 9.0]]), 3)
-    resting = np.array([True, False, False])
-    assert choose(known.without(resting), np.array([0])).tolist() == [2]
+def test_all_together_may_be_sure_while_none_is():
+    known = candidates(20, 20)
+    known.systems[0, :20, -1] = 2.0
+    assert not len(known.forward(NOBODY, known.limits())[0])
+    assert known.together() > 4.5  # chi-squared is 80 with 20 degrees of freedom
+    known.systems[0, :20, -1] = 1.0
+    assert known.together() < 1.5
 
 
 def test_the_next_one_says_what_it_would_cost():
-    known = Distances(np.arange(3), np.array([[9.0, 2.0, 1.0]]), 30)
+    known = Distances(np.arange(3), np.array([9.0, 2.0, 1.0]), 30)
     following = best_of_the_rest(known, np.array([0]))
     assert following.column == 1
     assert following.share == pytest.approx(30 * tail(2.0) / 2)
     assert best_of_the_rest(known, np.arange(3)) is None
-
-
-def test_looks_begin_with_200_to_1000_rows():
-    for n_features, first in ((3, 200), (50, 500), (5000, 1000)):
-        assert not ReviewSchedule().is_due(first - 1.0, first - 1.0, n_features)
-        assert ReviewSchedule().is_due(float(first), float(first), n_features)
 
 
 # --- On known truth ----------------------------------------------------------------------------
@@ -125,6 +117,67 @@ def test_a_shadow_is_not_selected():
     X[:, 1] = 0.9 * X[:, 0] + np.sqrt(0.19) * X[:, 1]
     y = X[:, 0] + rng.normal(size=4000) > 0
     assert auto(X, y).get_support(indices=True).tolist() == [0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("name", "most"), [("breast_cancer", 14), ("wine", 9), ("iris", 4)])
+def test_small_tables_as_scikit_learn_ships_them(name, most, seed):
+    """At least one is selected, and they predict nearly as well as all."""
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(y))
+    X, y = X[order], y[order]
+    chosen = auto(X, y).get_support(indices=True)
+    assert 1 <= len(chosen) <= most
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    scores = [cross_val_score(model, X[:, own], y).mean() for own in (chosen, slice(None))]
+    assert scores[0] >= scores[1] - 0.04
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_ten_classes_of_digits(seed):
+    X, y = datasets.load_digits(return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(y))
+    assert 20 <= auto(X[order], y[order]).n_features_selected_ <= 48
+
+
+@pytest.mark.parametrize("n", [150, 600])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_nothing_is_selected_on_small_tables_of_noise(n, n_classes):
+    n_found = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n, 12))
+        X[:, 6:] = X[:, :6] + 0.3 * X[:, 6:]
+        n_found.append(auto(X, rng.integers(0, n_classes, n)).n_features_selected_)
+    assert np.count_nonzero(n_found) <= 3  # at 0.05 a table
+
+
+@pytest.mark.parametrize("n_rows", [1000, 4000])
+@pytest.mark.parametrize("kind", ["independent", "factors", "AR", "blocks"])
+def test_among_correlated_columns_nearly_all_are_found_and_few_are_false(kind, n_rows):
+    found = [recall_and_false(kind, n_rows, seed) for seed in range(4)]
+    recall, false = np.mean(found, axis=0)
+    assert recall >= 0.9
+    assert false <= 0.07
+
+
+def recall_and_false(kind, n_rows, seed):
+    rng = np.random.default_rng([seed, n_rows])
+    X = rng.normal(size=(n_rows, 50))
+    if kind == "factors":
+        X = 0.6 * X + 0.8 * rng.normal(size=(n_rows, 3)) @ rng.normal(size=(3, 50)) / np.sqrt(3)
+    if kind == "AR":
+        for j in range(1, 50):
+            X[:, j] = 0.9 * X[:, j - 1] + np.sqrt(0.19) * X[:, j]
+    if kind == "blocks":
+        common = np.repeat(rng.normal(size=(n_rows, 10)), 5, axis=1)
+        X = np.sqrt(0.9) * common + np.sqrt(0.1) * X
+    relevant = rng.permutation(50)[:5]
+    signs = rng.choice([-1.0, 1.0], 5)
+    y = X[:, relevant] @ signs + rng.normal(size=n_rows) > 0
+    chosen = auto(X, y).get_support(indices=True)
+    hits = len(np.intersect1d(chosen, relevant))
+    return hits / 5, (len(chosen) - hits) / max(len(chosen), 1)
 
 
 @pytest.mark.slow
@@ -211,7 +264,7 @@ def test_a_number_may_become_auto_and_back():
 
 
 def test_nobody_is_selected_and_all_works(tmp_path):
-    X, y = rows(400, 8, effect=0.0)
+    X, y = rows(400, 8, effect=0.0, seed=1)
     selector = auto(X, y)
     assert selector.n_features_selected_ == 0
     assert not selector.get_support().any()
@@ -277,13 +330,13 @@ def test_what_a_column_brought_is_left_out_and_fades():
     leading = CovarianceBlock(150, 1)
     rng = np.random.default_rng(0)
     score, mu, var = rng.random(150), rng.normal(size=(1, 150)), np.full((1, 150), 0.01)
-    leading.follow(score, mu, var, 0.02)
+    leading.follow(score, lambda j: (mu[:, j], var[:, j]), 0.02)
     new = np.flatnonzero(leading.columns >= 100)
     assert (leading.brought[0, 0, new] == leading.information[0, new, new]).all()
-    mean, covariance = leading.posterior(seen=True)
-    assert not mean[0, new].any()
-    assert (covariance[0, new, new] == 1.0).all()  # the prior
-    assert (leading.posterior()[0][0, new] != 0.0).all()
+    system = leading.systems()[0]
+    assert not system[new, -1].any()
+    np.testing.assert_allclose(system[new, new], 1.0)  # the prior
+    assert (leading.means()[0, new] != 0.0).all()
     before = copy.deepcopy(leading)
     leading.forget(0, 0.25)
     assert_array_equal(leading.brought, 0.25 * before.brought)

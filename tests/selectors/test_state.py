@@ -413,7 +413,7 @@ def test_the_state_of_something_else_is_refused(tmp_path, kind):
     "lost",
     [
         *("mu", "var", "own_mu", "facts", "target.class_weight", "dense.count", "classes"),
-        *("alarm.total", "leading.columns", "members.score", "alarms"),
+        *("alarm.total", "leading.columns", "members.columns", "alarms"),
     ],
 )
 def test_a_state_that_lacks_an_array_is_refused(saved, lost):

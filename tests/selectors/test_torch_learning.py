@@ -30,6 +30,35 @@ def test_a_product_of_signs_is_found(make):
     assert sum(batch is not None for batch in found) >= 2, found
 
 
+TARGETS = {
+    "product": (2, lambda X: X[:, 0] * X[:, 1] > 0),
+    "squares": (3, lambda X: (X[:, :3] ** 2).sum(1) > 2.37),
+    "sine": (1, lambda X: np.sin(3.0 * X[:, 0]) > 0),
+}
+
+
+@pytest.mark.parametrize(
+    ("make", "target", "n_batches"),
+    [
+        (SoftTree, "product", 120),
+        (SoftTree, "squares", 120),
+        (SoftTree, "sine", 200),
+        (NeuralNet, "product", 30),
+        (NeuralNet, "squares", 40),
+    ],
+)
+def test_what_is_not_linear_is_found_among_fifty_features(make, target, n_batches):
+    """A net sees a sine late, and not in every stream."""
+    n_relevant, label = TARGETS[target]
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        chosen = FIRES(n_relevant, model=make(), random_state=seed)
+        for _ in range(n_batches):
+            X = rng.normal(size=(100, 50))
+            chosen.partial_fit(X, label(X))
+        assert chosen.get_support(indices=True).tolist() == list(range(n_relevant))
+
+
 @pytest.mark.parametrize("model", ["probit", NeuralNet(())], ids=["probit", "softmax"])
 def test_a_linear_model_cannot_see_a_product_of_signs(model):
     found = [batches_until_found(model, seed, n=100) for seed in range(2)]
@@ -136,13 +165,14 @@ def found_by(model, stream, seed, at_row=None, keep=1.0):
 
 @pytest.mark.parametrize("make", [lambda: NeuralNet((20,)), SoftTree], ids=["net", "tree"])
 def test_a_rare_class_is_not_lost(make):
-    stream = KnownTruth(6_000, 20, 2, positive_rate=0.02, random_state=1)
-    assert found_by(make(), stream, seed=1)[-1] == 2
+    for rate in (0.02, 0.01):
+        stream = KnownTruth(6_000, 20, 2, positive_rate=rate, random_state=1)
+        assert found_by(make(), stream, seed=1)[-1] == 2
 
 
 def test_without_balance_it_may_be():
     """Why every class counts as much as the others."""
-    stream = KnownTruth(6_000, 20, 2, positive_rate=0.02, random_state=1)
+    stream = KnownTruth(6_000, 20, 2, positive_rate=0.01, random_state=1)
     assert found_by(SoftTree(balance=False), stream, seed=1)[-1] < 2
 
 
@@ -160,14 +190,14 @@ def test_relevant_features_are_found_however_rare_positives_are(make, rate, leas
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("rate", "alone", "told"), [(0.5, 2_500, 700), (0.05, 2_500, 800), (0.01, 4_500, 1_800)]
+    ("rate", "alone", "told"), [(0.5, 1_800, 700), (0.05, 1_600, 800), (0.01, 3_000, 1_800)]
 )
 @pytest.mark.parametrize("make", [NeuralNet, SoftTree], ids=["net", "tree"])
 def test_new_features_are_found_after_a_drift(make, rate, alone, told):
     """Rows until four of the five new features are selected, on average over five seeds.
 
-    Measured for net and tree: 1,180 and 1,920 at 50 %, 1,680 and 1,540 at 5 %, 3,180 and 3,040 at
-    1 %. If the learner forgets 300 rows after the drift: 400 and 520, 480 and 480, 920 and 1,200.
+    Measured for net and tree: 1,160 and 740 at 50 %, 900 and 1,000 at 5 %, 1,560 and 2,020 at 1 %.
+    If the learner forgets 300 rows after the drift: 400 and 400, 480 and 500, 940 and 1,300.
     """
     for at_row, most in ((None, alone), (10_300, told)):
         rows = []

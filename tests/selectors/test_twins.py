@@ -6,15 +6,13 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 import fires
 from fires import FIRES
-from fires.core.errors import InputError
 from fires.core.sharding import Shards
 from fires.models import NeuralNet
 from fires.selectors.sharded import partial_fit_sharded
-from fires.selectors.twins import Twins
 
 EFFECTS = np.array([1.0, 0.6, 0.4])
 
@@ -50,40 +48,38 @@ def test_of_copies_one_is_selected(target):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_of_exact_copies_the_first_stands_for_the_others(seed):
+def test_of_exact_copies_one_stands_for_the_others(seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(1000, 9))
     X[:, 3:6], X[:, 6:] = 2.0 * X[:, :3] + 1.0, -X[:, :3]
     selector = learnt(X, X[:, :3] @ EFFECTS + 0.5 * rng.normal(size=1000) > 0)
-    assert_array_equal(selector.get_support(indices=True), [0, 1, 2])
-    assert selector.twins_ == {0: [3, 6], 1: [4, 7], 2: [5, 8]}
+    support = selector.get_support(indices=True).tolist()
+    assert sorted(j % 3 for j in support) == [0, 1, 2]
+    copies = {j: [i for i in range(j % 3, 9, 3) if i != j] for j in support}
+    assert selector.twins_ == copies
 
 
-def test_without_it_copies_take_the_places():
+@pytest.mark.parametrize("k", [3, 7, "auto"])
+def test_both_settings_select_alike(k):
     X, signal = rows()
-    plain = FIRES(3).fit(X, signal > 0)
-    assert not {1, 5} & set(plain.get_support(indices=True))
-    with pytest.raises(AttributeError, match="redundancy='drop'"):
-        _ = plain.twins_
+    plain, selector = FIRES(k), FIRES(k, redundancy="drop")
+    for start in range(0, 4000, 200):
+        for one in (plain, selector):
+            one.partial_fit(X[start : start + 200], signal[start : start + 200] > 0)
+        assert_array_equal(selector.get_support(), plain.get_support())
+        assert_array_equal(selector.weights_, plain.weights_)
+        assert selector.twins_ == plain.twins_
 
 
-def test_weights_and_ranks_are_as_without_it():
-    X, signal = rows()
-    plain, selector = FIRES(3).fit(X, signal > 0), learnt(X, signal > 0)
-    assert_allclose(selector.weights_, plain.weights_)
-    assert_array_equal(selector.ranking_, plain.ranking_)
-
-
-def test_without_twins_the_choice_is_the_same():
+def test_where_nothing_is_redundant_nobody_stands_for_anyone():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 150))
     y = X[:, :8].sum(axis=1) + rng.normal(size=3000) > 0
-    plain, selector = FIRES(12), FIRES(12, redundancy="drop")
+    selector = FIRES(12)
     for start in range(0, 3000, 100):
-        batch = X[start : start + 100], y[start : start + 100]
-        plain.partial_fit(*batch), selector.partial_fit(*batch)
-        assert_array_equal(plain.get_support(), selector.get_support())
-    assert selector.twins_ == {}
+        selector.partial_fit(X[start : start + 100], y[start : start + 100])
+        assert start < 1000 or selector.twins_ == {}
+    assert set(range(8)) < set(selector.get_support(indices=True))
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -114,8 +110,6 @@ def test_a_group_of_copies_counts_for_what_it_says_together():
     X = rng.normal(size=(6000, 20))
     X[:, :8] = X[:, :1]
     y = X[:, 0] + 0.4 * X[:, 10] + 0.4 * X[:, 11] + 0.5 * rng.normal(size=6000) > 0
-    plain = FIRES(2).fit(X, y)
-    assert_array_equal(plain.get_support(indices=True), [10, 11])
     selector = learnt(X, y, 1)
     (one,) = selector.get_support(indices=True)
     assert one < 8
@@ -126,7 +120,9 @@ def test_twins_fill_the_places_that_nobody_else_wants():
     X, signal = rows(n_features=6)
     selector = learnt(X, signal > 0, 5)
     assert selector.get_support().sum() == 5
-    assert {0, 2, 3, 4} < set(selector.get_support(indices=True))
+    support = set(selector.get_support(indices=True).tolist())
+    assert {0, 2} < support
+    assert support & {1, 5}
 
 
 def test_equal_twins_do_not_take_turns():
@@ -168,17 +164,6 @@ def test_sparse_rows():
     assert len({0, 3, 4} & set(support)) == len({1, 5} & set(support)) == 1
     assert 2 in support
     assert sum(map(len, selector.twins_.values())) == 3
-
-
-def test_weights_are_repetitions():
-    Z, weight = np.random.default_rng(0).normal(size=(300, 4)), np.tile([1.0, 3.0, 0.0], 100)
-    one, other = Twins(), Twins()
-    one.add(np.arange(4), Z, weight, gamma=0.999)
-    again = np.repeat(Z, weight.astype(int), axis=0)
-    other.add(np.arange(4), again, np.ones(len(again)), gamma=0.999)
-    assert_allclose(one.correlation(), other.correlation())
-    assert_allclose(one.rows, other.rows)
-    assert one.waited == other.waited == 400.0
 
 
 def test_missing_entries_are_no_values():
@@ -224,8 +209,6 @@ def test_it_goes_on_bit_for_bit_after_loading(n_features, tmp_path):
         selector.partial_fit(*batch), again.partial_fit(*batch)
         assert_array_equal(selector.get_support(), again.get_support())
         assert again.twins_ == selector.twins_
-    for name in Twins.learnt:
-        assert_array_equal(getattr(selector._rule_.twins, name), getattr(again._rule_.twins, name))
 
 
 def test_groups_of_several_are_no_twins_but_single_features_are():
@@ -236,18 +219,6 @@ def test_groups_of_several_are_no_twins_but_single_features_are():
     assert selector.twins_[0] == [3, 4]
     X[:, 6] = X[:, 0]
     assert 6 not in learnt(X, signal > 0, groups=groups).twins_.get(0, [])
-
-
-def test_columns_that_go_take_their_numbers_with_them():
-    Z = np.random.default_rng(0).normal(size=(500, 4))
-    twins = Twins()
-    twins.add(np.array([1, 4, 6, 9]), Z, np.ones(500), gamma=1.0)
-    before = twins.correlation()
-    places = np.array([0, 1, -1, -1, -1, -1, 2, 3, -1, 4])
-    other = twins.rearranged(places)
-    assert_array_equal(other.columns, [1, 2, 4])
-    assert_allclose(other.correlation(), before[np.ix_([0, 2, 3], [0, 2, 3])])
-    assert_allclose(twins.correlation(), before)
 
 
 def test_with_open_columns_the_copy_that_is_there_is_selected():
@@ -270,18 +241,6 @@ def test_with_open_columns_the_copy_that_is_there_is_selected():
     assert ({"x3", "x4"} - {one}) == set(selector.twins_[one])
 
 
-def test_what_rests_stands_for_nobody_as_long_as_others_can():
-    X, y = _classes()
-    selector = learnt(X, y)
-    twins, learner = selector._rule_.twins, selector._learner_
-    resting = np.zeros(X.shape[1], dtype=bool)
-    resting[0] = True
-    twins.look_again()
-    twins.judge(learner, twins.columns, selector.get_support(indices=True), resting)
-    assert twins.own[0] < 1.0
-    assert 1.0 in twins.own[[3, 4]]
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -296,18 +255,31 @@ def test_what_it_cannot_be_combined_with_is_named(wrong, message):
         FIRES(2, redundancy="drop", **wrong).partial_fit(X, y)
 
 
-def test_it_cannot_change_on_the_way():
-    X, y = _classes(200)
-    selector = FIRES(2).partial_fit(X, y).set_params(redundancy="drop")
-    with pytest.raises(ValueError, match="redundancy cannot change"):
-        selector.partial_fit(X, y)
+def test_it_may_change_on_the_way():
+    X, y = _classes(400)
+    selector, other = FIRES(2).partial_fit(X, y), FIRES(2).partial_fit(X, y)
+    selector.set_params(redundancy="drop").partial_fit(X, y)
+    assert_array_equal(selector.weights_, other.partial_fit(X, y).weights_)
 
 
-def test_shards_are_refused():
+def test_in_shards_copies_are_found_too():
+    X, y = _classes()
+    selector = FIRES(3, redundancy="drop")
+    for start in range(0, 4000, 500):
+        part = slice(start, start + 500)
+        shards = Shards.cut(fires.core.batch.CheckedBatch(X[part], y[part].astype(int)), 2)
+        partial_fit_sharded(selector, shards.evaluate, n_features=X.shape[1])
+    support = set(selector.get_support(indices=True).tolist())
+    assert {0, 2} < support
+    (one,) = support & {1, 5}
+    assert selector.twins_ == {0: [3, 4], one: [6 - one]}
+
+
+@pytest.mark.parametrize("settings", [{"update": "gradient"}, {"score": "omega"}])
+def test_what_has_no_rule_does_not_know_who_stands_for_whom(settings):
     X, y = _classes(200)
-    shards = Shards.cut(fires.core.batch.CheckedBatch(X, y.astype(int)), 2)
-    with pytest.raises(InputError, match="redundant features are found in rows"):
-        partial_fit_sharded(FIRES(2, redundancy="drop"), shards.evaluate, n_features=X.shape[1])
+    with pytest.raises(AttributeError, match="linear models"):
+        _ = FIRES(2, **settings).partial_fit(X, y).twins_
 
 
 @settings(max_examples=25, deadline=None)
@@ -337,14 +309,12 @@ def _classes(n=4000):
 
 def test_as_many_as_are_sure_and_of_twins_one():
     rng = np.random.default_rng(0)
-    both, alone = FIRES("auto", redundancy="drop"), FIRES("auto")
+    both = FIRES("auto")
     for _ in range(60):
         Z = rng.normal(size=(100, 12))
         Z[:, 6], Z[:, 7] = Z[:, 0], -Z[:, 1]
         y = (Z[:, 0] + Z[:, 1] + Z[:, 2] + rng.normal(size=100) > 0).astype(int)
         both.partial_fit(Z, y)
-        alone.partial_fit(Z, y)
-    assert set(alone.get_support(indices=True)) == {2}  # of copies, none is sure
     chosen = set(both.get_support(indices=True).tolist())
     assert len(chosen & {0, 6}) == len(chosen & {1, 7}) == 1
     assert chosen - {0, 1, 6, 7} == {2}

@@ -99,7 +99,7 @@ def maker(name: str, top: int | float, *, numeric: bool = False) -> Callable[[in
     return make
 
 
-CLASSIFIERS, REGRESSORS = ("perceptron", "nb", "tree"), ("linear",)
+CLASSIFIERS, REGRESSORS = ("bayes", "perceptron", "nb", "tree"), ("bayes", "linear")
 
 
 def make_predictor(
@@ -108,7 +108,7 @@ def make_predictor(
     """The name of a predictor, and what makes a fresh one; ``"auto"`` is the first that fits."""
     from sklearn.naive_bayes import GaussianNB
 
-    from fires.predictors import LinearRegressor, Perceptron, hoeffding_tree
+    from fires.predictors import BayesLinear, LinearRegressor, Perceptron, hoeffding_tree
 
     fitting = REGRESSORS if numeric else CLASSIFIERS
     if name == "auto":
@@ -120,8 +120,10 @@ def make_predictor(
             f"{' or '.join(fitting)}"
         )
     if name == "nb" and sparse:
-        raise ValueError("--predictor nb takes no sparse rows: take perceptron or tree")
+        raise ValueError("--predictor nb takes no sparse rows: take bayes, perceptron or tree")
     makers = {"perceptron": Perceptron, "nb": GaussianNB, "tree": hoeffding_tree}
+    if name == "bayes":
+        return name, partial(BayesLinear, "gaussian" if numeric else "probit")
     return name, makers.get(name, LinearRegressor)
 
 
@@ -156,9 +158,9 @@ class _Options:
         "numbers. One uses all rows; it takes three to test differences.",
     )
     predictor: str = options.choice(
-        ["auto", *CLASSIFIERS, *REGRESSORS],
-        "What uses the features: a Perceptron, Gaussian naive Bayes, a Hoeffding tree, or for "
-        "numbers a linear regression.",
+        ["auto", *dict.fromkeys(CLASSIFIERS + REGRESSORS)],
+        "What uses the features: the Bayesian linear model of FIRES, a Perceptron, Gaussian naive "
+        "Bayes, a Hoeffding tree, or for numbers a linear regression.",
     )
     score: str = options.choice(
         ["auto", *_OF_CLASSES, *_OF_NUMBERS],

@@ -50,7 +50,6 @@ def command(
 
         from fires.cli.tables import print_features
         from fires.pipeline import OnlinePipeline
-        from fires.predictors import Perceptron
         from fires.run.features import alarm_rows, feature_rows
         from fires.run.folder import RunFolder
         from fires.run.run import Run
@@ -59,7 +58,7 @@ def command(
 
     stream = DriftingFeatures(_N_SAMPLES, _N_FEATURES, _N_RELEVANT, random_state=seed)
     names, selector = stream.schema.feature_names, FIRES(_N_RELEVANT)
-    run = Run(OnlinePipeline(selector, Perceptron()), _N_FEATURES)
+    run = Run(OnlinePipeline(selector), _N_FEATURES)
     totals = run.totals
     selected = np.zeros((_N_SAMPLES // _BATCH_SIZE, _N_FEATURES), dtype=bool)
     facts = settings_facts() | {"id": uuid4().hex[:12]}
@@ -110,9 +109,8 @@ def command(
             f"not recovered from the change by the end of the stream: {n_after} of {_N_RELEVANT}"
         )
     click.echo(f"mean stability {totals.stability:.3f}, over windows of 10 batches")
-    click.echo(
-        f"accuracy {totals.scores['accuracy']:.3f}, of a Perceptron that sees the selected features"
-    )
+    accuracy = totals.scores["accuracy"]
+    click.echo(f"accuracy {accuracy:.3f}, of a linear model that sees the selected features")
     click.echo(f"state saved to {path}")
     click.echo(f"report written to {out / 'report.html'}: open it in a browser")
     click.echo(f"go on with fires.load({json.dumps(str(path), ensure_ascii=False)})")

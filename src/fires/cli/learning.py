@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fires.core.types import Header
     from fires.evaluation.records import Step
     from fires.pipeline import OnlinePipeline
+    from fires.predictors import Predictor
     from fires.run.checkpoints import Schedule
     from fires.run.emit import Emitter
     from fires.run.folder import RunFolder
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from fires.streams.table import Fault
     from fires.streams.table_stream import TableStream
 
-NUMERIC = ("gaussian", "poisson")
+CLASSES, NUMERIC = ("probit", "logistic"), ("gaussian", "poisson")
 _LEAST_ROWS = 1000
 _LOG = logging.getLogger("fires")
 
@@ -212,14 +213,16 @@ def _log_step(step: Step) -> None:
 def _pipeline(
     selector: FIRES, model: str, scale: str | None, stream: TableStream, first: Batch
 ) -> OnlinePipeline:
-    """A Perceptron if the target holds classes, a regression if it holds numbers."""
+    """The selector, with its own learner for the predictor; as published, with a Perceptron."""
     from fires.core.classes import has_fractions
     from fires.pipeline import OnlinePipeline
-    from fires.predictors import LinearRegressor, Perceptron
+    from fires.predictors import BayesLinear, Perceptron
 
     target = stream.target  # svmlight has none to speak of
-    fractions = has_fractions(first.y)
-    numeric = model in NUMERIC or fractions or (target is not None and target.is_numeric)
-    if numeric and model == "auto" and not fractions:  # in the first rows, by chance
+    numeric = has_fractions(first.y) or (target is not None and target.is_numeric)
+    if numeric and model == "auto":  # the first rows may hold whole numbers, by chance
         selector.set_params(model="gaussian")
-    return OnlinePipeline(selector, LinearRegressor() if numeric else Perceptron(), scale)
+    predictor: Predictor | str = "auto" if selector.update == "bayes" else Perceptron()
+    if numeric and model in CLASSES:  # which the selector refuses, in words of its own
+        predictor = BayesLinear("gaussian")
+    return OnlinePipeline(selector, predictor, scale)

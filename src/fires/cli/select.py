@@ -61,12 +61,12 @@ def command(options: Options = shared.part(Options)) -> None:
     ("duckdb:FILE?select ...", "sqlite:FILE?select ..."). Rows are read once, in bounded memory,
     batch by batch, as they come. Those that cannot be used are counted, shown and left out.
 
-    While it reads, a Perceptron that sees nothing but the selected features is tested on each
+    While it reads, a linear model that sees nothing but the selected features is tested on each
     batch before it learns from it. Its accuracy says what the selection is worth, beside that of
-    a Perceptron on all features, and of saying the most common class of the rows before; balanced
-    accuracy counts every class alike. Where the target holds numbers or counts, it is a linear
-    regression, with R2 (1 is perfect, 0 no better than the mean of the rows before) and MAE, the
-    mean absolute error. svmlight needs no --target.
+    the same model on all features, and of saying the most common class of the rows before; balanced
+    accuracy counts every class alike. Where the target holds numbers or counts, the scores are
+    R2 (1 is perfect, 0 no better than the mean of the rows before) and MAE, the mean absolute
+    error. svmlight needs no --target.
 
     Whatever ends the run early, Ctrl-C or an error: what was learnt until then is shown and saved.
     With --out, even a run that was killed goes on with --resume, and loses nothing.
@@ -245,8 +245,8 @@ def _finish(learning: Learning, notices: Notices, facts: Header, name: str) -> O
     facts |= stream_facts(stream, run.seconds) | run.facts(known, reason)
     facts["target"] = None if stream.target is None else stream.target.column.as_json()
     facts["cautions"] = run.watch.cautions(run.totals.class_shares)
-    if selector.redundancy == "drop":
-        facts["twins"] = twin_names(selector, known)
+    if twins := twin_names(selector, known):
+        facts["twins"] = twins
     described = () if stream.columns is None else stream.describe()
     return tried(partial(run.finish, names, facts, described))
 

@@ -9,7 +9,7 @@ import click
 
 from fires.cli import options as shared
 from fires.cli.config import read_config, typed_options
-from fires.cli.learning import NUMERIC
+from fires.cli.learning import CLASSES, NUMERIC
 from fires.cli.progress import LEVELS
 from fires.cli.reading import Reading
 from fires.core.errors import InputError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fires.run.emit import Every
     from fires.selectors.fires import FIRES
 
-_MODELS = ("auto", "probit", "logistic", *NUMERIC)
+_MODELS = ("auto", *CLASSES, *NUMERIC)
 _MEMORY = 10_000.0  # rows
 _MAY_CHANGE = {
     *("resume", "accept_loss", "checkpoint", "max_bad", "max_wait", "until_end", "rate"),
@@ -65,7 +65,7 @@ class Options:
     )
     redundancy: str = shared.choice(
         ("ignore", "drop"),
-        "Of features that say the same, such as copies and sums of others: drop all but one.",
+        "Both select alike: of redundant features, one is selected, and it says for which others.",
     )
     memory: float | str = shared.option(
         "ROWS|TIME",

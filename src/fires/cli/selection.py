@@ -101,9 +101,8 @@ def _left_out_lines(chosen: list[dict[str, Any]], *, twins: bool) -> Iterator[st
     if "absent" in chosen[0]:  # columns are open
         other += f", or {'has' if n_left_out == 1 else 'have'} not come lately"
     best = f"{n_left_out} of the best {len(chosen)}"
-    yield (
-        f"{best} {is_not} not selected: not significantly better than the current selection{other}"
-    )
+    yield f"{best} {is_not} not selected:"
+    yield f"  not significantly better than the current selection{other}"
 
 
 def _meaning(classes: list[Label] | None) -> str:

@@ -11,6 +11,7 @@ import click
 from fires.core.errors import COMMAND, InputError, MissingExtra, UserError, Wording
 from fires.core.events import event_rows
 
+_FEW = 3  # redundant features that are named
 _MOST_ALARMS = 10
 EXPECTED = (OSError, ValueError, MemoryError, MissingExtra)
 """Errors that are told in one line. Others are ours to mend, and show where they arose."""
@@ -95,7 +96,13 @@ def saying_where(file: str, target: str, done: Counted | None = None) -> Iterato
 
 def twin_lines(twins: Mapping[str, Sequence[str]]) -> list[str]:
     """A line for each selected feature that stands for others."""
-    return [f"{printable(one)} stands for {_listed(others)}" for one, others in twins.items()]
+    return [
+        f"{printable(one)} stands for {_listed(others)}"
+        if len(others) <= _FEW
+        else f"{len(others) + 1} correlated columns carry this signal; "
+        f"{printable(one)} stands for them"
+        for one, others in twins.items()
+    ]
 
 
 def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -107,11 +107,9 @@ def columns_present(X: Matrix) -> Mask | None:
     """
     if not isinstance(X, np.ndarray):
         return None
-    present = ~np.isnan(X[0]) if len(X) else np.ones(X.shape[1], dtype=np.bool_)
-    doubtful = np.flatnonzero(~present)
-    if not len(doubtful):
+    if not len(X) or not np.isnan(X[0]).any():
         return None
-    present[doubtful] = ~np.isnan(X[:, doubtful]).all(axis=0)
+    present = np.asarray(~np.isnan(X).all(axis=0))
     return None if present.all() else present
 
 

@@ -295,7 +295,7 @@ def score(stats: Floats, b: int, even: bool) -> tuple[float, float, float]:
     return g, bend, g * g if even else max(g * g, bend)
 
 
-@compiled
+@inner
 def add_scores(
     Z: Floats, start: int, stats: Floats, kept: Floats, even: bool, total: Floats, square: Floats
 ) -> None:
@@ -339,8 +339,9 @@ def _unscaled(
         for b in range(start, stop):
             for i in range(len(columns)):
                 leading[b, i] = scaled[b - start, columns[i]]
-        assimilate(DenseRows(view[: stop - start]), start, seen, belief)
-        add_scores(view[: stop - start], start, seen.stats, kept, even, scores, squares)
+        rows = view[: stop - start]
+        assimilate(DenseRows(rows), start, seen, belief)
+        add_scores(rows, start, seen.stats, kept, even, scores, squares)
     return total
 
 

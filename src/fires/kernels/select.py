@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -160,8 +159,8 @@ def placed(X: Matrix, places: Places, width: int, absent: float = 0.0) -> Matrix
     return found
 
 
-def keep_columns(X: Any, selected: npt.NDArray[np.intp]) -> Any:
-    """Rows of full width, with zeros in all but some columns.
+def keep_columns(X: Any, selected: npt.NDArray[np.intp], absent: float = 0.0) -> Any:
+    """Rows of full width, with zeros, or another number, in all but some columns.
 
     Examples
     --------
@@ -177,7 +176,7 @@ def keep_columns(X: Any, selected: npt.NDArray[np.intp]) -> Any:
         keep = support[X.indices]
         ends = np.concatenate([[0], np.cumsum(keep)])[X.indptr].astype(X.indptr.dtype)
         return type(X)((X.data[keep], X.indices[keep], ends), shape=X.shape)
-    kept = np.zeros(X.shape, dtype=X.dtype)
+    kept = np.full(X.shape, absent, dtype=X.dtype) if absent else np.zeros(X.shape, dtype=X.dtype)
     if X.flags.c_contiguous:
         _keep_columns(row_major(X), selected, kept)
     else:
@@ -191,63 +190,3 @@ def _keep_columns(X: Floats, selected: npt.NDArray[np.intp], kept: Floats) -> No
         x, t = X[b], kept[b]
         for i in range(len(selected)):
             t[selected[i]] = x[selected[i]]
-
-
-# --- the step of the selection rule: fires.selectors.rule -------------------------------------
-
-
-@compiled
-def renew(
-    score: Floats,
-    now: Floats,
-    var: Floats,
-    prior: float,
-    share: float,
-    limit: float,
-    inside: npt.NDArray[np.bool_],
-) -> int:
-    """Move the scores towards ``now`` by a share; let newcomers in. Returns how many came in."""
-    n = len(score)
-    least, greatest = np.inf, -np.inf  # of the members, and of the others
-    for j in range(n):
-        s = score[j] + share * (now[j] - score[j])
-        score[j] = s
-        if inside[j]:
-            least = min(least, s)
-        else:
-            greatest = max(greatest, s)
-    if greatest <= least:
-        return 0
-    newcomers, leavers = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    n_new = n_old = top = np.int64(0)  # a literal 0 would be a type of its own
-    for j in range(n):
-        if inside[j] and score[j] < greatest:
-            leavers[n_old] = j
-            n_old += 1
-        if not inside[j] and score[j] > least:
-            newcomers[n_new] = j
-            n_new += 1
-    # The best newcomer and the weakest member first; of equal ones, the lower index is better.
-    for i in range(n_new // 2 - 1, -1, -1):
-        _sink(newcomers, i, n_new, score, 1.0)
-    for i in range(n_old // 2 - 1, -1, -1):
-        _sink(leavers, i, n_old, score, -1.0)
-    came = 0
-    while n_new > 0 and n_old > 0:
-        new, old = newcomers[0], leavers[0]
-        if score[new] <= score[old]:
-            break
-        n_new, n_old = n_new - 1, n_old - 1
-        newcomers[0], leavers[0] = newcomers[n_new], leavers[n_old]
-        _sink(newcomers, top, n_new, score, 1.0)
-        _sink(leavers, top, n_old, score, -1.0)
-        new_learnt = max(1.0 - var[new] / prior, 0.0)
-        old_learnt = max(1.0 - var[old] / prior, 0.0)
-        new_is_sure = now[new] > limit * math.sqrt(var[new] * new_learnt)
-        old_is_sure = now[old] > limit * math.sqrt(var[old] * old_learnt)
-        bond = math.sqrt(var[new] * math.sqrt(new_learnt) + var[old] * math.sqrt(old_learnt))
-        better = score[old] == 0.0 or score[new] - score[old] > bond
-        if better or (new_is_sure and not old_is_sure):
-            inside[old], inside[new] = False, True
-            came += 1
-    return came

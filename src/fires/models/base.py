@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
 from fires.core.state import Arrays
-from fires.core.types import Floats, Ints, Labels, Mask, Matrix, Places, RowIndex
+from fires.core.types import Floats, Ints, Labels, Mask, Matrix, Places
 from fires.models.scale import Scaler
 from fires.models.sparse_scale import SparseScale
 
@@ -142,28 +142,28 @@ class Learner(Protocol):
         """Go on from :meth:`state`; StateError if the arrays do not fit."""
 
 
-class LeadingRows(NamedTuple):
-    """The leading columns, what a batch holds of them, scaled, and the weights of its rows."""
-
-    columns: Ints
-    Z: Floats
-    weight: Floats
-
-
 class JointPosterior(Learner, Protocol):
     """A learner that knows how sure it is of each coefficient, and of the leading ones together."""
 
     prior: float  # the variance of a coefficient before any row
     n_present: int  # columns that are there
     evidence_rows: Floats  # rows since the start or an alarm, for each row of parameters
+    groups: Places | None  # of features that are selected together
     touched: Places | None  # the columns that the last batch has moved; None for all
     strengths: list[float]  # of the alarms about all features that the last batch has raised
     moved: dict[int, float]  # the features that the last batch has raised an alarm about
-    keeps_rows: bool  # whether take_rows has something to hand over
 
     @property
     def inflation(self) -> Floats:
         """By how much dependent rows make variances greater, for each row of parameters."""
+
+    @property
+    def has_few_rows_of_a_class(self) -> bool:
+        """Whether there are several classes, or one of two is rare."""
+
+    @property
+    def fewest_rows(self) -> float:
+        """Rows since the start, the last alarm or the last column that came."""
 
     @property
     def n_rows(self) -> int:
@@ -181,28 +181,20 @@ class JointPosterior(Learner, Protocol):
     def sparse(self) -> object:
         """Not None if it learns from sparse rows."""
 
-    def scores(self, columns: RowIndex = ..., near: Floats | None = None) -> Floats:
-        """How much features matter; greater for better."""
-
-    def variances(self, columns: RowIndex = ...) -> Floats:
-        """The variance of the coefficient that each feature is ranked by."""
-
-    def scores_together(self, columns: Ints) -> Floats:
-        """As :meth:`scores`; for those that lead, their correlation is taken into account."""
+    def ranked(self, columns: Places) -> tuple[Floats, Floats]:
+        """Importances of features, and how far chance may take each for itself."""
 
     def scored(self) -> tuple[Floats, Floats]:
-        """Coefficients as :meth:`scores` looks at them, and how far chance may take them."""
+        """Coefficients, each for itself, and how far chance may take them."""
 
-    def leading_posterior(
-        self, *, seen: bool = False, without: Places | None = None
-    ) -> tuple[Ints, Floats, Floats]:
-        """The leading columns, and the mean and covariance of their coefficients."""
+    def settle_classes(self) -> None:
+        """Note which class features matter most for, so that equal classes do not take turns."""
+
+    def leading_systems(self) -> tuple[Ints, Floats, Floats]:
+        """The leading columns, how much of them there was to learn; precision and pull."""
 
     def prior_deviations(self) -> Floats:
         """The standard deviations of :meth:`by_class` before any row."""
-
-    def take_rows(self) -> LeadingRows:
-        """Hand over the leading columns of the last batch, and let go of them."""
 
     def forget_most(self) -> None:
         """Let all evidence so far count as that of a few rows, as after an alarm."""

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from fires.core.declared import Array, Declared, collect, rearrange, restore
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Places
-from fires.drift import Led, Moves, ScoreTests, SlopeAlarm, level_increments, slope_increments
-from fires.kernels.assimilate import ADDED, WIDTH, Seen
+from fires.drift import Led, Move, ScoreTests, SlopeAlarm
+from fires.kernels.assimilate import Seen
+from fires.kernels.changes import increments, take_rows
 from fires.kernels.linear import DenseRows, MixedRows
 from fires.models.families import Family
 from fires.models.inflation import Inflation
-
-
-class ScoreSums(NamedTuple):
-    """The scores of a batch: totals and squares, of some columns or, if None, of all."""
-
-    columns: Places | None
-    sums: Floats
-
 
 _LOCAL = 500.0  # rows that a level is of
 _SUSPICION = 5.0  # of the sum of the alarm: beyond, rows may show a change, and no dependence
@@ -45,20 +38,17 @@ class Level:
         return added
 
     @property
-    def is_rare(self) -> bool:
-        """Whether one of two classes is rare."""
-        has_two = self.kind == "classes" and self.means.shape[1] == 1 and self.rows > 0.0
-        return has_two and not _RARE <= self.means[1, 0] <= 1.0 - _RARE
+    def share(self) -> float:
+        """The share of positives, if one of two classes is rare; else 0."""
+        if self.kind != "classes" or self.means.shape[1] > 1 or not self.rows:
+            return 0.0
+        positive = float(self.means[1, 0])
+        is_rare = not _RARE <= positive <= 1.0 - _RARE
+        return (self.rows * positive + 0.5) / (self.rows + 1.0) if is_rare else 0.0
 
-    def increments(
-        self, y: Floats, log_p: Floats, f: Floats, g: Floats, bend: Floats, inflation: Floats
-    ) -> Floats:
-        """What each row adds to the sum of the alarm."""
-        if not self.is_rare:
-            return slope_increments(f, g, bend, inflation, even=self.kind == "numbers")
-        share = (self.rows * float(self.means[1, 0]) + 0.5) / (self.rows + 1.0)
-        log_level = np.where(y > 0.0, math.log(share), math.log(1.0 - share))
-        return level_increments(log_p, log_level)
+    def increments(self, seen: Floats, inflation: Floats) -> Floats:
+        """What each row adds to the sum of the alarm: see :mod:`fires.kernels.changes`."""
+        return increments(seen, inflation, self.kind == "numbers", self.share)
 
     def learn(self, sums: Floats, weight: float) -> None:
         """Take in a batch by its sums."""
@@ -81,48 +71,41 @@ class Changes:
         parts: dict[str, SlopeAlarm | ScoreTests | Inflation | Level] = {"alarm": self.alarm}
         return parts | {"tests": self.tests, "level": self.level, "inflation": self.inflation}
 
-    def scores(self, seen: Seen) -> tuple[Floats, Floats, Floats, Floats]:
-        """Slope and bend of each row's log likelihood, the slope as it counts, and its square."""
-        precision, kept = seen.stats[:, 2], self.tests.kept(seen.weight)
-        bend = precision / (1.0 + seen.stats[:, WIDTH] * precision)
-        g = bend * seen.stats[:, 3]
-        expected = g * g if self.even else np.maximum(g * g, bend)
-        return g, bend, kept * g, kept * kept * expected
+    def take(
+        self,
+        seen: Seen,
+        rows: DenseRows | MixedRows | Floats,
+        columns: Ints,
+        Z: Floats,
+        gamma: float,
+    ) -> Floats:
+        """Take in a batch; the greatest sums of the alarm.
 
-    def sums(self, rows: DenseRows | MixedRows, seen: Seen) -> ScoreSums:
-        """What scaled rows say of each coefficient."""
-        _, _, total, square = self.scores(seen)
-        if isinstance(rows, DenseRows):
-            full = rows.full
-            return ScoreSums(None, np.stack([total @ full, square @ (full * full)]))
-        columns, *sums = rows.accumulate(total, square)
-        return ScoreSums(columns, np.stack(sums))
-
-    def take(self, seen: Seen, scores: ScoreSums, columns: Ints, Z: Floats, gamma: float) -> Floats:
-        """Take in a batch, of which Z are the leading columns; the greatest sums of the alarm."""
-        stats, weight, inflation = seen.stats, seen.weight, self.inflation
-        g, bend, total, square = self.scores(seen)
-        f = stats[:, ADDED] - self.level.added[:, None]
+        It is given as scaled rows or, if these are gone, sums of scores; Z are the leading columns.
+        """
+        y, weight, stats = seen
+        tests, alarm, level, n = self.tests, self.alarm, self.level, len(stats)
         n_rows = float(weight.sum())
-        shared = np.empty((2, len(f), 2))
-        shared[0, :, 0], shared[1, :, 0] = total.sum(axis=1), square.sum(axis=1)
-        shared[0, :, 1] = np.einsum("kb,kb->k", total, f)
-        shared[1, :, 1] = np.einsum("kb,kb,kb->k", square, f, f)
-        self.tests.add(scores, shared, n_rows)
-        more = self.level.increments(seen.y, stats[:, 1], f, g, bend, self.slope_inflation)
-        greatest = self.alarm.update(more, weight)
-        means = np.stack([stats[:, ADDED] @ weight, (seen.y > 0.0) @ weight])
-        self.level.learn(means, n_rows)
-        usual, start = (greatest < (np.inf if self.even else _SUSPICION))[:, None], 0
-        while start < len(weight):
-            rows = slice(start, start + inflation.room())
-            own, u, h, along = Z[rows], g[:, rows] * usual, bend[:, rows] * usual, f[:, rows]
-            sums = np.empty((2, len(u), own.shape[1] + 1))
-            sums[0, :, :-1], sums[1, :, :-1] = u @ own, h @ (own * own)
-            sums[0, :, -1] = np.einsum("kb,kb->k", u, along)
-            sums[1, :, -1] = np.einsum("kb,kb,kb->k", h, along, along)
-            inflation.add(columns, sums, len(own), gamma)
-            start = rows.stop
+        tests.fade(n_rows)
+        lines, sums = np.empty((5, n, len(weight))), np.zeros((n, 7))
+        take_rows(
+            *(y, weight, stats, tests.kept(weight) / tests.unit, self.even),
+            *(level.means, level.share, self.slope_inflation),
+            *(alarm.warm_up, alarm.total, alarm.usual, alarm.rows, lines, sums),
+        )
+        tests.shared += sums[:, :4].reshape(n, 2, 2).swapaxes(0, 1)
+        level.learn(sums[:, 4:6].T, n_rows)
+        greatest: Floats = sums[:, 6]
+        if isinstance(rows, DenseRows):
+            tests.total += lines[0] @ rows.full
+            tests.square += lines[1] @ rows.full**2
+        elif isinstance(rows, MixedRows):
+            tests.add(*rows.accumulate(lines[0], lines[1]))
+        else:
+            tests.add(None, *(rows / tests.powers))
+        if not self.even and max(greatest.tolist()) >= _SUSPICION:
+            lines[3:, greatest >= _SUSPICION] = 0.0
+        self.inflation.take(columns, Z, lines, gamma)
         return greatest
 
     @property
@@ -133,21 +116,18 @@ class Changes:
 
     def moved(
         self, evidence: Floats, n_rows: float, n_present: int, columns: Places | None, led: Led
-    ) -> tuple[Moves | None, Places, Moves | None]:
-        """The coefficients that have moved, which of these moves are alarms, and shared moves.
+    ) -> list[Move]:
+        """The coefficients that have moved.
 
-        What moves in the first rows is still being learnt: first no test, then no alarm.
+        What moves in the first rows is still being learnt: there is no test.
         """
-        warm_up, young = self.alarm.warm_up, evidence < self.alarm.warm_up
-        if young.any():
+        if min(evidence.tolist()) < self.alarm.warm_up:
+            young = evidence < self.alarm.warm_up
             self.tests.restart(young)
             if young.all():
-                return None, _NONE, None
+                return []
         n_tests = n_present * len(evidence)
-        far, alarms = self.tests.moved(self.inflation.pooled, n_rows, n_tests, columns, led)
-        if far is not None:
-            alarms = alarms[evidence[far.row[alarms]] > 2.0 * warm_up]
-        return far, alarms, self.tests.shared_moves(self.inflation.pooled, n_rows)
+        return self.tests.moved(self.inflation.pooled, n_rows, n_tests, columns, led)
 
     def restart(self, row: int) -> None:
         """Start again for one row of parameters, after an alarm about all features."""
@@ -194,6 +174,3 @@ class Changes:
                 size = np.size(found.get("columns", ()))
                 restore(part, part.learnt, {}, found, sizes | {"C": size, "C1": size + 1})
         self.inflation.refresh()
-
-
-_NONE: Places = np.empty(0, dtype=np.intp)

@@ -21,8 +21,8 @@ from fires.core.classes import class_rows
 from fires.core.declared import Array, Declared, View, collect, restore
 from fires.core.errors import OVERFLOW, StateError
 from fires.core.state import Arrays, part_of, under
-from fires.core.types import Floats, Ints, Labels, Mask, Places, RowIndex
-from fires.drift import Led, Moves
+from fires.core.types import Floats, Ints, Labels, Mask, Matrix, Places, RowIndex
+from fires.drift import INTERCEPT, Led, Move
 from fires.kernels.assimilate import (
     ADDED,
     GAMMA,
@@ -42,8 +42,8 @@ from fires.kernels.assimilate import (
 from fires.kernels.linear import DenseRows, MixedRows, find_places
 from fires.kernels.moments import N_SHOWN
 from fires.kernels.select import union
-from fires.models.base import LeadingRows, Learner, Rates, kept_rows
-from fires.models.bayes_changes import Changes, ScoreSums
+from fires.models.base import Learner, Rates, kept_rows
+from fires.models.bayes_changes import Changes
 from fires.models.covariance import MOST, PRIOR, CovarianceBlock
 from fires.models.families import FAMILIES
 from fires.models.mixed import Mixed
@@ -54,6 +54,8 @@ from fires.models.target import ClassTarget, bayes_target_of
 KEPT_ROWS = 50.0
 """After an alarm, all evidence counts as that of so many rows."""
 _TOLD = 0.08  # the information of a row below which classes are told without an error
+WIDE = 5000  # columns
+_FLIP = 3.0  # deviations by which a feature must matter more for another class
 _LEARNT = 0.99  # of its variance at first: what nothing is known of adds nothing
 _CACHE = 60_000  # numbers that stay in the processor's cache from one loop to the next
 _NOISE_ROWS = 10.0  # the noise starts as if it had been seen in so many rows
@@ -64,8 +66,7 @@ _SPARSE = {
 }
 
 
-_NO_ROWS = LeadingRows(np.empty(0, dtype=np.int64), np.empty((0, 0)), np.empty(0))
-
+_Scores: TypeAlias = DenseRows | MixedRows | Floats
 _Kept: TypeAlias = tuple[Floats, Floats, Floats, tuple[Floats, Floats] | None]
 
 
@@ -137,9 +138,11 @@ class BayesLearner(Learner):
         self.mixed = Mixed(0)
         # The columns that the last batch has moved; None for all.
         self.touched: Places | None = None
+        # Whether coefficients that have moved become less certain. That is for the prior of leading
+        # coefficients: with the narrower one of predictions, they would shrink.
+        self.loosens = True
+        self.groups: Places | None = None  # of features that are selected together
         self._buffer = np.empty((0, 0))  # for a few scaled rows
-        # The leading columns of a batch, if asked for.
-        self.keeps_rows, self._rows = False, _NO_ROWS
         # For sparse rows: the rows so far, and at which of them a column was last.
         self.sparse: tuple[Floats, Floats] | None = None
 
@@ -172,6 +175,19 @@ class BayesLearner(Learner):
     def inflation(self) -> Floats:
         """See :class:`fires.models.base.JointPosterior`."""
         return self.leading.inflation
+
+    @property
+    def has_few_rows_of_a_class(self) -> bool:
+        """See :class:`fires.models.base.JointPosterior`."""
+        return self.n_rows > 1 or self.changes.level.share > 0.0
+
+    @property
+    def fewest_rows(self) -> float:
+        """See :class:`fires.models.base.JointPosterior`."""
+        rows, leading = float(self.evidence_rows.min()), self.leading
+        if len(leading.late) and leading.holds_all:
+            rows *= float(leading.seen().min())
+        return rows
 
     @property
     def takes_sparse(self) -> bool:
@@ -249,11 +265,11 @@ class BayesLearner(Learner):
 
     def _assimilate_unscaled(
         self, scale: Standard, X: Floats, seen: Seen
-    ) -> tuple[Floats, ScoreSums]:
+    ) -> tuple[Floats, _Scores]:
         """Scale wide rows and learn from them, a few at a time: so they stay in the cache.
 
-        Returns the leading columns, scaled, and scores. Other rows are scaled first: that is
-        compiled sooner.
+        Returns the leading columns, scaled, and sums of scores. Other rows are scaled first: that
+        is compiled sooner.
         """
         rows, columns = row_major(X), self.leading.columns
         at_once = max(1, min(len(X), _CACHE // X.shape[1]))
@@ -271,12 +287,12 @@ class BayesLearner(Learner):
         if not math.isfinite(total) or self.family.kind == "counts":
             self._refuse_overflow(kept, seen.stats, np.asarray(total))
         scale.learn(shown, plan, seen.weight)
-        return leading, ScoreSums(None, sums)
+        return row_major(leading), sums
 
     def _assimilate(
         self, rows: DenseRows | MixedRows, learn_scale: Callable[[], None], seen: Seen
-    ) -> tuple[Floats, ScoreSums]:
-        """Learn from rows on their scale; returns the leading columns, and scores."""
+    ) -> tuple[Floats, _Scores]:
+        """Learn from rows on their scale; returns the leading columns, and all of them."""
         may_overflow = self.scale != "standard" or self.family.kind == "counts"
         kept = self._belief() if may_overflow else None
         if self.scale is None:  # squares of rows that nobody has scaled may overflow
@@ -295,12 +311,11 @@ class BayesLearner(Learner):
         if kept is not None:
             self._refuse_overflow(kept, seen.stats)
         learn_scale()
-        scores = self.changes.sums(rows, seen)
         if isinstance(rows, MixedRows):
             self.touched = union(rows.columns, np.sort(rows.indices))
         elif self.leading.holds_all:
-            return rows.full, scores
-        return rows.take(self.leading.columns), scores
+            return rows.full, rows
+        return row_major(rows.take(self.leading.columns)), rows
 
     def _belief(self) -> _Kept:
         """A copy of all that a loop over rows changes."""
@@ -348,13 +363,27 @@ class BayesLearner(Learner):
         facts = rows, seen.stats, seen.weight, others
         if leading.add(*facts, gamma=self.gamma, precision=precision):
             self._find_unclear()
-        if self.keeps_rows:
-            self._rows = LeadingRows(leading.columns, rows, seen.weight)
-        if before is not None and leading.is_due:
-            scores = self.scores()
+        # To look at millions of columns often takes longer than to learn from rows.
+        n_rows = math.inf if self.n_features > WIDE else float(self.evidence_rows.min())
+        if before is not None and leading.is_due(n_rows):
+            scores = self._of_groups(self.scores())
             if self._absent_offset is not None:
                 scores = np.where(self._absent_offset < 0.0, self._absent_offset, scores)
-            leading.follow(scores, self._means(), self._variances(), self.prior)
+
+            def belief(columns: Ints) -> tuple[Floats, Floats]:
+                return self._means(columns), self._variances(columns)
+
+            leading.follow(scores, belief, self.prior)
+
+    def _of_groups(self, scores: Floats) -> Floats:
+        """The best score in the group of each feature: groups lead as a whole, unless too large."""
+        groups = self.groups
+        if groups is None:
+            return scores
+        best = np.full(groups.max() + 1, -1.0)
+        np.maximum.at(best, groups, scores)
+        best[np.bincount(groups) > MOST] = -1.0
+        return np.asarray(best[groups])
 
     def _find_unclear(self) -> None:
         leading, self._unclear = self.leading, None
@@ -363,11 +392,6 @@ class BayesLearner(Learner):
             if unclear is not None:
                 self._unclear = np.zeros(self.mu.shape, dtype=np.bool_)
                 self._unclear[:, leading.columns] = unclear
-
-    def take_rows(self) -> LeadingRows:
-        """Hand over the rows of the last batch, if it ``keeps_rows``, and let go of them."""
-        rows, self._rows = self._rows, _NO_ROWS
-        return rows
 
     # --- a batch in several shards ----------------------------------------------------------
 
@@ -415,50 +439,50 @@ class BayesLearner(Learner):
         if sums is None:
             return
         leading = self.leading
-        led = Led(leading.columns, leading.along(self._means(leading.columns)))
-        far, alarms, shared = changes.moved(evidence, n_rows, self.n_present, self.touched, led)
-        if shared is not None:
-            self._loosen_shared(shared)
-        if far is not None:
-            self._loosen(far)
-            for i in alarms.tolist():
-                j, size = int(far.place[i]), float(far.deviations[i])
-                self.moved[j] = max(size, self.moved.get(j, 0.0))
-        for row in np.flatnonzero(sums > changes.alarm.limit).tolist():
-            self.strengths.append(float(sums[row]))
-            self.forget_most(row)
-            changes.restart(row)
-
-    def _loosen(self, far: Moves) -> None:
-        """Be less certain of single coefficients."""
-        leading = self.leading
-        place, leads = find_places(leading.columns, far.place)
-        for i, (k, j, more) in enumerate(zip(far.row, far.place, far.variance, strict=True)):
-            column = slice(j, j + 1)
-            self.var[k, j] = min(self._variances(column)[k, 0] + more, self.prior)
-            if self.sparse is not None:
-                self.sparse[1][k, j] = self.sparse[0][0]
-            if leads[i]:
-                leading.loosen(k, np.eye(1, len(leading.columns) + 1, place[i])[0], more)
-
-    def _loosen_shared(self, shared: Moves) -> None:
-        """Be less certain of the intercept, and of all coefficients together."""
-        leading = self.leading
-        for k, place, _, move, more in zip(*shared, strict=True):
-            if place == 0 and not self.fit_intercept:
+        led = Led(leading.columns, self._means(leading.columns), leading.sums)
+        for move in changes.moved(evidence, n_rows, self.n_present, self.touched, led):
+            if not self.loosens:
                 continue
-            if place == 0:
-                own = min(self.intercept_var[k] + more, self.own_prior)
-                self.intercept_var[k], direction = own, np.zeros(len(leading.columns))
-            else:
-                # Of a rare class there are too few: the alarm is to say it. And the slope of
-                # classes that are told without an error grows for ever, by itself.
-                grows = move > 0.0 and self.changes.tests.information[k] < _TOLD
-                if self.changes.level.is_rare or grows:
-                    continue
-                direction = self._means(leading.columns)[k]
-                self._stretch(k, min(max(1.0 + move, 0.8), 1.25))
-            leading.loosen(k, np.append(direction, 1.0 - place), more)
+            k, j = move[:2]
+            if j < 0:
+                self._loosen_shared(move)
+                continue
+            self._loosen(k, j, move.variance)
+            # What moves in the first rows is still being learnt: no alarm.
+            if move.excess > 0.0 and evidence[k] > 2.0 * changes.alarm.warm_up:
+                self.moved[j] = max(move.deviations, self.moved.get(j, 0.0))
+        for row, strength in enumerate(sums.tolist()):
+            if strength > changes.alarm.limit:
+                self.strengths.append(strength)
+                self.forget_most(row)
+                changes.restart(row)
+
+    def _loosen(self, k: int, j: int, more: float) -> None:
+        """Be less certain of a single coefficient."""
+        leading = self.leading
+        self.var[k, j] = min(self._variances(slice(j, j + 1))[k, 0] + more, self.prior)
+        if self.sparse is not None:
+            self.sparse[1][k, j] = self.sparse[0][0]
+        for place in np.flatnonzero(leading.columns == j).tolist():
+            leading.loosen(k, np.eye(1, len(leading.columns) + 1, place)[0], more)
+
+    def _loosen_shared(self, move: Move) -> None:
+        """Be less certain of the intercept, or of all coefficients together."""
+        leading, k, more, own = self.leading, move.row, move.variance, move.place == INTERCEPT
+        if own and not self.fit_intercept:
+            return
+        if own:
+            self.intercept_var[k] = min(self.intercept_var[k] + more, self.own_prior)
+            direction = np.zeros(len(leading.columns))
+        else:
+            # Of a rare class there are too few: the alarm is to say it. And the slope of
+            # classes that are told without an error grows for ever, by itself.
+            grows = move.size > 0.0 and self.changes.tests.information[k] < _TOLD
+            if self.changes.level.share > 0.0 or grows:
+                return
+            direction = self._means(leading.columns)[k]
+            self._stretch(k, min(max(1.0 + move.size, 0.8), 1.25))
+        leading.loosen(k, np.append(direction, float(own)), more)
 
     def _stretch(self, row: int, factor: float) -> None:
         """Let all coefficients grow by a factor, the intercept apart."""
@@ -491,11 +515,13 @@ class BayesLearner(Learner):
 
     def restart_features(self, columns: Places) -> None:
         """Forget some features: they are at the prior. See :class:`fires.models.base.Learner`."""
+        before = self._drawn_out()
         self.mu[:, columns], self.var[:, columns] = 0.0, self.prior
         if self.sparse is not None:
             self.sparse[1][:, columns] = self.sparse[0]
             self.mixed.restart(columns)
         self.leading.restart(columns)
+        self.leading.pull *= self._drawn_out() / before
         self.changes.tests.restart_features(columns)
         self.scaler.restart(columns)
 
@@ -587,10 +613,9 @@ class BayesLearner(Learner):
 
     # --- the belief -------------------------------------------------------------------------
 
-    def scores(self, columns: RowIndex = slice(None), near: Floats | None = None) -> Floats:
-        """How much features matter; greater for better."""
-        mu = self.mu[:, columns] if self.sparse is None else self._means(columns)
-        mu = np.abs(mu if near is None else mu @ near)
+    def scores(self, columns: RowIndex = slice(None)) -> Floats:
+        """How much features matter, each for itself; greater for better."""
+        mu = np.abs(self._means(columns))
         if self._unclear is not None:
             mu = np.where(self._unclear[:, columns], 0.0, mu)
         if self.n_rows == 1:
@@ -598,31 +623,36 @@ class BayesLearner(Learner):
             return one
         return np.asarray(np.maximum(mu - self._spread(columns), 0.0).max(axis=0))
 
-    def scores_together(self, columns: Ints) -> Floats:
-        """As :meth:`scores`; for those that lead, their correlation is taken into account."""
-        try:
-            means = np.abs(self.leading.means()).max(axis=0)
-        except np.linalg.LinAlgError:  # weights so large that nothing else counts beside them
-            return self.scores(columns)
-        leading = self.leading.columns
-        places = np.minimum(np.searchsorted(leading, columns), len(leading) - 1)
-        return np.where(leading[places] == columns, means[places], self.scores(columns))
-
     def _spread(self, columns: RowIndex = slice(None)) -> Floats:
         """The standard deviation of the means over other streams of the same kind."""
         var = self._variances(columns)
         return np.sqrt(var * np.maximum(1.0 - var / self.prior, 0.0))
 
-    def variances(self, columns: RowIndex = slice(None)) -> Floats:
-        """The variance of the coefficient that each feature is ranked by."""
-        var = self.var[:, columns] if self.sparse is None else self._variances(columns)
+    def ranked(self, columns: Places) -> tuple[Floats, Floats]:
+        """Importances of features, and how far chance may take each for itself.
+
+        The deviations count the more, the more is known.
+        """
+        mu, var, leading = self._means(columns).copy(), self._variances(columns), self.leading
+        place, leads = find_places(leading.columns, columns)
+        mu[:, leads] = (leading.means() / self._drawn_out())[:, place[leads]]
         if self._unclear is not None:
-            var = np.where(self._unclear[:, columns], self.prior, var)
-        leading: Floats = var[0] if self.n_rows == 1 else _pick(var, self._leader(columns))
-        return leading
+            mu[self._unclear[:, columns]] = 0.0
+        deviations = np.sqrt(var) * np.maximum(1.0 - var / self.prior, 0.0) ** 0.25
+        leader = self._leader(columns)
+        return _pick(mu, leader), _pick(deviations, leader)
+
+    def _drawn_out(self) -> Floats:
+        """By how much the leading coefficients are too large.
+
+        What a row said was read off at the prediction of its time, which was off by chance, with
+        variance v. For a class, that makes all coefficients too large: by v / 3, as measured.
+        """
+        wide = self.family.start_width * (self._spread() ** 2).sum(axis=1) / 3.0
+        return np.asarray(1.0 + wide[:, None])
 
     def scored(self) -> tuple[Floats, Floats]:
-        """Coefficients as :meth:`scores` looks at them, and how far chance may take them."""
+        """Coefficients, each for itself, and how far chance may take them."""
         return self._means(), np.maximum(self._spread(), 1e-12)
 
     def features(self) -> Belief:
@@ -644,21 +674,67 @@ class BayesLearner(Learner):
         sigma[:, known] = np.sqrt(np.maximum(np.einsum("kii->ki", covariance), 0.0))
         return mu, sigma
 
-    def leading_posterior(
-        self, *, seen: bool = False, without: Places | None = None
-    ) -> tuple[Ints, Floats, Floats]:
+    def leading_systems(self) -> tuple[Ints, Floats, Floats]:
+        """See :class:`fires.models.base.JointPosterior`."""
+        leading = self.leading
+        # Where columns take turns to lead, much is known of them from before.
+        seen = leading.seen() if leading.holds_all else np.ones(len(leading.columns))
+        return leading.columns, seen, leading.systems()
+
+    def leading_posterior(self) -> tuple[Ints, Floats, Floats]:
         """What is known of the leading features, together."""
-        columns, gone = self.leading.columns, None
-        if without is not None:
-            gone = np.isin(columns, without)
-            columns = columns[~gone]
-        mean, covariance = self.leading.posterior(seen=seen, without=gone)
-        # What a row said was read off at the prediction of its time, which was off by chance, with
-        # variance v. For a class, that makes all coefficients too large: by v / 3, as measured.
-        wide = self.family.start_width * (self._spread() ** 2).sum(axis=1) / 3.0
-        mean = mean / (1.0 + wide[:, None])
+        columns = self.leading.columns
+        mean, covariance = self.leading.posterior()
+        mean = mean / self._drawn_out()
         lag = self.changes.tests.lag(self.leading.inflation)
         return columns, mean, covariance + np.einsum("k,ki,kj->kij", lag, mean, mean)
+
+    def predicted(self, X: Matrix, *, surely: bool = True) -> tuple[Floats, Floats]:
+        """Mean and variance of the linear predictor of scaled rows, for each row of parameters.
+
+        The leading coefficients are known together, with the prior that all others have. Where it
+        does not matter how sure that is, variances are 0, and it is sooner done.
+        """
+        places, leads = self.leading.columns, np.arange(len(self.leading.columns) + 1)
+        touched: RowIndex = slice(None)
+        rows = X
+        if not isinstance(X, np.ndarray):
+            touched, local = np.unique(X.indices, return_inverse=True)
+            rows = sp.csr_array((X.data, local, X.indptr), shape=(X.shape[0], len(touched)))
+            places, known = find_places(touched, places)
+            places, leads = places[known], leads[np.append(known, True)]
+        mean, covariance = self._together(surely=surely)
+        mu = self._means(touched).copy()
+        mu[:, places] = mean[:, leads[:-1]]
+        a = (rows @ mu.T).T + mean[:, -1:]
+        if covariance is None:
+            return a, np.zeros_like(a)
+        var = self._variances(touched).copy()
+        var[:, places] = 0.0
+        if isinstance(rows, np.ndarray):
+            v, led = (rows * rows @ var.T).T, rows[:, places]
+        else:
+            v, led = (rows.multiply(rows) @ var.T).T, rows[:, places].toarray()
+        led = np.column_stack([led, np.ones(len(led))])
+        for k, own in enumerate(covariance[:, leads[:, None], leads]):
+            v[k] += np.einsum("bi,bi->b", led @ own, led)
+        return a, v
+
+    def _together(self, *, surely: bool) -> tuple[Floats, Floats | None]:
+        """Mean of the leading coefficients, the intercept last, and their covariance, if wanted."""
+        leading, phi = self.leading, self.inflation[:, None]
+        precision, pull = leading.information / phi[:, :, None], (leading.pull / phi)[:, :, None]
+        prior = np.full(len(leading.columns) + 1, self.prior)
+        prior[-1] = max(self.own_prior, 1e-12)
+        np.einsum("kii->ki", precision)[:] += 1.0 / prior
+        try:
+            if not surely:
+                return np.asarray(np.linalg.solve(precision, pull)[:, :, 0], np.float64), None
+            inverse = np.linalg.inv(precision)
+        except np.linalg.LinAlgError:  # weights so large that the prior is lost beside them
+            inverse = np.linalg.pinv(precision, hermitian=True)
+        covariance = np.asarray(inverse, dtype=np.float64)
+        return (covariance @ pull)[:, :, 0], covariance
 
     def prior_deviations(self) -> Floats:
         """The standard deviations of :meth:`by_class` before any row."""
@@ -671,8 +747,23 @@ class BayesLearner(Learner):
         if self.n_rows == 1:
             return None
         sure = np.abs(self._means(columns)) - self._spread(columns)
-        leader: Places = sure.argmax(axis=0)
-        return leader
+        leader = sure.argmax(axis=0)
+        everyone = np.arange(self.n_features)[columns]
+        place, leads = find_places(self.leading.columns, everyone)
+        settled = np.where(leads, self.leading.classes[place], -1) if len(place) else leader
+        return np.where(settled >= 0, settled, leader)
+
+    def settle_classes(self) -> None:
+        """Note which class leading features matter most for; another one must be so for sure."""
+        leading = self.leading
+        if self.n_rows == 1:
+            return
+        mean, spread = np.abs(self._means(leading.columns)), self._spread(leading.columns)
+        best = (mean - spread).argmax(axis=0)
+        at, old = np.arange(len(best)), np.maximum(leading.classes, 0)
+        bond = _FLIP * np.sqrt(spread[best, at] ** 2 + spread[old, at] ** 2)
+        stays = (leading.classes >= 0) & (mean[best, at] - mean[old, at] < bond)
+        leading.classes = np.where(stays, old, best)
 
     def state(self) -> Arrays:
         """See :class:`fires.models.base.Learner`."""

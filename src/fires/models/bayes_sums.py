@@ -143,7 +143,7 @@ def _of_watch(watch: Watched, y: Floats, seen: Floats, weight: Floats) -> Sums:
     """What the alarm has to know of a shard."""
     added, log_p, slope, bend = seen[0], seen[1], weight * seen[2], weight * seen[3]
     f = added - watch.level.added[:, None]
-    more = watch.level.increments(y, log_p, f, slope, bend, watch.inflation)
+    more = watch.level.increments(np.stack([y, log_p, f, slope, bend]), watch.inflation)
     if watch.usual is not None:
         return {"list segments": segment(more, weight, watch.usual)[None]}
     along = [more, weight * added, weight * (y > 0.0), f * slope, f * f * bend]

@@ -19,6 +19,7 @@ is a part of the noise. The inverse is made when somebody asks.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -26,6 +27,7 @@ import numpy as np
 from fires.core.declared import Array, Declared, View
 from fires.core.types import Floats, Ints, Mask, Places
 from fires.kernels.assimilate import add_information, repeats_level
+from fires.kernels.select import top_k
 
 MOST = 100
 """How many features lead, at most."""
@@ -34,6 +36,7 @@ PRIOR = 1.0
 """The variance of a coefficient before any row."""
 
 _ROWS = 1000.0  # between two looks at who leads
+_GROWN = 0.25  # at the beginning: a look when the rows have grown by this share
 _HYSTERESIS = 1.1  # a column that leads is replaced by one that is better by this factor
 _CLEAR = 2.0  # deviations that an estimate is away from 0, to be more than chance
 
@@ -48,6 +51,8 @@ class CovarianceBlock:
         "waited": Array(low=0.0),
         # Files of earlier versions do not have it: nothing is known to have been brought.
         "brought": Array(2, "R", "C1", optional=True),
+        "classes": Array("C", dtype="int64", low=-1, high="R", optional=True),
+        "late": Array("0|C", low=0.0, high=1.0, optional=True),
     }
 
     # Lines of the sums; what is left of what columns brought with them comes last.
@@ -65,6 +70,18 @@ class CovarianceBlock:
         self.columns, size = columns, len(columns) + 1
         self.holds_all = len(columns) == self.n_features  # whether every feature leads
         self.sums = np.zeros((self.n_rows, size + 3, size))
+        # The row of parameters that each column matters most for; -1 if that is not settled.
+        self.classes = np.full(len(columns), -1)
+        # The share of all there was to learn that came before each column led; empty if all did.
+        self.late: Floats = np.empty(0)
+
+    def missed(self) -> Floats:
+        """The share of all there was to learn that came before each column led."""
+        return self.late if len(self.late) else np.zeros(len(self.columns))
+
+    def seen(self) -> Floats:
+        """The share of all there was to learn that was there when each column led."""
+        return np.maximum(1.0 - self.missed(), 1e-3)
 
     @property
     def brought(self) -> Floats:
@@ -91,45 +108,54 @@ class CovarianceBlock:
             value -= others
         precision = row_stats[:, 2] if precision is None else precision
         rows = np.ascontiguousarray(Z, dtype=np.float64)
-        found = False
+        found, before = False, self._learnable() if len(self.late) else 0.0
         for k in range(self.n_rows):
             found |= add_information(rows, precision[k], value[k], weight, gamma, self.sums[k])
         self.waited += float(len(weight))
-        if not self.holds_all:
-            self.sums[:, -2:] *= gamma ** np.add.reduce(weight)
+        if not self.holds_all or len(self.late):
+            keep = gamma ** float(np.add.reduce(weight))
+            self.sums[:, -2:] *= keep
+            self._age(keep * before)
         return found
 
     def add_sums(self, information: Floats, pull: Floats, keep: float) -> None:
         """Take in what the rows of a batch said, as sums: see :meth:`add`."""
+        before = keep * self._learnable()
         self.sums *= keep
         self.information += information
         self.pull += pull
+        self._age(before)
 
-    @property
-    def is_due(self) -> bool:
+    def _learnable(self) -> float:
+        """How much there was to learn from all rows."""
+        return float(self.information[:, -1, -1].sum())
+
+    def _age(self, before: float) -> None:
+        """Let what was before rows be a smaller share of all."""
+        if len(self.late) and self._learnable() > 0.0:
+            self.late = self.late * min(max(before / self._learnable(), 0.0), 1.0)
+
+    def is_due(self, n_rows: float) -> bool:
         """Whether enough rows have come since the last look at who leads."""
-        return self.waited >= _ROWS
+        return self.waited >= min(_ROWS, _GROWN * n_rows)
 
-    def follow(self, score: Floats, mu: Floats, var: Floats, prior: float) -> None:
+    def follow(
+        self, score: Floats, belief: Callable[[Ints], tuple[Floats, Floats]], prior: float
+    ) -> None:
         """Let the best features lead; newcomers bring what the diagonal belief knows of them."""
         self.waited = 0.0
-        size = len(self.columns)
-        favoured = score.copy()
-        favoured[self.columns] *= _HYSTERESIS
-        leading = np.sort(np.argpartition(-favoured, size - 1)[:size])
+        score[self.columns] *= _HYSTERESIS
+        leading = top_k(score, len(self.columns))
         if (leading == self.columns).all():
             return
         fresh = self._lead(leading)
-        for k in range(len(mu)):
-            new = leading[fresh]
-            known = np.maximum(1.0 / var[k, new] - 1.0 / prior, 0.0)
-            self.information[k, fresh, fresh] = known
-            # The mean was drawn to 0 by a narrower prior, from which it is let go. Where it owes
-            # more to that prior than to any row, nobody knows how far: it stays as it is.
-            self.pull[k, fresh] = mu[k, new] * np.minimum(
-                1.0 / var[k, new], 2.0 * known + 1.0 / PRIOR
-            )
-            self.brought[:, k, fresh] = known, self.pull[k, fresh]
+        mu, var = belief(leading[fresh])
+        known = np.maximum(1.0 / var - 1.0 / prior, 0.0)
+        # The mean was drawn to 0 by a narrower prior, from which it is let go. Where it owes
+        # more to that prior than to any row, nobody knows how far: it stays as it is.
+        pull = mu * np.minimum(1.0 / var, 2.0 * known + 1.0 / PRIOR)
+        self.information[:, fresh, fresh], self.pull[:, fresh] = known, pull
+        self.brought[:, :, fresh] = known, pull
 
     def _lead(self, leading: Ints) -> Ints:
         """Let these columns lead, sorted; the places of those of which nothing is known here."""
@@ -137,8 +163,11 @@ class CovarianceBlock:
         more = np.arange(4)  # the intercept, the pull, what was brought
         kept = np.append(np.flatnonzero(stays), len(self.columns) + more)
         places = np.append(np.searchsorted(leading, self.columns[stays]), len(leading) + more)
-        before = self.sums[:, kept[:, None], kept[:-3]]
+        before, classes, late = self.sums[:, kept[:, None], kept[:-3]], self.classes, self.missed()
         self.lead(leading)
+        self.classes[places[:-4]] = classes[stays]
+        self.late = np.ones(len(leading))
+        self.late[places[:-4]] = late[stays]
         self.sums[:, places[:, None], places[:-3]] = before
         return np.setdiff1d(np.arange(len(leading)), places)
 
@@ -180,14 +209,8 @@ class CovarianceBlock:
             pull[stay] -= shared @ explained[:, -1]
             information[gone] = information[:, gone] = pull[gone] = 0.0
         self.brought[:, :, gone] = 0.0
-
-    def along(self, mu: Floats) -> Floats:
-        """The covariance of each leading column with the predictor, by the variance of that."""
-        with_predictor = np.einsum("kij,kj->ki", self.information[:, :-1, :-1], mu)
-        of_predictor = np.einsum("ki,ki->k", with_predictor, mu)
-        return np.asarray(
-            with_predictor / np.where(of_predictor > 0.0, of_predictor, np.inf)[:, None]
-        )
+        self.late = self.missed()
+        self.late[gone] = 1.0
 
     def loosen(self, row: int, direction: Floats, variance: float) -> None:
         """Let coefficients, the intercept last, be less certain in a direction, whatever was said.
@@ -237,29 +260,48 @@ class CovarianceBlock:
         np.einsum("kii->ki", precision)[:] += 1.0 / PRIOR
         return precision, pull / self.inflation[:, None]
 
+    def systems(self) -> Floats:
+        """Precision and pull of the leading columns, which comes last: for each row of parameters.
+
+        Without what columns brought with them when they came to lead.
+        """
+        inflation, size = self.inflation[:, None, None], len(self.columns)
+        systems = np.empty((self.n_rows, size + 1, size + 2))
+        precision = np.divide(self.information, inflation, out=systems[:, :, :-1])
+        np.einsum("kii->ki", precision)[:] += 1.0 / PRIOR
+        kept = 1.0
+        while kept > 0.2 and not self.holds_all:
+            np.einsum("kii->ki", precision)[:] -= kept * self.brought[0] / inflation[:, 0]
+            if _is_positive(precision):
+                break
+            # A random step of all coefficients together has left less than what was brought.
+            np.einsum("kii->ki", precision)[:] += kept * self.brought[0] / inflation[:, 0]
+            kept *= 0.5
+        brought = 0.0 if self.holds_all or kept <= 0.2 else kept * self.brought[1]
+        np.divide(self.pull - brought, inflation[:, 0], out=systems[:, :, -1])
+        return systems
+
     def estimate(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the coefficients of the leading columns."""
         mean, covariance = self.posterior()
         return mean, np.sqrt(np.maximum(np.einsum("kii->ki", covariance), 0.0))
 
-    def posterior(
-        self, *, seen: bool = False, without: Mask | None = None
-    ) -> tuple[Floats, Floats]:
+    def posterior(self) -> tuple[Floats, Floats]:
         """Mean and covariance of the coefficients of the leading columns."""
         size = len(self.columns)
-        information, pull = self.information, self.pull
-        if seen and not self.holds_all:
-            own, information = np.arange(size + 1), information.copy()
-            information[:, own, own] -= self.brought[0]
-            pull = pull - self.brought[1]
-        information, pull = self._tempered(information, pull)
-        if without is not None:
-            kept = np.append(np.flatnonzero(~without), size)
-            information, pull = information[:, kept[:, None], kept], pull[:, kept]
-            size = len(kept) - 1
+        information, pull = self._tempered(self.information, self.pull)
         try:
             inverse = np.asarray(np.linalg.inv(information), dtype=np.float64)
         except np.linalg.LinAlgError:  # weights so large that the prior is lost beside them
             inverse = np.asarray(np.linalg.pinv(information, hermitian=True), dtype=np.float64)
         mean = np.einsum("kij,kj->ki", inverse, pull)
         return mean[:, :size], inverse[:, :size, :size]
+
+
+def _is_positive(precision: Floats) -> bool:
+    """Whether half of the prior is left in all directions."""
+    try:
+        np.linalg.cholesky(precision - 0.5 / PRIOR * np.eye(precision.shape[1]))
+    except np.linalg.LinAlgError:
+        return False
+    return True

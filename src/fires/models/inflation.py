@@ -18,25 +18,16 @@ block with more than nine times the usual square is a change rather than noise, 
 from __future__ import annotations
 
 import copy
-import math
 from typing import ClassVar, Self
 
 import numpy as np
 
+from fires.core.batch import row_major
 from fires.core.declared import Array, Declared
 from fires.core.types import Floats, Ints, Places
+from fires.kernels.changes import BLOCK, LEAST, SQUARES, SUM, fill_blocks, inflate
 
-BLOCK = 100
-"""Rows of a short block."""
-_LENGTHS = (BLOCK, 10 * BLOCK)
-_LEAST = 3.0  # blocks before which nothing is known
-_FEW = 6.0  # blocks of independent rows that are taken to have been seen before, or more if
-_COLUMNS = 20  # fewer columns than this lead, whose median says less
-_GROWING = 2.5  # times the inflation of short blocks
-_OUTLYING = 9.0  # times the usual square
-# Lines of a block: the sum of scores and their information, in the open block; squares and
-# information in whole ones.
-_SUM, _INFORMATION, _SQUARES, _EXPECTED = range(4)
+_NO_ROWS, _NO_LINES = row_major(np.empty((0, 0))), np.empty((5, 0, 0))
 
 
 class Inflation:
@@ -56,64 +47,47 @@ class Inflation:
         self._led = self.columns  # the very array that was given last
         self.pooled, self.of_predictor = np.ones((2, n_rows))
 
-    def room(self) -> int:
-        """How many more rows there are in the open short block."""
-        return max(BLOCK - int(self.filled[0, 0]), 1)
+    def take(self, columns: Ints, Z: Floats, lines: Floats, gamma: float) -> None:
+        """Take in rows: the leading columns Z, and what they say (:mod:`fires.kernels.changes`)."""
+        if columns is not self._led:
+            self._follow(columns)
+        start = 0
+        while start < len(Z):
+            stop = min(start + max(BLOCK - int(self.filled[0, 0]), 1), len(Z))
+            if fill_blocks(Z, lines, start, stop, gamma, self.blocks, self.filled):
+                self.refresh()
+            start = stop
 
     def add(self, columns: Ints, sums: Floats, n_rows: float, gamma: float) -> None:
         """Take in sums over rows that end with the open block, or within it.
 
         They are of scores, then of information; of these columns, then of the predictor.
         """
-        if columns is not self._led:
-            if not np.array_equal(columns, self.columns):
-                self._follow(columns)
-            self._led = columns
-        blocks, filled = self.blocks, self.filled
-        blocks[:, :, :_SQUARES] += sums.swapaxes(0, 1)[:, None]
-        filled[:, 0] += n_rows
-        for i in [i for i, length in enumerate(_LENGTHS) if filled[i, 0] >= length]:
-            block, fade = blocks[:, i], gamma ** filled[i, 0]
-            usual = np.maximum(self._ratio(i), 1.0)
-            square = np.minimum(block[:, _SUM] ** 2, _OUTLYING * usual * block[:, _INFORMATION])
-            block[:, _SQUARES:] *= fade
-            block[:, _SQUARES] += square
-            block[:, _EXPECTED] += block[:, _INFORMATION]
-            block[:, :_SQUARES] = 0.0
-            filled[i] = 0.0, filled[i, 1] * fade + 1.0
-            self.refresh()
-
-    def _ratio(self, i: int) -> Floats:
-        squares, expected = self.blocks[:, i, _SQUARES], self.blocks[:, i, _EXPECTED]
-        return np.divide(squares, expected, out=np.zeros(squares.shape), where=expected > 0.0)
+        self._follow(columns)
+        self.blocks[:, :, :SQUARES] += sums.swapaxes(0, 1)[:, None]
+        self.filled[:, 0] += n_rows
+        fill_blocks(_NO_ROWS, _NO_LINES, 0, 0, gamma, self.blocks, self.filled)
+        self.refresh()
 
     def _follow(self, columns: Ints) -> None:
-        """Go by other columns; of new ones nothing is known."""
+        """Go by these columns; of new ones nothing is known."""
+        self._led = columns
+        if np.array_equal(columns, self.columns):
+            return
         before, here = self.blocks, np.flatnonzero(np.isin(columns, self.columns))
         self.blocks = np.zeros((*before.shape[:-1], len(columns) + 1))
         order = np.argsort(self.columns)
         places = order[np.searchsorted(self.columns, columns[here], sorter=order)]
         self.blocks[..., np.append(here, -1)] = before[..., np.append(places, -1)]
         self.columns = columns.copy()
+        self.refresh()
 
     def refresh(self) -> None:
-        """Compute the inflation from the blocks."""
-        self.pooled, self.of_predictor = np.ones((2, len(self.blocks)))
-        for i, n in enumerate(self.filled[:, 1].tolist()):
-            if n >= _LEAST:
-                few = _FEW * max(_COLUMNS / max(len(self.columns), 1), 1.0)
-                ratio = self._ratio(i)
-                along = (n * ratio[:, -1] + few) / (n + few)
-                self.of_predictor = np.maximum(self.of_predictor, along)
-                seen = self.blocks[0, i, _EXPECTED, :-1] > 0.0
-                if seen.any():
-                    some = np.sort(ratio[:, :-1][:, seen], axis=1)
-                    low = some[:, (some.shape[1] - 1) // 4] / _quartile(n)
-                    low = (n * low + few) / (n + few)
-                    # Where ten times as long a block makes it so much greater, it goes on growing.
-                    growing = np.maximum(low / (_GROWING * self.pooled), 1.0) if i else 1.0
-                    self.pooled = np.maximum(self.pooled, low * growing)
-        self.of_predictor = np.maximum(self.of_predictor, self.pooled)
+        """Compute the inflation from whole blocks: at any time, it is what these say."""
+        if max(self.filled[:, 1].tolist()) < LEAST:
+            self.pooled, self.of_predictor = np.ones((2, len(self.blocks)))
+        else:
+            inflate(self.blocks, self.filled, self.pooled, self.of_predictor)
 
     def rearranged(self, places: Places) -> Self:
         """A copy for other columns, by the new place of each, below 0 if it is gone."""
@@ -127,12 +101,6 @@ class Inflation:
         other.columns, other.filled = self.columns, self.filled.copy()
         other.blocks = np.zeros((n_rows, *self.blocks.shape[1:]))
         other.blocks[rows] = self.blocks[old]
-        other.blocks[rows, :, _SUM, :-1] *= signs[:, None, None]
+        other.blocks[rows, :, SUM, :-1] *= signs[:, None, None]
         other.refresh()
         return other
-
-
-def _quartile(n: float) -> float:
-    """The lower quartile of a mean of n squares of standard normal variables (Wilson, Hilferty)."""
-    part = 2.0 / (9.0 * n)
-    return float((1.0 - part - 0.6745 * math.sqrt(part)) ** 3)

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from fires.models.draws import Columns
 
 _SIGMA = 0.1  # at the start of the scaled form of the paper's models
+_NARROW = 10  # features, from which on the rate of the input weights grows with their number
 _CHOICES = {
     "aggregate": AGGREGATES,
     "task": ("auto", "classes", "numbers"),
@@ -111,6 +112,10 @@ class MonteCarlo(ABC):
     def common_offset(self, parameters: ModelParameters) -> tuple[float, float]:
         """What is added to the mean and the standard deviation of every feature."""
         return 0.0, 0.0
+
+    def input_steps(self, n_features: int) -> tuple[float, float]:
+        """What multiplies the rate of the input weights, and how fast they decay."""
+        return 1.0, 0.0
 
     # --- a base model, on beliefs -----------------------------------------------------------
 
@@ -343,6 +348,7 @@ class PaperModel(MonteCarlo):
     """A model of the paper, as published or in a scaled form that learns well at any width."""
 
     form: str
+    decay: float
 
     @classmethod
     def as_published(cls, **changes: Any) -> Self:
@@ -393,9 +399,20 @@ class PaperModel(MonteCarlo):
         """
         return math.inf if self.form == "paper" else log_likelihood_limit(point)
 
+    def input_steps(self, n_features: int) -> tuple[float, float]:
+        """In the scaled form, the rate grows with the number of features J, and weights decay.
+
+        Sums over features are divided by the root of J. So a weight has to grow by that root to
+        count in them, while its slope is smaller by that root. See
+        :class:`fires.models.monte_carlo.MonteCarlo`.
+        """
+        scaled = max(1.0, n_features / _NARROW), self.decay
+        return (1.0, 0.0) if self.form == "paper" else scaled
+
     def check(self) -> None:
         """Raise an error if a setting makes no sense."""
         super().check()
+        check_number("decay", self.decay, ends="[)")
         check_choice("form", self.form, ("scaled", "paper"))
 
 

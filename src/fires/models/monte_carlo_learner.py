@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -32,6 +32,7 @@ _POINT_RATE = 300.0
 # The groups of parameters, and the least number that each may hold.
 _HALVES = {"mu": -math.inf, "sigma": 0.0, "point": -math.inf, "fixed": -math.inf}
 _TINY = 1e-30
+_FULL_BATCH = 100  # rows; in smaller batches, input weights decay in proportion
 _REMEMBERED = 100  # how many batches back it is known which features changed
 
 
@@ -83,7 +84,7 @@ class MonteCarloLearner(ModelLearner):
             except BaseException:
                 self.generator.set_state(before)
                 raise
-            self._move(found, *factors)
+            self._move(found, *factors, rates.mu * min(1.0, len(y) / _FULL_BATCH))
         self._outdate(shown.columns)
         learn_scale()
         if self._numeric:
@@ -101,10 +102,11 @@ class MonteCarloLearner(ModelLearner):
         model = self.model
         mu, sigma = (rate * share * model.rate for rate in (rates.mu, rates.sigma))
         point = rates.mu * share * min(model.rate, _POINT_RATE)
+        wide, _ = model.input_steps(self.size[0])
         promised = (
-            mu * _square([*found.mu.values(), *(g_mu for _, g_mu, _ in found.inputs)])
-            + sigma * _square([*found.sigma.values(), *(g_sigma for *_, g_sigma in found.inputs)])
-            + point * _square([*found.point.values()])
+            mu * (_square(found.mu.values()) + wide * _square(g for _, g, _ in found.inputs))
+            + sigma * (_square(found.sigma.values()) + wide * _square(g for *_, g in found.inputs))
+            + point * _square(found.point.values())
         )
         greatest = model.greatest_log_likelihood(self.parameters.point)
         lacking = greatest / share - float(found.value)
@@ -119,13 +121,15 @@ class MonteCarloLearner(ModelLearner):
             f"too large for {self.model.dtype}, or the learning rate is too high."
         )
 
-    def _move(
-        self, found: draws.MarginalSlopes, by_mu: float, by_sigma: float, by_point: float
-    ) -> None:
+    def _move(self, found: draws.MarginalSlopes, *by: float) -> None:
+        by_mu, by_sigma, by_point, by_decay = by
+        wide, decay = self.model.input_steps(self.size[0])
+        share = min(1.0, by_decay * decay)
         mu, sigma, point = self.parameters.mu, self.parameters.sigma, self.parameters.point
         for columns, g_mu, g_sigma in found.inputs:
-            mu[draws.INPUTS][columns] += by_mu * g_mu.double()
-            moved = sigma[draws.INPUTS][columns] + by_sigma * g_sigma.double()
+            lost = share * mu[draws.INPUTS][columns] * (g_mu != 0)  # not of features not shown
+            mu[draws.INPUTS][columns] += wide * by_mu * g_mu.double() - lost
+            moved = sigma[draws.INPUTS][columns] + wide * by_sigma * g_sigma.double()
             sigma[draws.INPUTS][columns] = moved.clamp_(min=0)
         for name, g_mu in found.mu.items():
             mu[name].add_(g_mu, alpha=by_mu)
@@ -298,7 +302,7 @@ def _counted(batch: CheckedBatch, y: Values) -> tuple[Matrix, Values, Floats]:
     return batch.X[present], y[present], batch.weight[present]
 
 
-def _square(tensors: list[Tensor]) -> float:
+def _square(tensors: Iterable[Tensor]) -> float:
     """The sum of the squares of all their numbers."""
     import torch
 

@@ -39,15 +39,16 @@ class NeuralNet(PaperModel):
         ``"paper"``: softplus of plain sums, mu = 0 and sigma = 1 at the start. ``"scaled"``: sums
         over n nodes are divided by :math:`\sqrt{n}`, softplus is shifted to be 0 at 0, mu starts at
         random, and each output has an intercept. Such a net learns equally well at any width.
-    rate : float, default=1000.0
+    rate : float, default=2000.0
         Multiplies the selector's learning rates. The default rate 0.01 suits a linear model; the
-        many small weights of the scaled form need a rate of 10. The paper has 1.
+        many small weights of the scaled form need a rate of 20. The paper has 1. In the scaled
+        form, the rate of the input weights grows with the number of features, from 10 on.
     aggregate : {"rms", "abs", "paper"}, default="rms"
         How the weights of a feature are combined: their root mean square, their mean absolute
         value, or their plain mean plus the means of all later layers. In the last form, weights of
         opposite sign cancel, and the common summand changes the order, since it is squared. On
         three streams of known truth (docs/models.md), the first two find every relevant feature,
-        the last one half of them.
+        the last one 60 % of them.
     balance : bool, default=True
         Let every class count as much as the others, however rare it is: see
         :class:`fires.models.target.ClassBalance`. The paper lets every row count the same.
@@ -57,6 +58,10 @@ class NeuralNet(PaperModel):
         Where to compute.
     dtype : {"float32", "float64"}, default="float32"
         The precision of computation. Parameters are always kept in float64.
+    decay : float, default=1.0
+        With a batch of 100 rows or more, the means of the input weights shrink by this share of the
+        selector's learning rate, so that features that no longer matter lose their weights; with
+        smaller batches, in proportion. The paper's form has none.
 
     Examples
     --------
@@ -75,12 +80,13 @@ class NeuralNet(PaperModel):
     hidden: tuple[int, ...] = (100, 100, 100)
     n_draws: int = 5
     form: str = "scaled"
-    rate: float = 1000.0
+    rate: float = 2000.0
     aggregate: str = "rms"
     balance: bool = True
     task: str = "auto"
     device: str = "cpu"
     dtype: str = "float32"
+    decay: float = 1.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.hidden, (tuple, list)) or not all(map(is_count, self.hidden)):

@@ -29,6 +29,7 @@ the batch is one block of rows.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -38,7 +39,7 @@ from fires.core.sharding import Rounds, Sums, Task
 from fires.core.types import Floats, Ints
 from fires.kernels.assimilate import ALONG, NOISE, NOISE_ROWS, ROWS
 from fires.models.base import Learner, Rates
-from fires.models.bayes_learner import BayesLearner
+from fires.models.bayes_learner import WIDE, BayesLearner
 from fires.models.bayes_sums import Point, PointSums, Watched
 from fires.models.lbfgs import TOL, Search
 from fires.models.linear_learner import LinearLearner
@@ -225,12 +226,18 @@ class _Step(ShardedBatch[BayesTarget]):
         """Let the best features lead, before the sums over the batch are made."""
         learner, leading, before = self.learner, self.leading, self.before
         leading.waited += float(self.looked["batch rows"])
-        if leading.holds_all or not leading.is_due:
+        n_rows = float(learner.evidence_rows.min()) + self.total
+        n_rows = math.inf if learner.n_features > WIDE else n_rows
+        if leading.holds_all or not leading.is_due(n_rows):
             return
         after = copy.copy(learner)
         after.mu = np.array([search.trial[:-1] for search in self.searches])
         after.var, after.sparse, after._unclear = self.var[:, :-1], None, None
-        leading.follow(after.scores(), before.theta[:, :-1], before.var[:, :-1], learner.prior)
+
+        def belief(columns: Ints) -> tuple[Floats, Floats]:
+            return before.theta[:, columns], before.var[:, columns]
+
+        leading.follow(after._of_groups(after.scores()), belief, learner.prior)
 
     def move(self) -> None:
         """Move the belief and all that goes with it, once nothing can fail any more."""
@@ -283,7 +290,9 @@ class _Step(ShardedBatch[BayesTarget]):
         if columns is not None:
             columns = columns[columns < learner.n_features]
         sums = pair[:, :, slice(-1) if columns is None else columns]
-        changes.tests.add((columns, sums), np.stack([pair[:, :, -1], along], axis=2), total)
+        changes.tests.fade(total)
+        changes.tests.add(columns, *(sums / changes.tests.powers))
+        changes.tests.shared += np.stack([pair[:, :, -1], along], axis=2) / changes.tests.powers
         changes.level.learn(np.stack([added, positive]), total)
         return changes.alarm.take(self.segments, more / total, total, evidence)
 

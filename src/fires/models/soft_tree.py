@@ -57,9 +57,9 @@ class SoftTree(PaperModel):
     aggregate : {"rms", "abs", "paper"}, default="rms"
         How the weights of a feature are combined over the nodes: their root mean square, their mean
         absolute value, or their plain mean, in which opposite signs cancel. On three streams of
-        known truth (docs/models.md), the first two find all or nearly all relevant features, the
-        last one three quarters.
-    balance, task, device, dtype
+        known truth (docs/models.md), the first two find every relevant feature, the last one nearly
+        all.
+    balance, task, device, dtype, decay
         As in :class:`fires.models.NeuralNet`.
 
     Examples
@@ -87,6 +87,7 @@ class SoftTree(PaperModel):
     task: str = "auto"
     device: str = "cpu"
     dtype: str = "float32"
+    decay: float = 1.0
 
     def __post_init__(self) -> None:
         if not is_count(self.depth) or self.depth > 16:

@@ -6,7 +6,7 @@ import copy
 from typing import ClassVar, TypeAlias
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from fires.core.declared import Array, Declared, collect, restore
 from fires.core.errors import TargetError
@@ -67,6 +67,17 @@ class NormalScores:
         edge = 0.5 / (min(n, KEPT) + 1.0)
         scores: Floats = ndtri(np.clip(share, edge, 1.0 - edge))
         return scores
+
+    def means(self, scores: Floats, variance: Floats) -> Floats:
+        """The mean of the numbers whose scores are about these, with these variances."""
+        points, weights = np.polynomial.hermite_e.hermegauss(21)
+        shares = ndtr(scores[:, None] + np.sqrt(variance)[:, None] * points)
+        n, k = len(self.known), len(self.known) // 500
+        # One wild number among the last ones would move the mean of all that are great.
+        known = np.clip(self.known, self.known[k], self.known[n - 1 - k])
+        values = np.interp(shares, np.arange(1.0, n + 1.0) / (n + 1.0), known)
+        means: Floats = values @ (weights / weights.sum())
+        return means
 
     def learn(self, y: Floats) -> None:
         """Remember numbers."""
@@ -214,6 +225,10 @@ class ScoredTarget:
     def look(self, y: Values, weight: Floats) -> tuple[Floats, Floats | None]:
         """See :class:`ClassTarget`."""
         return (_row(y) if self.scores is None else self.scores.of(_row(y)[0], weight)[None]), None
+
+    def means(self, a: Floats, variance: Floats) -> Floats:
+        """The numbers to expect, by mean and variance of what the model says of them."""
+        return a if self.scores is None else self.scores.means(a, variance)
 
     def count(self, y: Values, weight: Floats) -> None:
         """See :class:`ClassTarget`; rows of weight 0 are left out."""

@@ -5,11 +5,13 @@ All have ``partial_fit(X, y, classes=None, sample_weight=None)`` and ``predict(X
 """
 
 from fires.predictors.base import Predictor
+from fires.predictors.bayes_linear import BayesLinear
 from fires.predictors.built_in import LinearRegressor, Majority, Mean, Perceptron
 from fires.predictors.river import RiverPredictor, boosting, hoeffding_tree
 from fires.predictors.scikit_learn import SklearnPredictor, as_predictor
 
 __all__ = [
+    "BayesLinear",
     "LinearRegressor",
     "Majority",
     "Mean",

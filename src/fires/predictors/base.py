@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy.typing as npt
 
@@ -19,11 +19,13 @@ def can(model: Any, *methods: str) -> bool:
 
 
 class Predictor(KnowsClasses, ABC):
-    """Learns from rows of full width, with zeros in the features that are not selected.
+    """Learns from rows of full width, with ``fill`` in the features that are not selected.
 
     A subclass writes :meth:`learn` and :meth:`predict`, and :meth:`check` if it refuses some
     batches.
     """
+
+    fill: ClassVar[float] = 0.0
 
     def partial_fit(
         self,

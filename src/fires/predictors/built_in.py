@@ -27,7 +27,7 @@ class BuiltIn(Predictor):
 
     _learnt: ClassVar[Declared]
     _attribute = "{}_"
-    _has_labels = True
+    has_labels = True  # whether it learns classes
     _repeats_rows = False  # whether a row of weight w, a whole number, is learnt w times
     width: int | None = None  # how many features it has learnt
 
@@ -46,7 +46,7 @@ class BuiltIn(Predictor):
         True
         """
         header, arrays = collect(self, self._learnt, self._attribute)
-        labels, more = self._classes_state() if self._has_labels else ({}, {})
+        labels, more = self._classes_state() if self.has_labels else ({}, {})
         return header | labels, arrays | more
 
     def restore(self, header: Mapping[str, Json], arrays: Arrays) -> Self:
@@ -62,7 +62,7 @@ class BuiltIn(Predictor):
         self
         """
         vars(self).clear()
-        if self._has_labels:
+        if self.has_labels:
             self._restore_classes(header, arrays)
         if self._had_learnt(arrays):
             n = len(self._label_index_)
@@ -76,7 +76,7 @@ class BuiltIn(Predictor):
 
     def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Raise an error if :meth:`learn` would refuse the batch. Nothing is learnt."""
-        if self._has_labels:
+        if self.has_labels:
             batch.labels(self._known(expected))
         else:
             y = np.asarray(batch.y)
@@ -164,7 +164,7 @@ class Mean(BuiltIn):
     """
 
     _learnt: ClassVar[Declared] = {"weight": Value(float, low=0.0), "mean": Value(float)}
-    _attribute, _has_labels = "_{}", False
+    _attribute, has_labels = "_{}", False
 
     _weight = _mean = 0.0
 
@@ -281,7 +281,7 @@ class LinearRegressor(Linear):
     """
 
     _learnt: ClassVar[Declared] = {"coef": Array("J"), "own": Array(2)}
-    _has_labels = False
+    has_labels = False
 
     own_: Floats
 

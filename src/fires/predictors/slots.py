@@ -79,11 +79,13 @@ class Slots:
         """The slot of each column, as far as they have one."""
         return np.array([self._places.get(name, -1) for name in names], dtype=np.intp)
 
-    def shown(self, X: Matrix, columns: Places, names: Iterable[str]) -> Matrix:
+    def shown(
+        self, X: Matrix, columns: Places, names: Iterable[str], absent: float = 0.0
+    ) -> Matrix:
         """Rows as the predictor sees them, with those of the columns that have a slot."""
         slot_of = np.full(X.shape[1], -1)
         slot_of[columns] = self.places(names)
-        return placed(X, slot_of, len(self))
+        return placed(X, slot_of, len(self), absent)
 
     def as_json(self) -> Header:
         """Everything there is to save, as JSON values; :meth:`from_json` takes it back."""
@@ -124,6 +126,11 @@ class PredictorStep:
     def inner(self) -> Any:
         """The object that the user passed."""
         return self.predictor if self._ours is None else self._ours.inner
+
+    @property
+    def fill(self) -> float:
+        """What the predictor is shown in features that are not selected."""
+        return 0.0 if self._ours is None else self._ours.fill
 
     @property
     def knows_labels(self) -> bool:

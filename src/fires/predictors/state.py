@@ -13,14 +13,15 @@ from typing import Any
 from fires.core.errors import NotPassedAgain, StateError
 from fires.core.state import Arrays, State
 from fires.predictors.base import Predictor, can
-from fires.predictors.built_in import Linear, LinearRegressor, Majority, Mean, Perceptron
+from fires.predictors.bayes_linear import BayesLinear
+from fires.predictors.built_in import BuiltIn, LinearRegressor, Majority, Mean, Perceptron
 from fires.predictors.river import RiverPredictor
 from fires.predictors.scikit_learn import SklearnPredictor
 from fires.predictors.slots import PredictorStep, Slots
 
 _OURS = {
     f"fires.predictors.{kind.__name__}": kind
-    for kind in (Perceptron, LinearRegressor, Majority, Mean)
+    for kind in (BayesLinear, Perceptron, LinearRegressor, Majority, Mean)
 }
 
 
@@ -30,7 +31,7 @@ def predictor_state(predictor: Any) -> State:
     if isinstance(predictor, RiverPredictor):
         raise ValueError(
             f"{name} cannot be saved, as River's models are objects that only pickle would write: "
-            "save the selector alone, pipeline.selector.save(path), or predict with Perceptron or "
+            "save the selector alone, pipeline.selector.save(path), or predict with BayesLinear or "
             "an estimator of scikit-learn."
         )
     is_estimator = isinstance(predictor, SklearnPredictor) and can(learner, "get_params")
@@ -80,7 +81,7 @@ def step_from_state(
         raise ValueError(f"The pipeline in {where} was saved without a predictor: pass none.")
     slots = None if header.get("slots") is None else Slots.from_json(header["slots"])
     wanted = n_features if slots is None else len(slots)
-    width = predictor.width if isinstance(predictor, Linear) else None
+    width = predictor.width if isinstance(predictor, BuiltIn) else None
     if width not in (None, wanted):
         raise StateError(f"a predictor of {width} features for {wanted} features")
     return PredictorStep(predictor, slots)

@@ -151,7 +151,7 @@ class Summary:
             if doubt["kind"] == "copy"
         ]
         twins += [
-            {"feature": other, "of": one, "why": "left out, for it says the same"}
+            {"feature": other, "of": one, "why": "redundant: it adds nothing to the selected ones"}
             for one, others in (facts.get("twins") or {}).items()
             for other in others
         ]

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fires.core.belief import Belief, rank
+from fires.core.belief import rank
 from fires.core.named import RunNames
 from fires.core.output import csv_text
 from fires.core.types import Floats, Header, Labels, Mask, Places
 from fires.models.linear import Linear
 from fires.run.totals import Change, RunTotals
-from fires.selectors.significance import above_noise
 
 if TYPE_CHECKING:
     import polars as pl
@@ -137,8 +136,6 @@ def _feature_table(
         order = columns[np.argsort(ranking[columns])]
     by_class = seen.class_importances_
     low, high = seen.interval()
-    belief = Belief(seen.importances_, seen.uncertainties_)
-    above = above_noise(belief, len(by_class) if len(by_class) >= 3 else 1)
     is_known = has_intervals(selector)
     table = {
         "rank": ranking[order],
@@ -148,7 +145,7 @@ def _feature_table(
         "uncertainty": seen.uncertainties_[order],
         "low": low[order] if is_known else None,
         "high": high[order] if is_known else None,
-        "above_noise": above[order] if is_known else None,
+        "above_noise": selector.is_significant()[order] if is_known else None,
         "selected": seen.get_support()[order],
         "share_selected": share[order],
     }
@@ -189,7 +186,8 @@ def twin_names(selector: FIRES, names: Sequence[str]) -> dict[str, list[str]]:
     def called(feature: int | str) -> str:
         return str(feature if isinstance(feature, str) else names[feature])
 
-    return {called(one): list(map(called, others)) for one, others in selector.twins_.items()}
+    found = selector.twins_ if has_intervals(selector) and selector.score == "auto" else {}
+    return {called(one): list(map(called, others)) for one, others in found.items()}
 
 
 def _change_row(change: Change | None, names: Sequence[str]) -> Header:

@@ -26,7 +26,7 @@ from fires.evaluation.records import Step
 from fires.evaluation.scoring import usual_baselines
 from fires.metrics.prediction import Scores
 from fires.pipeline import OnlinePipeline
-from fires.predictors import LinearRegressor, Perceptron
+from fires.predictors.built_in import BuiltIn, Perceptron
 from fires.run.checkpoints import Schedule
 from fires.run.emit import Emitter
 from fires.run.features import alarm_rows, classes_of
@@ -51,7 +51,7 @@ class Run:
     >>> from fires import FIRES
     >>> from fires.streams import KnownTruth
     >>> stream = KnownTruth(600, 5, 2, random_state=0)
-    >>> run = Run(OnlinePipeline(FIRES(2), Perceptron()), 5)
+    >>> run = Run(OnlinePipeline(FIRES(2)), 5)
     >>> steps = run.steps(stream, 100)
     >>> [next(steps).index for _ in range(3)]
     [0, 1, 2]
@@ -63,7 +63,8 @@ class Run:
     def __init__(
         self, pipeline: OnlinePipeline, n_features: int, names: RunNames | None = None
     ) -> None:
-        classes = isinstance(pipeline.predictor, Perceptron)
+        predictor = pipeline.wrapped_predictor
+        classes = isinstance(predictor, BuiltIn) and predictor.has_labels
         scores = ("accuracy", "balanced_accuracy") if classes else ("r2", "mae")
         self.pipeline, self.watch = pipeline, ColumnWatch(classes=classes)
         self.latest: Batch | None = None
@@ -81,11 +82,11 @@ class Run:
         if pipeline.open_names is not None:
             self.names = RunNames() if names is None else names
         self.totals = RunTotals(n_features if self.names is None else None)
-        if pipeline.predictor is None:
+        if predictor is None:
             return
         self.totals.whole = Scores(scores)
         see_all = self.names is None
-        self.totals.baselines = usual_baselines(pipeline.predictor, scores, see_all=see_all)
+        self.totals.baselines = usual_baselines(predictor, scores, see_all=see_all)
 
     def steps(self, stream: Stream, batch_size: int) -> Iterator[Step]:
         """Test on each batch and learn from it, to the end of the stream."""
@@ -230,13 +231,13 @@ class Run:
     def in_one_process(self) -> Run:
         """The same run where a predictor can learn: it begins to, on the features selected now."""
         selector = self.pipeline.selector
-        predictor = LinearRegressor() if classes_of(selector) is None else Perceptron()
+        predictor = "auto" if selector.update == "bayes" else Perceptron()
         run = Run(self.pipeline.handed_back(predictor), selector.n_features_in_)
         fresh, run.totals = run.totals, self.totals
         if run.totals.whole is None:
             run.totals.whole, run.totals.baselines = fresh.whole, fresh.baselines
         else:
-            run.totals.baselines["all"].predictor = predictor.fresh()
+            run.totals.baselines["all"].predictor = run.pipeline.wrapped_predictor.fresh()
         return run
 
     def saved(self) -> State:

@@ -25,7 +25,6 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.special import ndtr
 
 from fires.core.batch import CheckedBatch
 from fires.core.classes import Classes
@@ -267,7 +266,8 @@ def unit_of(learner: LinearLearner | BayesLearner) -> Unit:
         return _rates
     scores = target.scores if isinstance(target, ScoredTarget) else None
     if scores is not None and isinstance(learner, BayesLearner):
-        return partial(_curve, _means_about(_GRID, scores.known, float(learner.noise[0])))
+        noise = np.full(len(_GRID), learner.noise[0])
+        return partial(_curve, scores.means(_GRID, noise))
     scale = target.scale
     if scale is None:
         return partial(_line, 0.0, 1.0)
@@ -285,13 +285,3 @@ def _curve(means: Floats, scores: Floats) -> Floats:
 
 def _line(shift: float, width: float, scores: Floats) -> Floats:
     return shift + scores * width
-
-
-def _means_about(scores: Floats, known: Floats, noise: float) -> Floats:
-    """The mean of the numbers whose normal scores are about some scores, with this variance."""
-    points, weights = np.polynomial.hermite_e.hermegauss(21)
-    shares = ndtr(scores[:, None] + np.sqrt(noise) * points)
-    n = len(known)
-    values = np.interp(shares, np.arange(1.0, n + 1.0) / (n + 1.0), known)
-    means: Floats = values @ (weights / weights.sum())
-    return means

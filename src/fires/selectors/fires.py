@@ -46,7 +46,7 @@ from fires.selectors.clock import Clock
 from fires.selectors.columns import FixedColumns, KnownColumns
 from fires.selectors.drift import DriftMonitor, check_drift
 from fires.selectors.open_columns import OpenColumns, Presence
-from fires.selectors.rule import ALL_PRESENT, Present, SelectionRule
+from fires.selectors.rule import SelectionRule
 from fires.selectors.selector import settings
 from fires.selectors.significance import Groups
 
@@ -101,9 +101,10 @@ class FIRES(OnlineSelector):
     form: nothing is scaled and there is no intercept. Without centring, it ranks the one
     informative feature of an imbalanced stream last.
 
-    **Ranking and selection differ.** ``ranking_`` orders the features by ``weights_``. The selected
-    features are chosen by :mod:`fires.selectors.rule`: they stay unless another one is
-    better beyond doubt. So a selected feature may rank a little below one that is not. With
+    **Ranking and selection differ.** ``ranking_`` orders the features by ``weights_``, which are
+    the absolute ``importances_``. The selected features are chosen together by forward selection
+    (:mod:`fires.selectors.rule`): each must add to the others, and it stays unless another one is
+    better beyond doubt. So a redundant feature may rank high and not be selected. With
     ``score="omega"``, and with the gradient update, the selected features are the best of
     ``ranking_``.
 
@@ -111,7 +112,7 @@ class FIRES(OnlineSelector):
     ----------
     n_features_to_select : int, float or "auto", default=10
         How many features to select: a number (all, if there are fewer), a fraction in (0, 1), or
-        ``"auto"``: as many as are significantly non-zero, which may be none. Among those
+        ``"auto"``: as many as are significant beside each other, which may be none. Among those
         selected, the expected share of false ones is at most 0.05, if the model is right: see
         :mod:`fires.selectors.significance` for what exactly is promised. At most 100 can be
         selected. For linear models with the Bayesian update. :meth:`why` says in a sentence what
@@ -126,9 +127,9 @@ class FIRES(OnlineSelector):
         With open columns: a column that was absent for so many rows is forgotten. By default none
         is.
     redundancy : {"ignore", "drop"}, default="ignore"
-        ``"drop"``: of features that say the same, one is selected, and ``twins_`` says for which
-        others it stands. See :mod:`fires.selectors.twins`. For linear models and the Bayesian
-        update.
+        Both values select alike: of features that say the same, forward selection takes one, and
+        ``twins_`` says for which others it stands. ``"drop"`` insists on it: an error where nothing
+        is known of the correlation of features, with the gradient update and ``score="omega"``.
     model : str or model object, default="auto"
         ``"probit"`` (the paper's linear model) or ``"logistic"`` for classes, ``"gaussian"`` for
         numbers, ``"poisson"`` for counts, or any :class:`fires.models.base.BaseModel`. ``"auto"``
@@ -144,8 +145,8 @@ class FIRES(OnlineSelector):
         If ``memory`` is a time: the column of a frame, or of dicts, that says when a row was. It
         holds dates, texts with the year first, or seconds since 1970. It is no feature.
     score : {"auto", "omega"}, default="auto"
-        What features are ranked by. ``"auto"``: by the running mean of the absolute importance
-        (Bayesian update), or by omega (gradient update). ``"omega"``: by omega in any case.
+        What features are ranked by. ``"auto"``: by the absolute importance (Bayesian update), or
+        by omega (gradient update). ``"omega"``: by omega in any case.
     groups : sequence, optional
         For each feature, a label; features with the same one are ranked and selected together, and
         ``n_features_to_select`` counts groups. Or a list of lists with the names of columns, such
@@ -201,7 +202,8 @@ class FIRES(OnlineSelector):
         one by one, which is too sure where columns are correlated. Gradient update: the paper's
         sigma, which is a parameter of the model and no measure of how far off an importance is.
     weights_ : ndarray (n_features,)
-        What features are ranked by, see ``score``.
+        What features are ranked by, as the paper calls it; see ``score``. Bayesian update: the
+        absolute ``importances_``; of a group, the same for each of its features.
     ranking_ : ndarray (n_features,)
         The rank of every feature by its weight; 1 is best.
     n_features_selected_ : int
@@ -209,8 +211,9 @@ class FIRES(OnlineSelector):
     class_importances_ : ndarray (n_classes, n_features)
         Which feature speaks for which class. A target of numbers has one row.
     twins_ : dict
-        With ``redundancy="drop"``: the selected features that stand for others, and a list of these
-        for each. By name, or by number where columns have no names.
+        The selected features that stand for others, and a list of these for each: they tell of the
+        target, but little that the selected ones do not. By name, or by number where columns have
+        no names. Bayesian update with ``score="auto"``.
     alarms_ : list of Alarm
         The changes noticed so far: row, batch, feature (None for all together) and strength. See
         :class:`fires.drift.Alarm`.
@@ -374,15 +377,10 @@ class FIRES(OnlineSelector):
         row = vars(self).get("n_samples_seen_", 0) + n_rows
         is_alarm = self._monitor_.update(learner, row, weight)
         if learner is not None:
-            present, is_open = ALL_PRESENT, isinstance(self._known_, OpenColumns)
-            if is_open or self._presence_.is_noted:
-                room = self.n_features_in_ if is_open and learner.sparse is not None else None
-                present = Present(room, self._resting(), self._presence_.arrived)
-            self._rule_.update(learner, self._resolve_k() or None, weight, present, anew=is_alarm)
+            self._rule_.update(learner, self._resolve_k(), weight, self._resting(), anew=is_alarm)
 
     def _restart_features(self, columns: Places) -> None:
         self._learner_.restart_features(columns)
-        self._rule_.restart_features(columns)
 
     @property
     def _n_seen(self) -> int:
@@ -420,7 +418,7 @@ class FIRES(OnlineSelector):
             places = np.full(self._rule_.n_features, -1)
             places[source[source >= 0]] = np.flatnonzero(source >= 0)
             self._learner_ = self._learner_.rearranged(source)
-            self._rule_ = self._rule_.rearranged(source, places)
+            self._rule_ = self._rule_.rearranged(places, len(source))
             self._monitor_ = self._monitor_.rearranged(source, places)
         forgets = self.forget_after is not None
         self._presence_ = self._presence_.with_batch(batch, self._n_seen, forgets=forgets)
@@ -550,16 +548,16 @@ class FIRES(OnlineSelector):
             watches=isinstance(self.drift, str),
             rng=lambda: generator(self.random_state, "fires"),
         )
-        posterior, drops = self._learner_.joint_posterior, self.redundancy == "drop"
-        if drops:
-            if posterior is None:
-                raise ValueError(
-                    "redundancy='drop' is for linear models and update='bayes': others do not know "
-                    "how features are correlated."
-                )
-            posterior.keeps_rows = True
+        posterior = self._learner_.joint_posterior
         scored = posterior is not None
-        self._rule_ = SelectionRule(self._width, self._groups_, scored=scored, drops_twins=drops)
+        if posterior is not None and self._groups_ is not None:
+            posterior.groups = self._groups_.of
+        if self.redundancy == "drop" and not scored:
+            raise ValueError(
+                "redundancy='drop' is for linear models and update='bayes': others do not know "
+                "how features are correlated."
+            )
+        self._rule_ = SelectionRule(self._width, self._groups_, scored=scored)
         self._monitor_ = DriftMonitor(self.drift, self.memory_rows)
         self._begun_ = True
 
@@ -641,16 +639,16 @@ class FIRES(OnlineSelector):
     def twins_(self) -> dict[int | str, list[int | str]]:
         """Which selected feature stands for which others; yours to keep.
 
-        Only with ``redundancy="drop"``. Features are called by name, or by number where columns
-        have no names. What is a copy of several together, such as their sum, stands with all of
-        them.
+        Features are called by name, or by number where columns have no names. What is made of
+        several together, such as their sum, stands with all of them.
         """
         self._check_fitted()
-        if self._rule_.twins is None:
-            raise AttributeError("twins_ is there only with redundancy='drop'.")
+        learner = self._learner_.joint_posterior
+        if learner is None or self.score != "auto":
+            raise AttributeError("twins_ is for linear models, update='bayes' and score='auto'.")
         known = self.known_names
         names: Sequence[Any] = range(self.n_features_in_) if known is None else known.tolist()
-        found = self._rule_.twins.of(self._selected()).items()
+        found = self._rule_.redundant(learner, self._selected()).items()
         return {names[one]: [names[other] for other in others] for one, others in found}
 
     def why(self) -> str:
@@ -664,7 +662,7 @@ class FIRES(OnlineSelector):
         >>> y = X[:, 3] - X[:, 5] + rng.normal(size=2000) > 0
         >>> FIRES("auto").fit(X, y).why()
         '2 of 20 features are significantly non-zero: the expected share of false ones is at most
-         0.05; with the next, x14, it could be 0.15'
+         0.05; with the next, x14, it could be 0.095'
         >>> FIRES(5).fit(X, y).why()
         '5 of 20 features, as asked for: 2 of them are significant'
         """
@@ -675,15 +673,27 @@ class FIRES(OnlineSelector):
         n = self._n_candidates
         if self._is_auto:
             assert learner is not None
-            known = self._rule_.distances(learner, self._resting())
+            known = self._rule_.distances(learner, chosen, self._resting())
             sentence = significance.found(known, chosen, n, what, self.called)
             return sentence + significance.widened(learner.inflation)
         n_above, widened = None, ""
         if learner is not None:
             widened = significance.widened(learner.inflation)
-            is_above = significance.above_noise(self.group_belief(), learner.n_rows)
-            n_above = int(is_above[chosen].sum())
+            n_above = int(self.is_significant()[chosen].sum())
         return significance.asked_for(len(chosen), n, what, n_above) + widened
+
+    def is_significant(self) -> Mask:
+        """Which features are significant, or groups: for linear models and ``update="bayes"``.
+
+        Of those that are selected, beside each other; of others, beside all of these.
+        """
+        learner, belief = self._learner_.joint_posterior, self.group_belief()
+        above = significance.above_noise(belief, 1 if learner is None else learner.n_rows)
+        if learner is None:
+            return above
+        groups, chosen = self._groups_, self._selected()
+        chosen = chosen if groups is None else np.unique(groups.of[chosen])
+        return self._rule_.significant(learner, chosen, above)
 
     def called(self, place: int, names: Sequence[str] | None = None) -> str:
         """What a feature is called, or a group by its columns or its first feature."""
@@ -768,9 +778,9 @@ class FIRES(OnlineSelector):
         )
 
     def _weights(self) -> Floats:
-        groups, members = self._groups_, self._rule_.members
-        if members is not None and self.score == "auto":
-            weights = members.means()
+        groups, scored = self._groups_, self._rule_.scored
+        if scored and self.score == "auto":
+            weights = np.abs(self.group_belief().mu)
         else:
             belief = self._belief()
             weights = np.empty(len(belief.mu))
@@ -784,9 +794,9 @@ class FIRES(OnlineSelector):
 
     def _selected_now(self) -> Places:
         return self._rule_.selected(
-            self._resolve_k() or None,
+            self._resolve_k(),
             self._weights_present,
-            keeps_members=self.score == "auto",
+            by_weight=self.score != "auto",
             learner=self._learner_.joint_posterior,
             resting=self._resting(),
         )
@@ -816,7 +826,7 @@ class FIRES(OnlineSelector):
         if by_time != (self.time is not None):
             raise ValueError("memory as a time, and time, which names a column, go together.")
         if self._begun_:
-            if (self._rule_.twins is not None) != drops:
+            if drops and not self._rule_.scored:
                 raise ValueError("redundancy cannot change once something was learnt.")
             if groups != self._groups_:
                 raise ValueError("groups cannot change once something was learnt.")

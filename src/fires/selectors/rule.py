@@ -1,65 +1,162 @@
-r"""The selection rule: from what a learner knows of each feature to the selected ones.
+r"""The selection rule: which features, and how many, by forward selection.
 
-**Hysteresis.** Members stay unless a newcomer is better beyond doubt.
+The leading features, at most 100, have a precision :math:`\Lambda` and a pull :math:`\eta`
+(:mod:`fires.models.covariance`). These give the posterior of every subset S of them, as if there
+were no other feature: precision :math:`\Lambda_{SS}`, mean :math:`m_S = \Lambda_{SS}^{-1} \eta_S`.
+So the rule begins with the intercept and adds, again and again, the feature that adds most: that of
+the greatest
 
-The score of a feature is the mean of its scores since the start or the last alarm, over 1,000 rows
-at most. The k best would be selected, but among features that matter equally, or not at all, that
-choice would change with every batch. So a newcomer among the best takes the place of the weakest
-member only if
+.. math:: z_j = \frac{|\eta_j - \Lambda_{jS} m_S|}
+                     {\sqrt{\Lambda_{jj} - \Lambda_{jS} \Lambda_{SS}^{-1} \Lambda_{Sj}}}
 
-1. it is surely above noise and the member is not: its mean exceeds :math:`\sqrt{2 \log J}` times
-   its own standard deviation, which is how far the greatest of J means of nothing would go; or
-2. its score is greater by more than one standard deviation of the difference. This bond grows with
-   the evidence: the variance :math:`s` of each side counts with
-   :math:`\sqrt{1 - s / s_0}`, which is 0 while nothing is known; or
-3. the score of the member is 0, as that of a constant is: it tells nothing at all.
+A copy of a selected feature adds nothing. One that the others have made needless leaves again.
 
-With sparse rows, only the columns that a batch touches can enter with it. A feature whose column is
-not there any more rests: any other that is there takes its place. The score of a new one is its
-first, not a mean with the time before it came.
+**Beside all others.** Rows near the border between two classes say most, and there strong features
+make up for each other: what one of them says alone is then far too little. So with two classes, and
+with numbers, those that are significant beside all other leading features come first (Benjamini and
+Hochberg); if these are more than k, those of the greatest importance among them. The forward
+selection goes on from there, and finds what correlated features say together.
 
-**As many as are significant**, where nobody says how many: :mod:`fires.selectors.significance`.
-**Groups** of features are judged as one each. **Redundant features** count for what they add:
-:mod:`fires.selectors.twins`.
+**Several classes** have one posterior each. Features are taken in the order of the root mean square
+of z over the classes, so that the set serves all of them. Whether one may enter is asked of the
+class that it adds most for, and of all together. One place in five is for a class that no other
+place serves. **A group** of features enters as one, by the tail area of its chi-squared distance; a
+group that does not lead as a whole is judged by its importance.
+
+**Hysteresis.** The z of members is greater by a bonus, so that equal features do not take turns.
+
+**A fixed number.** Features enter while z is beyond a limit. Where there are fewer than k, or more
+than 100 are wanted, those of the greatest importance take the remaining places, members with a
+bonus of their own.
+
+**As many as are significant**, where nobody says how many: of J features, the s-th one enters if
+:math:`2 \Phi(-z) < 0.05 \, s / J`. As many false ones as J times that are expected by chance, and
+that is to be 5 % of what is selected. A newcomer must be a little beyond its limit. Where none
+enters, and yet all together surely predict better than the level, the best one does. What is
+promised holds if the model is right: see :mod:`fires.selectors.significance`.
+
+**When.** The set is looked at whenever the rows have grown by a tenth, since the start, an alarm or
+the last column that came, and at least every 1,000 rows.
 """
 
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
+from scipy.special import ndtri
 
-from fires.core.declared import Array, Declared, collect, rearrange, restore
-from fires.core.errors import StateError
+from fires.core.declared import Array, Declared, collect, restore
 from fires.core.state import Arrays, part_of, under
-from fires.core.types import Floats, Mask, Places, RowIndex
+from fires.core.types import Floats, Mask, Places
 from fires.kernels import top_k
-from fires.kernels.select import renew, union
-from fires.selectors import significance
-from fires.selectors.significance import Distances, Groups, ReviewSchedule
-from fires.selectors.twins import Judge, Twins
+from fires.kernels.forward import chi_deviations, forward
+from fires.kernels.linear import find_places
+from fires.kernels.select import union
+from fires.selectors.significance import LEVEL, Distances, Groups
 
 if TYPE_CHECKING:
     from fires.models.base import JointPosterior
 
-_LEAST = 1e-300  # nothing, nearly: its logarithm is finite
-_ROWS = 1000.0  # that the mean of the scores reaches back
+_AUTO = 0  # the number of features where nobody says how many
+_BOND = 0.15  # deviations beyond the limit of "auto" that a newcomer needs
+_TOGETHER = 4.5  # deviations beyond which all together predict better than the level
+_LIMIT, _LOW_LIMIT = 3.5, 2.5  # deviations beyond which one enters, if k is fixed
+_BONUS, _LEAVE = 1.0, 1.5  # then a member is ahead by so much, and is needless below
+_AHEAD = 2.0  # deviations by which a member is ahead where too many are significant
+_FILL = 6.0  # deviations by which a member is ahead where importances decide
+_BOND_BESIDE_ALL = 1.5  # deviations beyond the limit that a newcomer needs beside all others
+_DEPENDENT = 2.0  # the inflation of dependent rows from which on all must be looked at together
+_EVERY = 1000.0  # rows between two looks; fewer at the beginning
+_GROWN = 0.1  # at the beginning: a look when the rows have grown by this share
+_REPEATS = 0.5  # the share of its own below which a feature is redundant
+_STANDS = 0.1  # the share of it that is made of a feature which stands for it
 
-_NONE: Places = np.empty(0, dtype=np.intp)
+_NONE: Places = np.empty(0, dtype=np.int64)
 
 
-class Present(NamedTuple):
-    """Which columns are there: their number if there is room for more, and who rests or came."""
+class Candidates(NamedTuple):
+    """Who may enter by what it adds, and a system of equations for each row of parameters."""
 
-    n_features: int | None = None
-    resting: Mask | None = None
-    arrived: Places = _NONE
+    numbers: Places
+    columns: Places  # their places in the systems, one candidate after the other
+    starts: Places  # of each candidate in columns
+    seen: Floats  # the share of rows that tell of each column of the systems
+    systems: Floats
+    n: int  # how many there are to choose from, also of those that do not lead
 
+    def forward(
+        self,
+        members: Places,
+        limits: Floats,
+        *,
+        leave: Floats | float = 0.0,
+        bonus: float = 0.0,
+        sure: float = np.inf,
+        first: Places = _NONE,
+    ) -> tuple[Places, Floats]:
+        """Who enters after the first, in turn, and the deviations of all candidates then."""
+        size = len(self.numbers)
+        limits = np.array(limits[:size])
+        facts = limits, np.broadcast_to(leave, len(limits)).copy(), bonus, sure
+        z, order, inside = np.empty(size), np.empty(size, dtype=np.int64), self.are_in(members)
+        late = 1.0 / np.sqrt(self.seen[self.columns[self.starts[:-1]]])
+        own = self.systems.copy(), self.columns, self.starts, inside, late
+        order[: len(first)] = np.flatnonzero(self.are_in(first))
+        n_in = forward(*own, *facts, z, order, len(first))
+        return self.numbers[order[:n_in]], z
 
-ALL_PRESENT = Present()
+    def limits(self) -> Floats:
+        """How far the first, the second, ... must be away from 0 to be significant."""
+        size = np.arange(1, len(self.numbers) + 1)
+        return np.asarray(-ndtri(0.5 * LEVEL * np.minimum(size / max(self.n, 1), 1.0)))
+
+    @property
+    def sure(self) -> float:
+        """How far one must be away from 0 to serve a class beyond doubt."""
+        return float(-ndtri(0.5 * LEVEL / (max(self.n, 1) * len(self.systems))))
+
+    def are_in(self, chosen: Places) -> Mask:
+        """Which candidates are among some."""
+        return find_places(np.sort(chosen), self.numbers)[1]
+
+    def among(self, chosen: Places) -> Candidates:
+        """The same for some candidates only."""
+        own = np.flatnonzero(self.are_in(chosen))
+        parts = [self.columns[self.starts[i] : self.starts[i + 1]] for i in own.tolist()]
+        starts = np.cumsum([0, *map(len, parts)])
+        columns = np.concatenate(parts) if parts else _NONE
+        return self._replace(numbers=self.numbers[own], columns=columns, starts=starts)
+
+    def sure_beside_all(self, members: Places) -> Places:
+        """Those that are significant beside all others (Benjamini and Hochberg)."""
+        _, z = self.forward(_NONE, np.empty(0), first=self.numbers)
+        z -= _BOND_BESIDE_ALL * ~self.are_in(members)
+        order = np.argsort(-z)
+        enough = np.flatnonzero(z[order] > self.limits())
+        return self.numbers[order[: enough[-1] + 1 if len(enough) else 0]]
+
+    def best_beside_each_other(self, chosen: Places, k: int, members: Places) -> Places:
+        """The k best of those chosen: the one that adds least to the others leaves, in turn."""
+        late = 1.0 / np.sqrt(self.seen[self.columns[self.starts[:-1]]])
+        ahead, stays = _AHEAD * self.are_in(members), self.are_in(chosen)
+        for _ in range(len(chosen) - k):
+            _, z = self.forward(_NONE, np.empty(0), first=self.numbers[stays])
+            stays[np.where(stays, late * z + ahead, np.inf).argmin()] = False
+        return self.numbers[stays]
+
+    def together(self) -> float:
+        """The deviations of all together, of the class that they tell most of."""
+        precision, pull = self.systems[:, :-1, :-2], self.systems[:, :-1, -1]
+        level, of_level = self.systems[:, :-1, -2], self.systems[:, -1, -2:]
+        share = level / of_level[:, :1]
+        left = pull - share * of_level[:, 1:]
+        own = precision - share[:, :, None] * level[:, None]
+        squared = np.linalg.solve(own, left[:, :, None])[:, :, 0]
+        most = float((squared * left).sum(axis=1).max())
+        return float(chi_deviations(max(most, 0.0), len(self.columns)))
 
 
 class SelectionRule:
@@ -68,303 +165,205 @@ class SelectionRule:
     Of a learner without a posterior, it selects those of the greatest weight.
     """
 
-    def __init__(
-        self, n_features: int, groups: Groups | None, *, scored: bool, drops_twins: bool
-    ) -> None:
-        self.groups = groups
-        self.n_features = n_features
-        n_candidates = n_features if groups is None else groups.n
-        self.members = Membership(n_candidates) if scored else None
-        self.twins = Twins() if drops_twins else None
-        self._schedule: ReviewSchedule | None = None  # where nobody says how many
+    learnt: ClassVar[Declared] = {
+        "columns": Array("*", dtype="int64", low=0, high="J"),
+        "waited": Array(low=0.0),
+        "k": Array(dtype="int64", low=0),
+    }
+
+    def __init__(self, n_features: int, groups: Groups | None, *, scored: bool) -> None:
+        self.groups, self.n_features, self.scored = groups, n_features, scored
+        self.columns = _NONE  # the members, or the numbers of their groups
+        self.waited = 0.0  # rows since the last look
+        self.k = -1  # how many were asked for at the last look
 
     def update(
         self,
         learner: JointPosterior,
-        k: int | None,
+        k: int,
         weight: float,
-        present: Present = ALL_PRESENT,
+        resting: Mask | None = None,
         *,
         anew: bool = False,
     ) -> None:
-        """Choose after a step on rows of this weight; anew, if there was an alarm."""
-        members, groups, resting = self.members, self.groups, present.resting
-        assert members is not None
-        if anew:
-            members.restart()
-            if self.twins is not None:
-                self.twins.look_again()
-        judge: Judge | None = None
-        if groups is None:
-            if present.n_features is not None:
-                members.count_features(present.n_features)
-            touched = learner.touched
-            if self.twins is not None:
-                judge, touched = self._judge(self.twins, learner, touched, resting)
-            facts = learner.scores, learner.variances, learner.prior, k, weight, touched
-            members.renew(*facts, resting, present.arrived, judge)
-        else:
-            belief = groups.belief(*learner.scored())
-            mu, var = np.abs(belief.mu), belief.sigma**2
-            of_groups = mu.__getitem__, var.__getitem__
-            if self.twins is not None:
-                judge, _ = self._judge(self.twins, learner, None, None)
-            members.renew(*of_groups, learner.prior, k, weight, judge=judge)
-        if k is not None:
-            self._schedule = None
+        """Look at who is selected after a step on rows of this weight, if it is time."""
+        self.waited += weight
+        if learner.strengths and k == self.k == _AUTO:  # next to nothing is known now
+            self.waited = 0.0
             return
-        if self._schedule is None:  # those of a fixed number were chosen by another rule
-            self._schedule = ReviewSchedule()
-            members.choose(_NONE)
-        if self._schedule.is_due(weight, *_evidence(learner)):
-            members.choose(self._significant(learner, members.columns, resting))
+        anew |= resting is not None and bool(resting[self.columns].any())
+        if anew or k != self.k or self.waited >= min(_EVERY, _GROWN * learner.fewest_rows):
+            learner.settle_classes()
+            if learner.strengths:  # they were chosen for what holds no more
+                self.columns = _NONE
+            self.columns, self.k, self.waited = self._chosen(learner, k, resting), k, 0.0
 
     def selected(
         self,
-        k: int | None,
+        k: int,
         weights: Callable[[], Floats],
         *,
-        keeps_members: bool,
+        by_weight: bool,
         learner: JointPosterior | None,
         resting: Mask | None,
     ) -> Places:
-        """The selected features: members, or those of the greatest weights; k is None for auto."""
-        members, groups = self.members, self.groups
-        if k is None:
-            assert members is not None
-            assert learner is not None
-            chosen = members.columns
-            if self._schedule is None:
-                known = significance.has_enough_rows(*_evidence(learner))
-                chosen = self._significant(learner, _NONE, resting) if known else _NONE
-        elif keeps_members and members is not None and len(members.columns) == k:
-            chosen = members.columns
-        else:
+        """The selected features: members, or those of the greatest weights; k is 0 for auto."""
+        groups = self.groups
+        if learner is None or (by_weight and k != _AUTO):
             worth = weights()
             chosen = top_k(worth if groups is None else groups.best(worth), k)
+        else:
+            chosen = self.columns if k == self.k else self._chosen(learner, k, resting)
         return chosen.copy() if groups is None else np.flatnonzero(np.isin(groups.of, chosen))
 
-    def distances(self, learner: JointPosterior, resting: Mask | None) -> Distances:
-        """How sure each feature is, or each group, of those whose columns are there."""
-        groups, twins, members = self.groups, self.twins, self.members
-        known = significance.distances(learner, groups).without(None if groups else resting)
-        if groups is not None or twins is None or not twins.some:
-            return known
-        assert members is not None
-        sure = significance.choose(known, members.columns)
-        weak = np.setdiff1d(twins.columns[twins.own < 1.0], sure)
-        return significance.distances(learner, None, weak).without(resting)
+    def candidates(self, learner: JointPosterior, resting: Mask | None = None) -> Candidates:
+        """Those among the leading features, or groups that lead as a whole."""
+        columns, seen, systems = learner.leading_systems()
+        groups, places = self.groups, np.arange(len(columns))
+        if groups is None:
+            if resting is not None:
+                places = places[~resting[columns]]
+            starts = np.arange(len(places) + 1)
+            return Candidates(columns[places], places, starts, seen, systems, learner.n_present)
+        order = np.argsort(groups.of[columns], kind="stable")
+        found, size = np.unique(groups.of[columns], return_counts=True)
+        all_of = Candidates(found, order, np.cumsum([0, *size]), seen, systems, groups.n)
+        return all_of.among(found[size == groups.size[found]])
 
-    def _significant(
-        self, learner: JointPosterior, members: Places, resting: Mask | None
+    def _chosen(self, learner: JointPosterior, k: int, resting: Mask | None) -> Places:
+        known = self.candidates(learner, resting)
+        if not len(known.numbers):
+            return _NONE if k == _AUTO else self._filled(learner, _NONE, k, resting)
+        # What one says without the others is not to be relied on where rows depend on each other:
+        # what is left to these depends on time, as the feature does.
+        is_dependent = float(learner.inflation.max()) > _DEPENDENT
+        several = learner.n_rows > 1 and not is_dependent
+        chosen = _NONE if several else known.sure_beside_all(self.columns)
+        if k == _AUTO:
+            return np.sort(chosen if is_dependent else self._significant(known, chosen))
+        if not is_dependent:
+            limit = _LOW_LIMIT if learner.has_few_rows_of_a_class else _LIMIT
+            chosen, _ = known.forward(
+                self.columns,
+                np.full(k if len(chosen) < k else len(known.numbers), limit),
+                leave=_LEAVE,
+                bonus=_BONUS,
+                sure=known.sure if several else np.inf,
+                first=chosen,
+            )
+        if len(chosen) > k:
+            chosen = known.best_beside_each_other(chosen, k, self.columns)
+        if len(chosen) < k:
+            chosen = self._filled(learner, chosen, k, resting)
+        return np.sort(chosen)
+
+    def _significant(self, known: Candidates, first: Places) -> Places:
+        limits = known.limits()
+        chosen, z = known.forward(
+            self.columns, limits + _BOND, leave=limits, bonus=_BOND, first=first
+        )
+        if not len(chosen) and known.together() > _TOGETHER:
+            chosen = known.numbers[[z.argmax()]]  # none is for itself, but all together are
+        return chosen
+
+    def _filled(
+        self, learner: JointPosterior, chosen: Places, k: int, resting: Mask | None
     ) -> Places:
-        try:
-            return significance.choose(self.distances(learner, resting), members)
-        except np.linalg.LinAlgError:  # weights so large that nothing else counts beside them
-            return members
+        """Those chosen, and others by their importance, members with a bonus."""
+        if self.groups is not None:
+            numbers, worth = self._all(), self.groups.belief(*learner.by_class()).mu
+            bond = self.groups.belief(*learner.scored()).sigma
+        else:
+            numbers = self._all()
+            if learner.touched is not None:  # of millions, a few have moved
+                some = union(union(learner.touched, self.columns), np.sort(chosen))
+                numbers = some if len(some) >= k else numbers
+            worth, bond = learner.ranked(numbers)
+        worth = np.abs(worth)
+        place, stays = find_places(numbers, self.columns)
+        worth[place[stays]] += _FILL * bond[place[stays]]
+        if resting is not None:
+            worth = np.where(resting[numbers], -1.0, worth)
+        worth[find_places(numbers, chosen)[0]] = np.inf
+        return numbers[top_k(worth, k)]
 
-    def _judge(
-        self, twins: Twins, learner: JointPosterior, touched: Places | None, resting: Mask | None
-    ) -> tuple[Judge | None, Places | None]:
-        """Take in the rows of a batch; how to judge, and which columns to look at."""
-        groups, members = self.groups, self.members
-        assert members is not None
-        twins.take(learner, None if groups is None else groups.size[groups.of] == 1.0)
-        places = twins.columns if groups is None else groups.of[twins.columns]
-        if touched is not None:
-            touched = union(touched, places)
-        return twins.judge(learner, places, members.columns, resting), touched
+    # --- what is said of the answer -----------------------------------------------------------
+
+    def distances(
+        self, learner: JointPosterior, chosen: Places, resting: Mask | None = None
+    ) -> Distances:
+        """How sure each is, beside those that are selected."""
+        known = self.candidates(learner, resting)
+        inside = known.numbers[known.are_in(chosen)]
+        _, z = known.forward(_NONE, np.empty(0), first=inside)
+        return Distances(known.numbers, z, known.n)
+
+    def significant(self, learner: JointPosterior, chosen: Places, above: Mask) -> Mask:
+        """Who is significant: of those selected beside each other, of others beside all of them.
+
+        Of those that do not lead, it is said already.
+        """
+        known, found = self.candidates(learner), above.copy()
+        limits = known.limits()
+        members, _ = known.among(chosen).forward(_NONE, limits)
+        _, z = known.forward(_NONE, np.empty(0), first=members)
+        found[known.numbers] = z > limits[len(members) : len(members) + 1].sum()
+        found[members] = True
+        return found
+
+    def redundant(self, learner: JointPosterior, selected: Places) -> dict[int, list[int]]:
+        """Which selected feature stands for which others, of those that lead.
+
+        Less than a half of these is their own, beside all that are selected. A feature stands for
+        another of which it makes up a tenth.
+        """
+        columns, _, systems = learner.leading_systems()
+        inside = find_places(np.sort(selected), columns)[1]
+        outside = ~inside
+        if self.groups is not None:
+            alone = self.groups.size[self.groups.of[columns]] == 1.0
+            inside, outside = inside & alone, outside & alone
+        if not inside.any():
+            return {}
+        precision = systems[:, :, :-1].sum(axis=0)
+        level = precision[:-1, -1]
+        shared = precision[:-1, :-1] - np.outer(level, level) / precision[-1, -1]
+        with_members = shared[np.ix_(inside, outside)]
+        part = np.linalg.solve(shared[np.ix_(inside, inside)], with_members)
+        total = np.diag(shared)[outside]
+        repeats = (part * with_members).sum(axis=0) > (1.0 - _REPEATS) * total
+        explains = part**2 * np.diag(shared)[inside, None] > _STANDS * total
+        one, others = columns[inside], columns[outside]
+        stands = {int(one[i]): others[explains[i] & repeats].tolist() for i in range(len(one))}
+        return {feature: others for feature, others in stands.items() if others}
 
     # --- a part of FIRES ----------------------------------------------------------------------
 
-    def restart_features(self, columns: Places) -> None:
-        """Forget the scores of some features; members stay until others are better."""
-        if self.members is not None:
-            of = columns if self.groups is None else np.unique(self.groups.of[columns])
-            self.members.restart_features(of)
-        if self.twins is not None:
-            self.twins.restart(columns)
-
-    def rearranged(self, source: Places, places: Places) -> Self:
-        """A copy for other columns: where each comes from, and where each goes."""
+    def rearranged(self, places: Places, n_features: int) -> Self:
+        """A copy for other columns: where each goes."""
         other = copy.copy(self)
-        other.n_features = len(source)
-        other.members = self.members and self.members.rearranged(source)
-        other.twins = self.twins and self.twins.rearranged(places)
+        columns = places[self.columns]
+        other.n_features, other.columns = n_features, np.sort(columns[columns >= 0])
+        if len(other.columns) < len(columns):
+            other.k = -1  # look again
         return other
-
-    def _parts(self) -> dict[str, Membership | ReviewSchedule | Twins]:
-        parts = {"members": self.members, "looks": self._schedule, "twins": self.twins}
-        return {name: part for name, part in parts.items() if part is not None}
 
     def state(self) -> Arrays:
         """All that was learnt, by its name in a file."""
-        arrays: Arrays = {}
-        for name, part in self._parts().items():
-            arrays |= under(name, collect(part, part.learnt)[1])
-        return arrays
+        return under("members", collect(self, self.learnt)[1]) if self.k >= 0 else {}
 
     def restore(self, arrays: Arrays) -> None:
         """Go on from :meth:`state`; StateError if the arrays do not fit."""
-        if self.members is not None and part_of("looks", arrays):
-            self._schedule = ReviewSchedule()
-        for name, part in self._parts().items():
-            n = len(part.score) if isinstance(part, Membership) else self.n_features
-            restore(part, part.learnt, {}, part_of(name, arrays), {"J": n})
-        if self.members is not None:
-            self.members.refresh()
-        if self.twins is not None:
-            self.twins.refresh()
-
-
-def _evidence(learner: JointPosterior) -> tuple[float, int]:
-    """Rows since the start or an alarm, of the class that had one last; columns there."""
-    return float(learner.evidence_rows.min()), learner.n_present
-
-
-class Membership:
-    """The selected features and the scores that decide about them.
-
-    Examples
-    --------
-    >>> members = Membership(3)
-    >>> for scores in ([0.5, 0.1, 0.0], [0.4, 0.45, 0.0]):
-    ...     now, var = np.array(scores), np.full(3, 0.04)
-    ...     members.renew(now.__getitem__, var.__getitem__, prior=0.1, k=1, n_rows=100.0)
-    >>> members.columns
-    array([0])
-    """
-
-    learnt: ClassVar[Declared] = {
-        "score": Array("J"),
-        "columns": Array("*", dtype="int64", low=0, high="J"),
-        "rows": Array(low=0.0),
-        "kept": Array(),
-        "since": Array("0|J"),
-        "last": Array("0|J"),
-    }
-
-    def __init__(self, n_features: int) -> None:
-        self.score = np.zeros(n_features)
-        self.columns: Places = np.empty(0, dtype=np.int64)
-        self.rows = 0.0
-        # Places that a batch does not touch are not looked at, but made up for later. For this:
-        # the logarithm of the share that batches leave of an old mean, all together; for each
-        # column, that of the batches it has taken in; and its score then.
-        self.kept = 0.0
-        self.since: Floats = np.empty(0)
-        self.last: Floats = np.empty(0)
-        self._inside = np.zeros(n_features, dtype=np.bool_)
-        self._limit = _limit(n_features)
-
-    def count_features(self, n_features: int) -> None:
-        """Say how many features there are, if fewer than there is room for."""
-        self._limit = _limit(n_features)
-
-    def restart(self) -> None:
-        """Forget the scores so far; the members stay until others are better."""
-        self.rows = 0.0
-
-    def restart_features(self, columns: Places) -> None:
-        """Forget the scores of some features; members stay until others are better."""
-        nothing = np.zeros(len(columns))
-        self._note(columns, nothing, nothing)
-
-    def renew(
-        self,
-        scores: Callable[[RowIndex], Floats],
-        variances: Callable[[RowIndex], Floats],
-        prior: float,
-        k: int | None,
-        n_rows: float,
-        touched: Places | None = None,
-        resting: Mask | None = None,
-        arrived: Places = _NONE,
-        judge: Judge | None = None,
-    ) -> None:
-        """Take in the scores after a batch, and let newcomers in."""
-        self.rows += n_rows
-        share = min(n_rows / min(self.rows, _ROWS), 1.0)
-        if touched is not None and not len(self.since):
-            self.since, self.last = np.full(len(self.score), self.kept), self.score.copy()
-        if touched is None or (k is not None and len(self.columns) != k):
-            places: Places | None = None
-        else:
-            places = union(touched, self.columns)
-        columns = slice(None) if places is None else places
-        now = scores(columns)
-        score = self._caught_up(columns) if len(self.since) else self.score[columns]
-        if len(arrived):
-            score[arrived] = now[arrived]
-        self.kept += math.log(max(1.0 - share, _LEAST))
-        if k is None or len(self.columns) != k:
-            self._note(columns, score + share * (now - score), now)
-        if k is None:
+        if not self.scored:
             return
-        if len(self.columns) != k:
-            score = self.score if judge is None else judge(columns, self.score, now)[0]
-            self.choose(top_k(_of_those_there(score, resting), k))
+        parts, sizes = part_of("members", arrays), {"J": len(self._all())}
+        if "score" not in parts:
+            restore(self, self.learnt, {}, parts, sizes)
             return
-        inside, limit = self._inside[columns], self._limit
-        if resting is None and judge is None:
-            came = renew(score, now, variances(columns), prior, share, limit, inside)
-        else:
-            score = score + share * (now - score)
-            judged = (score, now) if judge is None else judge(columns, score, now)
-            if resting is not None:
-                limit = _limit(len(resting) - int(np.count_nonzero(resting)))
-            present = [_of_those_there(values, resting) for values in judged]
-            came = renew(*present, variances(columns), prior, 0.0, limit, inside)
-        if score.base is not self.score or len(self.since):  # else it was moved in place
-            self._note(columns, score, now)
-        if came:
-            self._inside[columns] = inside
-            self.columns = np.flatnonzero(inside) if places is None else places[inside]
+        restore(self, {"columns": self.learnt["columns"]}, {}, parts, sizes)  # of older versions
+        self.columns = np.unique(self.columns)
+        self.k = _AUTO if part_of("looks", arrays) else len(self.columns)
 
-    def _caught_up(self, columns: RowIndex) -> Floats:
-        """The mean scores of columns, with all batches that did not touch them."""
-        score, last = self.score[columns], self.last[columns]
-        kept = np.exp(np.maximum(self.kept - self.since[columns], -700.0))
-        return np.asarray(last + (score - last) * kept)
-
-    def _note(self, columns: RowIndex, score: Floats, now: Floats) -> None:
-        """Keep mean scores that are up to date."""
-        self.score[columns] = score
-        if len(self.since):
-            self.since[columns], self.last[columns] = self.kept, now
-
-    def rearranged(self, source: Places) -> Membership:
-        """A copy for other features: see :func:`fires.core.declared.rearrange`."""
-        fresh = Membership(len(source))
-        fresh.since = np.full(len(source), self.kept)
-        fresh.last = np.zeros(len(source))
-        other = rearrange(self, self.learnt, source, fresh)
-        other._limit = _limit(len(source))
-        other.choose(np.flatnonzero(np.isin(source, self.columns)))
-        return other
-
-    def means(self) -> Floats:
-        """The mean score of every feature."""
-        return self._caught_up(slice(None)) if len(self.since) else self.score.copy()
-
-    def choose(self, columns: Places) -> None:
-        """Make these the members."""
-        self.columns = columns
-        self._inside = np.zeros(len(self.score), dtype=np.bool_)
-        self._inside[columns] = True
-
-    def refresh(self) -> None:
-        """Note who is a member after the columns were loaded; StateError if parts do not fit."""
-        if len(self.last) != len(self.since):
-            raise StateError("last and since are not of one length")
-        self.choose(np.unique(self.columns))
-
-
-def _limit(n_features: int) -> float:
-    """How many standard deviations the greatest of so many means of nothing would go."""
-    return math.sqrt(2.0 * math.log(max(n_features, 2)))
-
-
-def _of_those_there(scores: Floats, resting: Mask | None) -> Floats:
-    """Scores, with those of resting features below all others."""
-    return scores if resting is None else np.where(resting, -1.0, scores)
+    def _all(self) -> Places:
+        """The numbers of all features, or groups."""
+        return np.arange(self.n_features if self.groups is None else self.groups.n)

@@ -307,9 +307,6 @@ class _Batch:
         if selector.time is not None:
             what = "memory as a time goes by rows, and these stay in their shards"
             raise InputError(what, hint="give memory a number of rows.")
-        if selector.redundancy == "drop":
-            what = "redundant features are found in rows, and these stay in their shards"
-            raise InputError(what, hint="use redundancy='ignore', or FIRES without shards.")
         if is_told and by_bayes:
             what = (
                 "a detector of drift is told the loss of every row, and these stay in their shards"

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from fires.checks import data
 from fires.checks.data import NAMES, XY, Form
@@ -147,7 +147,8 @@ class RestartContract(SelectorContract):
             before = selector.weights_
             after = selector.restart_features([1]).weights_
             assert_array_equal(after[1], nothing.weights_[1])
-            assert_array_equal(np.delete(after, 1), np.delete(before, 1))
+            others = np.delete(after, 1), np.delete(before, 1)
+            assert_allclose(*others, rtol=1e-9, atol=1e-12)
 
 
 class FileContract(SelectorContract):

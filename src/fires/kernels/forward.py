@@ -1,0 +1,209 @@
+"""Forward selection on the information matrix: see :mod:`fires.selectors.rule`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from fires.core.types import Floats
+from fires.kernels.compiling import compiled, inner
+
+Indices = npt.NDArray[np.int64]
+_SERVING = 5  # one place in so many goes to a class that no other place serves
+
+
+Flags = npt.NDArray[np.bool_]
+
+
+@compiled
+def exchange(system: Floats, p: int) -> None:
+    """Let a coefficient join those that are estimated, or leave them: it undoes itself.
+
+    A system holds precision and pull, as the last column. Among the coefficients that have joined,
+    it then holds their covariance and mean; for all others, precision and pull that are left.
+    """
+    n, pivot = len(system), 1.0 / system[p, p]
+    own = system[p]
+    for j in range(n + 1):
+        own[j] *= pivot
+    for i in range(n):
+        line = system[i]
+        factor = line[p]
+        if i != p and factor != 0.0:
+            for j in range(n + 1):
+                line[j] -= factor * own[j]
+            line[p] = -factor * pivot
+    own[p] = pivot
+
+
+@compiled
+def _exchange_all(systems: Floats, columns: Indices) -> None:
+    """Let several coefficients of all systems join, or leave."""
+    for i in range(len(columns)):
+        for r in range(len(systems)):
+            exchange(systems[r], columns[i])
+
+
+@compiled
+def chi_deviations(squared: float, m: int) -> float:
+    """The deviations of one variable whose tails are as great as that of a chi-squared one.
+
+    By a saddle point (Lugannani and Rice).
+    """
+    if m == 1:
+        return math.sqrt(squared)
+    if squared <= 1.01 * m:
+        return 0.67 * squared / m
+    root = math.sqrt(squared - m - m * math.log(squared / m))
+    tail = root + math.log((squared / m - 1.0) * math.sqrt(0.5 * m) / root) / root
+    return math.sqrt(tail * tail + 1.39) if tail > 0.0 else 0.67  # of both tails
+
+
+@compiled
+def _deviations(system: Floats, columns: Indices, block: Floats) -> float:
+    """How far 0 is away, in deviations: of what columns add, or of the mean of those that joined.
+
+    Several together count by the tail area of their chi-squared distance.
+    """
+    m, squared = len(columns), 0.0
+    if m == 1:
+        j = columns[0]
+        return float(abs(system[j, len(system)]) / math.sqrt(system[j, j]))
+    for i in range(m):
+        for j in range(m):
+            block[i, j] = system[columns[i], columns[j]]
+        block[i, m] = system[columns[i], len(system)]
+    for p in range(m):
+        pivot = max(block[p, p], 1e-300)
+        squared += block[p, m] * block[p, m] / pivot
+        for i in range(p + 1, m):
+            factor = block[i, p] / pivot
+            for j in range(p, m + 1):
+                block[i, j] -= factor * block[p, j]
+    return chi_deviations(squared, m)
+
+
+@compiled
+def _measure(
+    systems: Floats, columns: Indices, starts: Indices, block: Floats, now: Floats, z: Floats
+) -> None:
+    """The deviations of all candidates: for each class, and for the one or for all that they serve.
+
+    Classes are told one against the rest: the last one follows from the others.
+    """
+    n = len(systems)
+    for c in range(len(z)):
+        squared, highest = 0.0, 0.0
+        for r in range(n):
+            one = _deviations(systems[r], columns[starts[c] : starts[c + 1]], block)
+            now[c, r] = one
+            squared += one * one
+            highest = max(highest, one)
+        z[c] = highest
+        if n > 1:
+            of_one = math.sqrt(max(highest * highest - 2.0 * math.log(n), 0.0))
+            z[c] = max(of_one, chi_deviations(squared * (n - 1) / n, n - 1))
+        now[c, n] = math.sqrt(squared / n)
+
+
+@inner
+def _neediest(served: Floats, now: Floats, state: Indices, sure: float) -> tuple[int, int]:
+    """How many classes that are not served could be, and the candidate that would be best there."""
+    n_wanting, best, greatest = 0, -1, sure
+    for r in range(len(served)):
+        wants = False
+        for c in range(len(now)):
+            if served[r] <= sure and state[c] == 0 and now[c, r] > sure:
+                wants = True
+                if now[c, r] > greatest:
+                    best, greatest = c, now[c, r]
+        n_wanting += wants
+    return n_wanting, best
+
+
+@inner
+def _serve(served: Floats, now: Floats) -> None:
+    """Note how well classes are served."""
+    for r in range(len(served)):
+        served[r] = max(served[r], now[r])
+
+
+@inner
+def _widest(starts: Indices) -> int:
+    """The most columns of a candidate."""
+    widest = 1
+    for c in range(len(starts) - 1):
+        widest = max(widest, starts[c + 1] - starts[c])
+    return widest
+
+
+@inner
+def _without(order: Indices, n: int, gone: int) -> int:
+    """Take one out of a list; how many are left."""
+    at = 0
+    for i in range(n):
+        if order[i] != gone:
+            order[at] = order[i]
+            at += 1
+    return at
+
+
+@compiled
+def forward(
+    systems: Floats,
+    columns: Indices,
+    starts: Indices,
+    inside: Flags,
+    late: Floats,
+    limits: Floats,
+    leave: Floats,
+    bonus: float,
+    sure: float,
+    z: Floats,
+    order: Indices,
+    n_in: int,
+) -> int:
+    """Let candidates join, the one that adds most first, while it is beyond its limit.
+
+    What candidates add is multiplied by ``late``, for those that were seen in fewer rows. One that
+    the others have made needless leaves again. A class that no candidate that has joined is sure to
+    serve gets one of the last places. The first ``n_in`` in ``order`` have joined before.
+
+    Returns how many have joined: ``order`` has them, ``z`` the deviations of all candidates, beside
+    those that have joined.
+    """
+    n_systems, n, n_candidates = len(systems), systems.shape[1], len(starts) - 1
+    state = np.zeros(n_candidates, dtype=np.int64)  # 1 for those that have joined, 2 that left
+    served, now = np.zeros(n_systems), np.empty((n_candidates, n_systems + 1))
+    block = np.empty((_widest(starts), _widest(starts) + 1))
+    _exchange_all(systems, np.array([n - 1]))
+    for i in range(n_in):
+        state[order[i]] = 1
+        _exchange_all(systems, columns[starts[order[i]] : starts[order[i] + 1]])
+    while True:
+        _measure(systems, columns, starts, block, now, z)
+        moved, greatest, weakest, least = -1, -1.0, -1, np.inf
+        n_left = len(limits) - n_in
+        for c in range(n_candidates):
+            ahead = bonus * inside[c]
+            if state[c] == 1 and z[c] < least:
+                weakest, least = c, z[c]
+            may = state[c] == 0 and n_left > 0 and z[c] + ahead > limits[n_in]
+            if may and late[c] * now[c, n_systems] + ahead > greatest:
+                moved, greatest = c, late[c] * now[c, n_systems] + ahead
+        if weakest >= 0 and n_in <= len(leave) and least < leave[n_in - 1]:
+            moved, state[weakest] = weakest, 2
+            n_in = _without(order, n_in, weakest)
+        elif n_left > 0:
+            n_wanting, neediest = _neediest(served, now, state, sure)
+            if n_left <= n_wanting and _SERVING * n_left <= len(limits):
+                moved = neediest
+            if moved >= 0:
+                order[n_in], state[moved] = moved, 1
+                n_in += 1
+                _serve(served, now[moved])
+        if moved < 0:
+            return n_in
+        _exchange_all(systems, columns[starts[moved] : starts[moved + 1]])
