@@ -159,6 +159,7 @@ def test_events_are_not_said_unless_asked_for(capsys):
     [
         ({}, "compiling"),
         ({"quiet": False, "log_level": None}, "compiling"),
+        ({"as_json": True}, "event"),
         ({"quiet": True}, ""),
         ({"log_level": "info"}, "log"),
         ({"log_level": "warning"}, ""),
@@ -180,4 +181,5 @@ def test_that_kernels_are_compiled_is_said_once_or_not_at_all(asked, said, capsy
     output, errors = capsys.readouterr()
     assert output == ""
     lines = {"compiling": "compiling kernels\n", "log": f"{TIME} INFO compiling kernels\n"}
+    lines["event"] = r'\{"event": "log", .*"message": "compiling kernels"\}\n'
     assert re.fullmatch(lines.get(said, ""), errors)

@@ -178,7 +178,8 @@ class _Compiling(logging.Handler):
         context = click.get_current_context(silent=True)
         asked = {} if context is None else context.params
         if not asked.get("quiet") and asked.get("log_level") is None:
-            _say(record.getMessage())
+            is_program = asked.get("as_json") and not sys.stderr.isatty()
+            _say(json.dumps(_event(record)) if is_program else record.getMessage())
 
 
 class _StandardError(logging.Handler):
@@ -188,12 +189,19 @@ class _StandardError(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one event in one line, with the error if there is one, and without passwords."""
-        text, when, level = record.getMessage(), _time(record.created), record.levelname
-        if record.exc_info and record.exc_info[1] is not None:
-            text = f"{text}: {record.exc_info[1]}"
-        text = printable(_SECRET.sub(r"\1:***@", " ".join(text.splitlines())))
-        event = {"event": "log", "time": when, "level": level.lower(), "message": text}
-        _say(json.dumps(event) if self.as_json else f"{when} {level} {text}")
+        event = _event(record)
+        line = f"{event['time']} {record.levelname} {event['message']}"
+        _say(json.dumps(event) if self.as_json else line)
+
+
+def _event(record: logging.LogRecord) -> dict[str, str]:
+    """An event of the log, as a program reads it."""
+    text = record.getMessage()
+    if record.exc_info and record.exc_info[1] is not None:
+        text = f"{text}: {record.exc_info[1]}"
+    text = printable(_SECRET.sub(r"\1:***@", " ".join(text.splitlines())))
+    level = record.levelname.lower()
+    return {"event": "log", "time": _time(record.created), "level": level, "message": text}
 
 
 def _time(seconds: float) -> str:
