@@ -123,6 +123,12 @@ class Learner(Protocol):
     def forget(self, keep: float) -> None:
         """Let the evidence so far count as a share of itself, as after a drift."""
 
+    def remember(self, rate: float) -> None:
+        """From here on, let the evidence fade by exp(-rate) from row to row."""
+
+    def attend(self, resting: Mask, never: Mask, arrived: Places) -> None:
+        """Know which columns are there, before a step. Without this, all are."""
+
     def rearranged(self, source: Places) -> Self:
         """A copy for other columns: see :func:`fires.core.declared.rearrange`."""
         raise TypeError(f"{type(self).__name__} has fixed columns.")
@@ -152,6 +158,17 @@ class JointPosterior(Learner, Protocol):
     touched: Places | None  # the columns that the last batch has moved; None for all
     strengths: list[float]  # of the alarms about all features that the last batch has raised
     moved: dict[int, float]  # the features that the last batch has raised an alarm about
+
+    @property
+    def owners(self) -> Places | None:
+        """The column of each parameter; those of pairs are counted after the columns.
+
+        None if each column has one parameter, and there is no other.
+        """
+
+    @property
+    def pairs(self) -> Ints:
+        """The two columns of each pair."""
 
     @property
     def inflation(self) -> Floats:
@@ -198,12 +215,6 @@ class JointPosterior(Learner, Protocol):
 
     def forget_most(self) -> None:
         """Let all evidence so far count as that of a few rows, as after an alarm."""
-
-    def remember(self, rate: float) -> None:
-        """From here on, let the evidence fade by exp(-rate) from row to row."""
-
-    def attend(self, resting: Mask, never: Mask, arrived: Places) -> None:
-        """Know which columns are there, before a step. Without this, all are."""
 
     def count_columns(self, n_present: int) -> None:
         """Know how many columns are there, if fewer than there is room for."""

@@ -134,7 +134,7 @@ class BayesLearner(Learner):
         # Below 0 for columns that are not there; None if all are.
         self._absent_offset: Floats | None = None
         self._n_seen = n_features  # columns that have ever been there
-        self._row_stats = np.empty((self.n_rows, N_STATS, 0))  # of the last batch
+        self.row_stats = np.empty((self.n_rows, N_STATS, 0))  # of the last batch
         self.mixed = Mixed(0)
         # The columns that the last batch has moved; None for all.
         self.touched: Places | None = None
@@ -172,6 +172,16 @@ class BayesLearner(Learner):
         return self
 
     @property
+    def owners(self) -> Places | None:
+        """See :class:`fires.models.base.JointPosterior`."""
+        return None
+
+    @property
+    def pairs(self) -> Ints:
+        """See :class:`fires.models.base.JointPosterior`."""
+        return np.empty((0, 2), dtype=np.int64)
+
+    @property
     def inflation(self) -> Floats:
         """See :class:`fires.models.base.JointPosterior`."""
         return self.leading.inflation
@@ -197,7 +207,7 @@ class BayesLearner(Learner):
     @property
     def losses(self) -> Floats:
         """The log loss of each row of the last batch, before it was learnt from."""
-        losses: Floats = -self._row_stats[:, 1].sum(axis=0)
+        losses: Floats = -self.row_stats[:, 1].sum(axis=0)
         return losses
 
     # --- learning ---------------------------------------------------------------------------
@@ -227,7 +237,7 @@ class BayesLearner(Learner):
         self.evidence_rows = evidence + weight.sum()
         columns = leading.columns  # of these rows: others may come to lead now
         self._tell_leading(rows, seen, before)
-        self._row_stats = seen.stats
+        self.row_stats = seen.stats
         sums = self.changes.take(seen, scores, columns, rows, self.gamma)
         self._react(sums if self.watches else None, evidence, float(len(weight)))
 
@@ -427,7 +437,7 @@ class BayesLearner(Learner):
     ) -> None:
         """Do what comes after the belief has moved, as :meth:`step` does."""
         self._find_unclear()
-        self._row_stats, self.touched = np.empty((self.n_rows, N_STATS, 0)), touched
+        self.row_stats, self.touched = np.empty((self.n_rows, N_STATS, 0)), touched
         self._react(sums, evidence, n_rows)
 
     # --- change -----------------------------------------------------------------------------

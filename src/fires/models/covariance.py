@@ -140,13 +140,17 @@ class CovarianceBlock:
         return self.waited >= min(_ROWS, _GROWN * n_rows)
 
     def follow(
-        self, score: Floats, belief: Callable[[Ints], tuple[Floats, Floats]], prior: float
+        self,
+        score: Floats,
+        belief: Callable[[Ints], tuple[Floats, Floats]],
+        prior: float,
+        n_leading: int | None = None,
     ) -> None:
         """Let the best features lead; newcomers bring what the diagonal belief knows of them."""
         self.waited = 0.0
         score[self.columns] *= _HYSTERESIS
-        leading = top_k(score, len(self.columns))
-        if (leading == self.columns).all():
+        leading = top_k(score, len(self.columns) if n_leading is None else n_leading)
+        if np.array_equal(leading, self.columns):
             return
         fresh = self._lead(leading)
         mu, var = belief(leading[fresh])

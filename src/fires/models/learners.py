@@ -19,6 +19,7 @@ from fires.models.model_learner import ModelLearner
 from fires.models.monte_carlo import MonteCarlo
 from fires.models.monte_carlo_learner import MonteCarloLearner
 from fires.models.neural import NeuralNet
+from fires.models.relations import RelationsLearner
 from fires.models.soft_tree import SoftTree
 
 # Models that a file describes completely: they need not be passed to load again.
@@ -87,6 +88,7 @@ def start_learner(
     rng: Callable[[], np.random.Generator],
     memory: float | None = None,
     watches: bool = False,
+    relations: str = "linear",
 ) -> Learner:
     """A learner that has learnt nothing yet."""
     if isinstance(model, Linear):
@@ -96,7 +98,9 @@ def start_learner(
             return LinearLearner(
                 *size, fit_intercept=own, scale=scale, mu_init=mu, sigma_init=sigma
             )
-        return BayesLearner(*size, fit_intercept=own, scale=scale, memory=memory, watches=watches)
+        how = {"fit_intercept": own, "scale": scale, "memory": memory, "watches": watches}
+        learner = BayesLearner(*size, **how)
+        return learner if relations == "linear" else RelationsLearner(learner, relations)
     n_classes = max(n_classes, 2) if n_classes else 0
     kind = MonteCarloLearner if isinstance(model, MonteCarlo) else ModelLearner
     return kind(model, n_features, n_classes, scale=scale, rng=rng())

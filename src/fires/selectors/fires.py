@@ -263,6 +263,7 @@ class FIRES(OnlineSelector):
     update: str = choice("bayes", "gradient")
     memory: float | str | timedelta = checked(_MEMORY, _check_memory)
     time: str | None = None
+    relations: str = choice("linear", "curves", "pairs", "auto")
     score: str = choice("auto", "omega")
     drift: str | Detector | None = checked("auto", check_drift)
     groups: Sequence[Hashable] | npt.NDArray[np.generic] | None = None
@@ -368,9 +369,7 @@ class FIRES(OnlineSelector):
         if kept < 1.0:  # if the step fails, nothing has changed
             self._learner_ = copy.deepcopy(self._learner_)
             self._learner_.forget(kept)
-        learner = self._learner_.joint_posterior
-        assert learner is not None
-        learner.remember(self._clock_.rate)
+        self._learner_.remember(self._clock_.rate)
 
     def _choose(self, learner: JointPosterior | None, n_rows: int, weight: float) -> None:
         """After a step on rows of this total weight: take note of alarms, and choose."""
@@ -431,7 +430,7 @@ class FIRES(OnlineSelector):
         if learner.sparse is not None and self._open is not None:
             learner.count_columns(self.n_features_in_)
         elif presence.is_noted and learner.sparse is None:
-            learner.attend(presence.resting, presence.never, presence.arrived)
+            self._learner_.attend(presence.resting, presence.never, presence.arrived)
 
     def _resting(self) -> Mask | None:
         """The columns that are not there, of dense rows; None if all are."""
@@ -546,6 +545,7 @@ class FIRES(OnlineSelector):
             starts=(self.mu_init, self.sigma_init),
             memory=self.memory_rows if self.update == "bayes" else None,
             watches=isinstance(self.drift, str),
+            relations=self.relations,
             rng=lambda: generator(self.random_state, "fires"),
         )
         posterior = self._learner_.joint_posterior
@@ -839,9 +839,23 @@ class FIRES(OnlineSelector):
             raise ValueError(f"columns='open' does not go with {what}.")
         if by_time and not (linear and self.update == "bayes"):
             raise ValueError("memory as a time is for linear models with update='bayes'.")
+        if self.relations != "linear":
+            self._check_relations(by_bayes=linear and self.update == "bayes")
         self._check_starts()
         if self._is_auto and not (linear and self.update == "bayes"):
             self._refuse_auto()
+
+    def _check_relations(self, *, by_bayes: bool) -> None:
+        """Raise if curves and pairs are wanted where they cannot be."""
+        needs = {
+            "a linear model with update='bayes'": by_bayes,
+            "scale='standard'": self.scale == "standard",
+            "columns='fixed'": self.columns == "fixed",
+            "score='auto'": self.score == "auto",
+        }
+        for what, is_so in needs.items():
+            if not is_so:
+                raise ValueError(f"relations={self.relations!r} needs {what}.")
 
     def _check_columns(self) -> None:
         """Raise if the settings for columns do not go together."""
@@ -930,10 +944,10 @@ class FIRES(OnlineSelector):
             self._monitor_.restore(header, arrays)
             self._rule_.restore(arrays)
         self.weight_sums_ = WeightSums.read(arrays)
-        clock, posterior = Clock.read(arrays), self._learner_.joint_posterior
-        if clock is not None and posterior is not None:
+        clock = Clock.read(arrays)
+        if clock is not None:
             self._clock_ = clock
-            posterior.remember(clock.rate)
+            self._learner_.remember(clock.rate)
         if type(self._learner_) is ModelLearner:
             self._learner_.rng = Random().read("rng", header, arrays, {})
 

@@ -50,7 +50,7 @@ from scipy.special import ndtri
 
 from fires.core.declared import Array, Declared, collect, restore
 from fires.core.state import Arrays, part_of, under
-from fires.core.types import Floats, Mask, Places
+from fires.core.types import Floats, Ints, Mask, Places
 from fires.kernels import top_k
 from fires.kernels.forward import chi_deviations, forward
 from fires.kernels.linear import find_places
@@ -75,6 +75,7 @@ _REPEATS = 0.5  # the share of its own below which a feature is redundant
 _STANDS = 0.1  # the share of it that is made of a feature which stands for it
 
 _NONE: Places = np.empty(0, dtype=np.int64)
+_NO_PAIRS: Ints = np.empty((0, 2), dtype=np.int64)
 
 
 class Candidates(NamedTuple):
@@ -86,6 +87,8 @@ class Candidates(NamedTuple):
     seen: Floats  # the share of rows that tell of each column of the systems
     systems: Floats
     n: int  # how many there are to choose from, also of those that do not lead
+    pairs: Ints = _NO_PAIRS  # the two of each pair; pairs are numbered after all others
+    n_own: int = 0  # from which number on
 
     def forward(
         self,
@@ -101,7 +104,7 @@ class Candidates(NamedTuple):
         size = len(self.numbers)
         limits = np.array(limits[:size])
         facts = limits, np.broadcast_to(leave, len(limits)).copy(), bonus, sure
-        z, order, inside = np.empty(size), np.empty(size, dtype=np.int64), self.are_in(members)
+        z, order, inside = np.empty(size), np.empty(size, dtype=np.int64), self.were_in(members)
         late = 1.0 / np.sqrt(self.seen[self.columns[self.starts[:-1]]])
         own = self.systems.copy(), self.columns, self.starts, inside, late
         order[: len(first)] = np.flatnonzero(self.are_in(first))
@@ -122,6 +125,35 @@ class Candidates(NamedTuple):
         """Which candidates are among some."""
         return find_places(np.sort(chosen), self.numbers)[1]
 
+    def were_in(self, members: Places) -> Mask:
+        """Which candidates are among members; a pair is, if both of it are."""
+        both = np.isin(self.pairs, members).all(axis=1)
+        return self.are_in(np.append(members, self.n_own + np.flatnonzero(both)))
+
+    def features_of(self, chosen: Places, most: int | None = None) -> Places:
+        """The features of candidates, or groups, in turn: at most so many, and whole pairs."""
+        if not len(self.pairs):
+            return chosen
+        found: list[int] = []
+        for number in chosen.tolist():
+            own = [number] if number < self.n_own else self.pairs[number - self.n_own].tolist()
+            new = [one for one in own if one not in found]
+            if most is None or len(found) + len(new) <= most:
+                found += new
+        return np.array(found, dtype=np.int64)
+
+    def of_features(self, z: Floats) -> tuple[Places, Floats]:
+        """Features, or groups, and their deviations: of themselves, or of a pair of theirs."""
+        if not len(self.pairs):
+            return self.numbers, z
+        is_pair = self.numbers >= self.n_own
+        pairs = self.pairs[self.numbers[is_pair] - self.n_own]
+        numbers = np.concatenate([self.numbers[~is_pair], pairs[:, 0], pairs[:, 1]])
+        found, of = np.unique(numbers, return_inverse=True)
+        most = np.zeros(len(found))
+        np.maximum.at(most, of, np.concatenate([z[~is_pair], z[is_pair], z[is_pair]]))
+        return found, most
+
     def among(self, chosen: Places) -> Candidates:
         """The same for some candidates only."""
         own = np.flatnonzero(self.are_in(chosen))
@@ -133,7 +165,7 @@ class Candidates(NamedTuple):
     def sure_beside_all(self, members: Places) -> Places:
         """Those that are significant beside all others (Benjamini and Hochberg)."""
         _, z = self.forward(_NONE, np.empty(0), first=self.numbers)
-        z -= _BOND_BESIDE_ALL * ~self.are_in(members)
+        z -= _BOND_BESIDE_ALL * ~self.were_in(members)
         order = np.argsort(-z)
         enough = np.flatnonzero(z[order] > self.limits())
         return self.numbers[order[: enough[-1] + 1 if len(enough) else 0]]
@@ -141,11 +173,11 @@ class Candidates(NamedTuple):
     def best_beside_each_other(self, chosen: Places, k: int, members: Places) -> Places:
         """The k best of those chosen: the one that adds least to the others leaves, in turn."""
         late = 1.0 / np.sqrt(self.seen[self.columns[self.starts[:-1]]])
-        ahead, stays = _AHEAD * self.are_in(members), self.are_in(chosen)
-        for _ in range(len(chosen) - k):
+        ahead, stays = _AHEAD * self.were_in(members), self.are_in(chosen)
+        while len(self.features_of(self.numbers[stays])) > k:
             _, z = self.forward(_NONE, np.empty(0), first=self.numbers[stays])
             stays[np.where(stays, late * z + ahead, np.inf).argmin()] = False
-        return self.numbers[stays]
+        return self.features_of(self.numbers[stays])
 
     def together(self) -> float:
         """The deviations of all together, of the class that they tell most of."""
@@ -219,16 +251,30 @@ class SelectionRule:
     def candidates(self, learner: JointPosterior, resting: Mask | None = None) -> Candidates:
         """Those among the leading features, or groups that lead as a whole."""
         columns, seen, systems = learner.leading_systems()
-        groups, places = self.groups, np.arange(len(columns))
-        if groups is None:
+        groups, owners, places = self.groups, learner.owners, np.arange(len(columns))
+        if groups is None and owners is None:
             if resting is not None:
                 places = places[~resting[columns]]
             starts = np.arange(len(places) + 1)
             return Candidates(columns[places], places, starts, seen, systems, learner.n_present)
-        order = np.argsort(groups.of[columns], kind="stable")
-        found, size = np.unique(groups.of[columns], return_counts=True)
-        all_of = Candidates(found, order, np.cumsum([0, *size]), seen, systems, groups.n)
-        return all_of.among(found[size == groups.size[found]])
+        n = learner.n_present if groups is None else groups.n
+        of = self._numbers(learner)
+        order = np.argsort(of[columns], kind="stable")
+        found, size = np.unique(of[columns], return_counts=True)
+        pairs = learner.pairs if groups is None else groups.of[learner.pairs]
+        n_own = self.n_features if groups is None else groups.n
+        facts = seen, systems, n, pairs, n_own
+        all_of = Candidates(found, order, np.cumsum([0, *size]), *facts)
+        return all_of.among(found[size == np.bincount(of)[found]])
+
+    def _numbers(self, learner: JointPosterior) -> Places:
+        """The number of the feature, or of the group, of each parameter; pairs come after them."""
+        owners = learner.owners
+        if self.groups is None or owners is None:
+            return self.groups.of if owners is None and self.groups is not None else owners
+        n = len(self.groups.of)
+        own = self.groups.of[np.minimum(owners, n - 1)]
+        return np.where(owners < n, own, owners - n + self.groups.n)
 
     def _chosen(self, learner: JointPosterior, k: int, resting: Mask | None) -> Places:
         known = self.candidates(learner, resting)
@@ -240,7 +286,8 @@ class SelectionRule:
         several = learner.n_rows > 1 and not is_dependent
         chosen = _NONE if several else known.sure_beside_all(self.columns)
         if k == _AUTO:
-            return np.sort(chosen if is_dependent else self._significant(known, chosen))
+            chosen = chosen if is_dependent else self._significant(known, chosen)
+            return np.sort(known.features_of(chosen))
         if not is_dependent:
             limit = _LOW_LIMIT if learner.has_few_rows_of_a_class else _LIMIT
             chosen, _ = known.forward(
@@ -253,6 +300,7 @@ class SelectionRule:
             )
         if len(chosen) > k:
             chosen = known.best_beside_each_other(chosen, k, self.columns)
+        chosen = known.features_of(chosen, k)
         if len(chosen) < k:
             chosen = self._filled(learner, chosen, k, resting)
         return np.sort(chosen)
@@ -294,9 +342,9 @@ class SelectionRule:
     ) -> Distances:
         """How sure each is, beside those that are selected."""
         known = self.candidates(learner, resting)
-        inside = known.numbers[known.are_in(chosen)]
+        inside = known.numbers[known.were_in(chosen)]
         _, z = known.forward(_NONE, np.empty(0), first=inside)
-        return Distances(known.numbers, z, known.n)
+        return Distances(*known.of_features(z), known.n)
 
     def significant(self, learner: JointPosterior, chosen: Places, above: Mask) -> Mask:
         """Who is significant: of those selected beside each other, of others beside all of them.
@@ -305,10 +353,11 @@ class SelectionRule:
         """
         known, found = self.candidates(learner), above.copy()
         limits = known.limits()
-        members, _ = known.among(chosen).forward(_NONE, limits)
+        members, _ = known.among(known.numbers[known.were_in(chosen)]).forward(_NONE, limits)
         _, z = known.forward(_NONE, np.empty(0), first=members)
-        found[known.numbers] = z > limits[len(members) : len(members) + 1].sum()
-        found[members] = True
+        columns, z = known.of_features(z)
+        found[columns] = z > limits[len(members) : len(members) + 1].sum()
+        found[known.features_of(members)] = True
         return found
 
     def redundant(self, learner: JointPosterior, selected: Places) -> dict[int, list[int]]:
@@ -318,6 +367,9 @@ class SelectionRule:
         another of which it makes up a tenth.
         """
         columns, _, systems = learner.leading_systems()
+        own = np.flatnonzero(columns < self.n_features)  # terms stand for nothing
+        columns, kept = columns[own], np.append(own, len(columns))
+        systems = systems[:, kept[:, None], np.append(kept, systems.shape[2] - 1)]
         inside = find_places(np.sort(selected), columns)[1]
         outside = ~inside
         if self.groups is not None:

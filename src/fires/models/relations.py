@@ -1,0 +1,289 @@
+"""Curves and pairs that earn their place in a linear belief.
+
+A belief starts with the lines of its columns. A screen tests all curves and pairs that are not in
+it (:mod:`fires.models.screen`). What it finds beyond doubt becomes a term of the belief
+(:mod:`fires.models.terms`), and leaves again when it adds nothing. So where all effects are
+straight lines, the belief is the linear one, to the bit.
+
+**The race.** With ``"auto"``, a linear belief goes on beside the one with terms, and the one that
+predicts better answers: by the sum of the differences of their log likelihoods, in which old rows
+fade. Terms that are beyond doubt start with an advantage of ten; at 0 they lose it.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from fires.core.batch import CheckedBatch, gaps_in, nothing, ones, row_major
+from fires.core.belief import Belief
+from fires.core.declared import Array, Declared, collect, restore
+from fires.core.state import Arrays, part_of, under
+from fires.core.types import Floats, Ints, Labels, Mask, Places
+from fires.kernels.assimilate import WIDTH
+from fires.models.base import JointPosterior, Learner, Rates
+from fires.models.bayes_learner import BayesLearner
+from fires.models.scale import Scaler
+from fires.models.screen import Screen
+from fires.models.terms import Terms
+from fires.models.wide import WideLearner
+
+_EVERY = 250.0  # rows between two looks at the screen
+_MOST_CURVES, _MOST_PAIRS = 10, 40
+_NEEDLESS = 2.0  # deviations below which a term leaves
+_SETTLED = 1000.0  # rows that a term stays in any case
+_AHEAD = 10.0  # of log likelihoods
+_RACE = 3000.0  # rows in which the differences of log likelihoods fade to 1/e
+
+
+class RelationsLearner(Learner):
+    """A linear belief with the curves, and the pairs, that add to it."""
+
+    learnt: ClassVar[Declared] = {
+        "waited": Array(low=0.0),
+        "ahead": Array(),
+        "leads": Array(dtype="bool"),
+    }
+
+    def __init__(self, learner: BayesLearner, relations: str) -> None:
+        self.relations, self.scaler = relations, learner.scaler
+        self.races = relations == "auto"
+        self.plain: BayesLearner | None = learner if self.races else None
+        self.wide: WideLearner | None = None if self.races else WideLearner(learner)
+        self.screen = Screen(learner.n_features, learner.n_rows, pairs=relations != "curves")
+        self.waited = 0.0  # rows since the last look
+        self.ahead, self.leads = 0.0, not self.races  # of the wide belief, in the race
+
+    @property
+    def _beliefs(self) -> list[BayesLearner]:
+        return [one for one in (self.plain, self.wide) if one is not None]
+
+    @property
+    def _newest(self) -> BayesLearner:
+        """The belief with terms, if there are any."""
+        return self._beliefs[-1]
+
+    @property
+    def joint_posterior(self) -> JointPosterior:
+        """The belief that answers: see :class:`fires.models.base.Learner`."""
+        answers = self.wide if self.leads else self.plain
+        assert answers is not None
+        return answers
+
+    @property
+    def has_terms(self) -> bool:
+        """Whether the belief that answers has terms."""
+        return self.leads and self.wide is not None and len(self.wide.terms) > 0
+
+    # --- learning -----------------------------------------------------------------------------
+
+    def step(self, batch: CheckedBatch, y: Labels, rates: Rates | None = None) -> None:
+        """Learn from one batch. On an error, nothing changes."""
+        weight = ones(batch.n_rows) if batch.weight is None else batch.weight
+        Z, learn_scale = batch.X, nothing
+        gaps = batch.gaps if batch.gaps is not None or not batch.n_missing else gaps_in(Z)
+        if batch.scale != "standard":
+            Z, learn_scale = self.scaler.dense.scaled(Z, weight, batch.n_missing > 0)
+        Z = row_major(Z)
+        scaled = replace(batch, X=Z, scale="standard", n_missing=0, gaps=gaps)
+        newest, wide = self._newest, self.wide
+        kept = copy.deepcopy(self.plain) if newest.family.kind == "counts" else None
+        values = None if wide is None or not len(wide.terms) else wide.terms.values(Z, wide.knots, gaps)
+        target = newest.target.look(y, weight)[0]
+        if self.plain is not None:
+            self.plain.step(scaled, y)
+        if wide is not None:
+            rows = scaled if values is None else self._widened(scaled, values)
+            try:
+                wide.step(rows, y)
+            except ValueError:  # sums of counts overflow
+                self.plain = kept
+                raise
+        learn_scale()
+        slope = self._slope(target, weight, values)
+        if wide is not None and values is not None:
+            wide.terms.learn(values, weight)
+        total = float(weight.sum())
+        self.screen.take(Z, weight, slope, newest.gamma**total)
+        if wide is not None:
+            wide.knots = self.screen.knots
+        self._race(total)
+        if self.joint_posterior.strengths:
+            self.screen.restart()
+        self.waited += float(len(weight))
+        if self.waited >= _EVERY:
+            self.waited = 0.0
+            self._look()
+
+    def _widened(self, batch: CheckedBatch, values: Floats) -> CheckedBatch:
+        assert self.wide is not None
+        gaps, terms = batch.gaps, self.wide.terms
+        if gaps is not None:
+            gaps = np.hstack([gaps, gaps[:, terms.first] | gaps[:, terms.second]])
+        return replace(batch, X=np.hstack([batch.X, values]), gaps=gaps)
+
+    def _slope(self, target: Floats, weight: Floats, values: Floats | None) -> Floats:
+        """The slopes of the log likelihood of the last rows, without what pairs add."""
+        learner = self._newest
+        stats = learner.row_stats
+        bend = stats[:, 2] / (1.0 + stats[:, WIDTH] * stats[:, 2])
+        slope: Floats = bend * stats[:, 3]
+        if values is None or self.wide is None or not (pairs := self.wide.terms.are_pairs).any():
+            return slope
+        at = self.wide.n_columns + np.flatnonzero(pairs)
+        added = learner.mu[:, at] @ values[:, pairs].T
+        variance = stats[:, WIDTH] + (learner.noise[:, None] if learner.family.noise else 0.0)
+        return np.asarray(weight * learner.family.scores(stats[:, 0] - added, variance, target)[1])
+
+    def _race(self, weight: float) -> None:
+        """Let the belief answer that has predicted better."""
+        if self.plain is None or self.wide is None:
+            return
+        gain = float(self.plain.losses.sum() - self.wide.losses.sum())
+        self.ahead = self.ahead * np.exp(-weight / _RACE) + gain
+        self.leads = self.ahead > (0.0 if self.leads else _AHEAD)
+
+    def _look(self) -> None:
+        """Let terms come and go."""
+        screen, wide = self.screen, self.wide
+        terms = Terms() if wide is None else wide.terms
+        widening = float(np.sqrt(self._newest.inflation.max()))
+        keep = self._useful() if wide is not None else np.ones(0, dtype=np.bool_)
+        curved = terms.curved
+        strength = screen.curves() / widening
+        strength[curved] = 0.0
+        room = _MOST_CURVES - len(np.unique(terms.first[keep & ~terms.are_pairs]))
+        curves: Ints = np.argsort(-strength, kind="stable")[: max(room, 0)]
+        curves = np.sort(curves[strength[curves] > 1.0])
+        pairs: Ints = np.empty((0, 2), dtype=np.int64)
+        if len(screen.left) and not len(curves):
+            found, beyond = screen.pairs()
+            known = terms.first * screen.n_features + terms.second
+            new = ~np.isin(found[:, 0] * screen.n_features + found[:, 1], known[terms.are_pairs])
+            room = _MOST_PAIRS - int((keep & terms.are_pairs).sum())
+            pairs = found[new & (beyond > widening)][: max(room, 0)]
+        elif len(curves):
+            screen.restart_pairs()  # what curves add is no pair
+        if len(curves) or len(pairs) or not keep.all():
+            self._admit(terms.with_more(curves, pairs, keep), keep)
+        if self.wide is not None:
+            paired = self.wide.terms.are_pairs.any()
+            self.wide.credit = np.stack(screen.credit()) if paired else np.zeros_like(self.wide.credit)
+
+    def _useful(self) -> Mask:
+        """Which terms stay: new ones, and those that add to the others."""
+        assert self.wide is not None
+        wide, terms = self.wide, self.wide.terms
+        columns, mean, covariance = wide.leading_posterior()
+        at = np.searchsorted(columns, wide.n_columns + np.arange(len(terms)))
+        spread = np.sqrt(np.maximum(np.einsum("kii->ki", covariance)[:, at], 1e-300))
+        away = np.abs(mean[:, at] / spread).max(axis=0)
+        young = terms.rows < _SETTLED
+        useful = (away > _NEEDLESS) | young
+        for j in terms.curved.tolist():  # a curve stays as a whole
+            own = (terms.first == j) & ~terms.are_pairs
+            useful[own] = useful[own].any()
+        return np.asarray(useful)
+
+    def _admit(self, terms: Terms, kept: Mask) -> None:
+        if self.races and not len(terms):
+            self.wide, self.ahead, self.leads = None, 0.0, False
+            return
+        if self.wide is None:
+            assert self.plain is not None
+            self.wide = WideLearner(self.plain)
+            self.ahead, self.leads = _AHEAD, True
+        self.wide = self.wide.with_terms(terms, kept)
+        self.wide.knots = self.screen.knots
+
+    # --- the answer ---------------------------------------------------------------------------
+
+    def features(self) -> Belief:
+        """See :class:`fires.models.base.Learner`."""
+        return self.joint_posterior.features()
+
+    def by_class(self) -> tuple[Floats, Floats]:
+        """See :class:`fires.models.base.Learner`."""
+        return self.joint_posterior.by_class()
+
+    # --- change -------------------------------------------------------------------------------
+
+    def forget(self, keep: float) -> None:
+        """See :class:`fires.models.base.Learner`."""
+        for one in self._beliefs:
+            one.forget(keep)
+        self.screen.forget(keep)
+
+    def remember(self, rate: float) -> None:
+        """See :class:`fires.models.base.Learner`."""
+        for one in self._beliefs:
+            one.remember(rate)
+
+    def attend(self, resting: Mask, never: Mask, arrived: Places) -> None:
+        """See :class:`fires.models.base.Learner`."""
+        for one in self._beliefs:
+            one.attend(resting, never, arrived)
+
+    def restart_features(self, columns: Places) -> None:
+        """See :class:`fires.models.base.Learner`."""
+        if self.wide is not None:
+            kept = self.wide.terms.without(columns)
+            none = np.empty(0, dtype=np.int64), np.empty((0, 2), dtype=np.int64)
+            self._admit(self.wide.terms.with_more(*none, kept), kept)
+        for one in self._beliefs:
+            one.restart_features(columns)
+        self.scaler.restart(columns)
+        self.screen.restart()
+
+    def with_classes(self, before: Labels, after: Labels) -> RelationsLearner:
+        """A copy for more classes. See :class:`fires.models.base.Learner`."""
+        other = copy.copy(self)
+        if self.plain is not None:
+            other.plain = self.plain.with_classes(before, after)
+        if self.wide is not None:
+            other.wide = self.wide.with_classes(before, after)
+        screen, n_rows = self.screen, other._newest.n_rows
+        other.screen = Screen(screen.n_features, n_rows, pairs=len(screen.left) > 0)
+        other.screen.knots, other.screen.rows = screen.knots, screen.rows
+        return other
+
+    def ready_for_sparse(self) -> RelationsLearner:
+        """See :class:`fires.models.base.Learner`."""
+        raise ValueError(
+            f"relations={self.relations!r} is for dense rows: use relations='linear' for sparse ones."
+        )
+
+    # --- state --------------------------------------------------------------------------------
+
+    def state(self) -> Arrays:
+        """See :class:`fires.models.base.Learner`."""
+        arrays = under("relations", collect(self, self.learnt)[1]) | self.scaler.state()
+        arrays |= under("screen", collect(self.screen, Screen.learnt)[1])
+        if self.plain is not None:
+            arrays |= under("plain", self.plain.state())
+        if self.wide is not None:
+            arrays |= under("wide", self.wide.state())
+            arrays |= under("terms", collect(self.wide.terms, Terms.learnt)[1])
+            arrays["credit"] = self.wide.credit.copy()
+        return arrays
+
+    def restore(self, arrays: Arrays) -> None:
+        """See :class:`fires.models.base.Learner`."""
+        learner, size = self._newest, self.screen.n_features
+        sizes = {"J": size, "R": learner.n_rows}
+        restore(self, self.learnt, {}, part_of("relations", arrays), {})
+        self.scaler.restore(arrays)
+        restore(self.screen, Screen.learnt, {}, part_of("screen", arrays), sizes)
+        if found := part_of("terms", arrays):
+            terms = Terms()
+            restore(terms, Terms.learnt, {}, found, dict(sizes))
+            self.wide = WideLearner(learner).with_terms(terms, np.zeros(0, dtype=np.bool_))
+            self.wide.restore(part_of("wide", arrays))
+            self.wide.knots = self.screen.knots
+            credit = Array(2, "R", "J", low=0.0)
+            self.wide.credit = credit.read("credit", {}, arrays, sizes)
+        if self.plain is not None:
+            self.plain.restore(part_of("plain", arrays))
