@@ -50,6 +50,7 @@ from fires.selectors.open_columns import OpenColumns
 if TYPE_CHECKING:
     from fires.columns import Columns
     from fires.selectors.fires import FIRES
+    from fires.selectors.relations import FeatureCurve
 
 
 _FACTS: Declared = {"n_missing": Value(int, low=0)}
@@ -588,6 +589,15 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         """
         moments = None if self._scaler_ is None else self._scaler_.moments()
         return moments and (moments[0][: self.n_features_in_], moments[1][: self.n_features_in_])
+
+    def curve(self, feature: int | str, *args: Any, **kwargs: Any) -> FeatureCurve:
+        """The curve of a feature, in its own units: see :meth:`fires.FIRES.curve`."""
+        curve: FeatureCurve = self.selector.curve(feature, *args, **kwargs)
+        moments, known = self.column_moments(), self.known_columns
+        if moments is None or self.selector.own_scale() is not None:
+            return curve
+        (place,) = validation.as_columns([feature], self.n_features_in_, known.names, "FIRES")
+        return curve._replace(values=moments[0][place] + moments[1][place] * curve.values)
 
     @property
     def gives_probabilities(self) -> bool:

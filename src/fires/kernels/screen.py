@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.types import Floats
+from fires.core.types import Floats, Ints
 from fires.kernels.compiling import compiled, inner
 
 REACH = 3.0
@@ -19,6 +19,7 @@ ORDERS = np.arange(2, 7)
 _GAP = (KNOTS[-1] - KNOTS[0]) / (len(KNOTS) - 1)
 _LAST = len(KNOTS) - 1
 _FIRST = KNOTS[0]
+_TURN = math.pi / (2.0 * REACH)
 _S1, _S2, _S3, _S4 = 1.0 / 6.0, 1.0 / 20.0, 1.0 / 42.0, 1.0 / 72.0  # of the series of the sine
 
 
@@ -50,6 +51,17 @@ def _normal_scores(row: Floats, knots: Floats, slopes: Floats, out: Floats) -> N
 
 
 @inner
+def _normal_score(z: float, knots: Floats, slopes: Floats, j: int) -> float:
+    """The same for one entry."""
+    w: float = _FIRST + min((z - knots[0, j]) * slopes[0, j], _GAP)
+    for k in range(1, _LAST - 1):
+        w += min(max((z - knots[k, j]) * slopes[k, j], 0.0), _GAP)
+    w += max((z - knots[_LAST - 1, j]) * slopes[_LAST - 1, j], 0.0)
+    w = min(max(w, -REACH), REACH)
+    return w
+
+
+@inner
 def _slopes(knots: Floats) -> Floats:
     """How fast normal scores grow between two quantiles."""
     slopes = np.empty((_LAST, knots.shape[1]))
@@ -59,12 +71,44 @@ def _slopes(knots: Floats) -> Floats:
     return slopes
 
 
+@inner
+def _minus_sine(x: float) -> float:
+    """Minus the sine, between minus and plus half of pi; right to 4e-6."""
+    s = x * x
+    return -x * (1.0 - _S1 * s * (1.0 - _S2 * s * (1.0 - _S3 * s * (1.0 - _S4 * s))))
+
+
 @compiled
-def normal_scores(Z: Floats, knots: Floats, out: Floats) -> None:
-    """Normal scores of scaled rows."""
-    slopes = _slopes(knots)
-    for b in range(len(Z)):
-        _normal_scores(Z[b], knots, slopes, out[b])
+def term_values(
+    Z: Floats,
+    knots: Floats,
+    first: Ints,
+    second: Ints,
+    order: Ints,
+    mean: Floats,
+    spread: Floats,
+    out: Floats,
+) -> None:
+    """The terms of scaled rows: cosines, which come in ascending order for each column, and pairs.
+
+    The values of term m become ``(value - mean[m]) / spread[m]``.
+    """
+    n_rows, n_terms = out.shape
+    slopes, cosine = _slopes(knots), np.empty((3, n_rows))
+    for m in range(n_terms):
+        i, j, q = first[m], second[m], order[m]
+        for b in range(n_rows):
+            if q == 0:
+                value = _normal_score(Z[b, i], knots, slopes, i)
+                value *= _normal_score(Z[b, j], knots, slopes, j)
+            else:
+                if q == ORDERS[0]:
+                    w = _normal_score(Z[b, i], knots, slopes, i)
+                    cosine[0, b], cosine[1, b] = 1.0, _minus_sine(w * _TURN)
+                    cosine[2, b] = cosine[1, b]
+                value = 2.0 * cosine[2, b] * cosine[1, b] - cosine[0, b]
+                cosine[0, b], cosine[1, b] = cosine[1, b], value
+            out[b, m] = (value - mean[m]) / spread[m]
 
 
 @compiled
@@ -81,39 +125,34 @@ def screen_rows(
 ) -> None:
     """Add up what rows say of each column and its cosines, and write their normal scores.
 
-    ``total`` holds the products of the slope with z and with each cosine, for each row of
-    parameters; ``square`` those of the squares of both, for cosines. ``crossed`` holds z squared
-    and the products of z with each cosine, and ``below`` the weight below each knot.
+    For each row of parameters, ``total`` holds the products of the slope with z and with each
+    cosine, ``square`` the squares of these, and ``crossed`` the products of the first of them with
+    each other one. ``below`` holds the weight below each knot.
     """
-    n_columns, n_functions = Z.shape[1], square.shape[1]
+    n_columns, n_functions = Z.shape[1], crossed.shape[1]
     cosine, w, slopes = np.empty((n_functions + 2, n_columns)), np.empty(n_columns), _slopes(knots)
     for b in range(len(Z)):
         row, own = Z[b], weight[b]
         _normal_scores(row, knots, slopes, w)
         for j in range(n_columns):
             out[b, j] = w[j]
-            x = w[j] * (math.pi / (2.0 * REACH))
-            s = x * x
-            # Minus the sine of x, which is the first cosine; right to 4e-6.
-            cosine[0, j] = 1.0
-            cosine[1, j] = -x * (1.0 - _S1 * s * (1.0 - _S2 * s * (1.0 - _S3 * s * (1.0 - _S4 * s))))
-            crossed[0, j] += own * row[j] * row[j]
+            cosine[0, j], cosine[1, j] = 1.0, _minus_sine(w[j] * _TURN)
         for k in range(_LAST + 1):
             for j in range(n_columns):
                 below[k, j] += own if row[j] < knots[k, j] else 0.0
         for q in range(n_functions):
-            mean = _EVEN_MEANS[q]
             for j in range(n_columns):
-                c = 2.0 * cosine[1, j] * cosine[q + 1, j] - cosine[q, j]
-                cosine[q + 2, j] = c
-                crossed[q + 1, j] += own * row[j] * (c - mean)
+                cosine[q + 2, j] = 2.0 * cosine[1, j] * cosine[q + 1, j] - cosine[q, j]
         for r in range(len(slope)):
             g = slope[r, b]
             for j in range(n_columns):
-                total[r, 0, j] += g * row[j]
+                said = g * row[j]
+                total[r, 0, j] += said
+                square[r, 0, j] += said * said
             for q in range(n_functions):
                 mean = _EVEN_MEANS[q]
                 for j in range(n_columns):
                     said = g * (cosine[q + 2, j] - mean)
                     total[r, q + 1, j] += said
-                    square[r, q, j] += said * said
+                    square[r, q + 1, j] += said * said
+                    crossed[r, q, j] += said * g * row[j]

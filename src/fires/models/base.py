@@ -124,10 +124,12 @@ class Learner(Protocol):
         """Let the evidence so far count as a share of itself, as after a drift."""
 
     def remember(self, rate: float) -> None:
-        """From here on, let the evidence fade by exp(-rate) from row to row."""
+        """From here on, let the evidence fade by exp(-rate) from row to row, if it fades."""
+        return None
 
     def attend(self, resting: Mask, never: Mask, arrived: Places) -> None:
         """Know which columns are there, before a step. Without this, all are."""
+        return None
 
     def rearranged(self, source: Places) -> Self:
         """A copy for other columns: see :func:`fires.core.declared.rearrange`."""
@@ -158,6 +160,7 @@ class JointPosterior(Learner, Protocol):
     touched: Places | None  # the columns that the last batch has moved; None for all
     strengths: list[float]  # of the alarms about all features that the last batch has raised
     moved: dict[int, float]  # the features that the last batch has raised an alarm about
+    renewed: bool  # whether the last batch has brought curves or pairs, or another belief answers
 
     @property
     def owners(self) -> Places | None:

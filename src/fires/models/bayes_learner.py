@@ -10,7 +10,7 @@ import copy
 import math
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -129,6 +129,7 @@ class BayesLearner(Learner):
         self._begin(n_classes if n_classes > 2 else 1)
         self.scaler = Scaler(scale, n_features)
         self.target = bayes_target_of(self.family, self.n_rows, scaled=scale is not None)
+        self.renewed = False  # see JointPosterior
         self.strengths: list[float] = []  # of the alarms of the last batch
         self.moved: dict[int, float] = {}  # features whose alarm the last batch has raised
         # Below 0 for columns that are not there; None if all are.
@@ -568,7 +569,7 @@ class BayesLearner(Learner):
         if len(arrived):
             self.leading.welcome(arrived, alone=not self.evidence_rows.any())
 
-    def rearranged(self, source: Places) -> BayesLearner:
+    def rearranged(self, source: Places) -> Self:
         """A copy for other columns; new ones are at the prior."""
         other = copy.copy(self)
         new, n = source < 0, len(source)
@@ -591,7 +592,7 @@ class BayesLearner(Learner):
 
     # --- classes and storage ----------------------------------------------------------------
 
-    def with_classes(self, before: Labels, after: Labels) -> BayesLearner:
+    def with_classes(self, before: Labels, after: Labels) -> Self:
         """A copy for more classes. See :class:`fires.models.base.Learner`."""
         sources = class_rows(before, after)
         rows, old, signs = kept_rows(sources)

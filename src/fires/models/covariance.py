@@ -303,9 +303,9 @@ class CovarianceBlock:
 
 
 def _is_positive(precision: Floats) -> bool:
-    """Whether half of the prior is left in all directions."""
+    """Whether the prior is left in all directions."""
     try:
-        np.linalg.cholesky(precision - 0.5 / PRIOR * np.eye(precision.shape[1]))
+        np.linalg.cholesky(precision - 0.9 / PRIOR * np.eye(precision.shape[1]))
     except np.linalg.LinAlgError:
         return False
     return True

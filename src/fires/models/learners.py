@@ -98,8 +98,9 @@ def start_learner(
             return LinearLearner(
                 *size, fit_intercept=own, scale=scale, mu_init=mu, sigma_init=sigma
             )
-        how = {"fit_intercept": own, "scale": scale, "memory": memory, "watches": watches}
-        learner = BayesLearner(*size, **how)
+        learner = BayesLearner(
+            *size, fit_intercept=own, scale=scale, memory=memory, watches=watches
+        )
         return learner if relations == "linear" else RelationsLearner(learner, relations)
     n_classes = max(n_classes, 2) if n_classes else 0
     kind = MonteCarloLearner if isinstance(model, MonteCarlo) else ModelLearner

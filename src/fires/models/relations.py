@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,18 +24,23 @@ from fires.core.declared import Array, Declared, collect, restore
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Labels, Mask, Places
 from fires.kernels.assimilate import WIDTH
+from fires.kernels.screen import KNOTS
 from fires.models.base import JointPosterior, Learner, Rates
 from fires.models.bayes_learner import BayesLearner
-from fires.models.scale import Scaler
+from fires.models.scale import Standard
 from fires.models.screen import Screen
 from fires.models.terms import Terms
-from fires.models.wide import WideLearner
+from fires.models.wide import Curve, WideLearner
 
-_EVERY = 250.0  # rows between two looks at the screen
+_FIRST = 250.0  # rows before the first look at the screen
+_EVERY = 500.0  # rows between two looks, later on
+_GROWN = 0.2  # at the beginning: a look when the rows have grown by this share
 _MOST_CURVES, _MOST_PAIRS = 10, 40
-_NEEDLESS = 2.0  # deviations below which a term leaves
+_NEEDLESS = 2.0  # deviations below which a curve leaves
+_FOUND = 0.7  # the share of its limit beyond which a pair stays
 _SETTLED = 1000.0  # rows that a term stays in any case
 _AHEAD = 10.0  # of log likelihoods
+_LEARNING = 20.0  # rows a column, in which the belief may predict worse than the level
 _RACE = 3000.0  # rows in which the differences of log likelihoods fade to 1/e
 
 
@@ -45,6 +50,7 @@ class RelationsLearner(Learner):
     learnt: ClassVar[Declared] = {
         "waited": Array(low=0.0),
         "ahead": Array(),
+        "gained": Array(),
         "leads": Array(dtype="bool"),
     }
 
@@ -56,6 +62,7 @@ class RelationsLearner(Learner):
         self.screen = Screen(learner.n_features, learner.n_rows, pairs=relations != "curves")
         self.waited = 0.0  # rows since the last look
         self.ahead, self.leads = 0.0, not self.races  # of the wide belief, in the race
+        self.gained = 0.0  # of log likelihoods, by the columns against the level
 
     @property
     def _beliefs(self) -> list[BayesLearner]:
@@ -74,9 +81,20 @@ class RelationsLearner(Learner):
         return answers
 
     @property
-    def has_terms(self) -> bool:
-        """Whether the belief that answers has terms."""
-        return self.leads and self.wide is not None and len(self.wide.terms) > 0
+    def kind(self) -> str:
+        """What the belief that answers is made of: "linear", "curves" or "pairs"."""
+        if not self.leads or self.wide is None or not len(self.wide.terms):
+            return "linear"
+        return "pairs" if self.wide.terms.are_pairs.any() else "curves"
+
+    def curve(self, column: int, scores: Floats) -> tuple[Floats, Curve]:
+        """The values of a column at normal scores, and what it adds there; see WideLearner."""
+        z = np.interp(scores, KNOTS, self.screen.knots[:, column])
+        scale = self.scaler.dense
+        assert isinstance(scale, Standard)
+        values = z / scale.gain[column] + scale.shift[column] if scale.gain[column] else z
+        answers = self.wide if self.leads and self.wide is not None else WideLearner(self._newest)
+        return values, answers.curve(column, z, scores)
 
     # --- learning -----------------------------------------------------------------------------
 
@@ -84,14 +102,18 @@ class RelationsLearner(Learner):
         """Learn from one batch. On an error, nothing changes."""
         weight = ones(batch.n_rows) if batch.weight is None else batch.weight
         Z, learn_scale = batch.X, nothing
-        gaps = batch.gaps if batch.gaps is not None or not batch.n_missing else gaps_in(Z)
+        gaps: Any = batch.gaps if batch.gaps is not None or not batch.n_missing else gaps_in(Z)
         if batch.scale != "standard":
             Z, learn_scale = self.scaler.dense.scaled(Z, weight, batch.n_missing > 0)
         Z = row_major(Z)
         scaled = replace(batch, X=Z, scale="standard", n_missing=0, gaps=gaps)
-        newest, wide = self._newest, self.wide
+        newest, wide, led = self._newest, self.wide, self.leads
+        for one in self._beliefs:
+            one.renewed = False
         kept = copy.deepcopy(self.plain) if newest.family.kind == "counts" else None
-        values = None if wide is None or not len(wide.terms) else wide.terms.values(Z, wide.knots, gaps)
+        values = (
+            None if wide is None or not len(wide.terms) else wide.terms.values(Z, wide.knots, gaps)
+        )
         target = newest.target.look(y, weight)[0]
         if self.plain is not None:
             self.plain.step(scaled, y)
@@ -108,15 +130,14 @@ class RelationsLearner(Learner):
             wide.terms.learn(values, weight)
         total = float(weight.sum())
         self.screen.take(Z, weight, slope, newest.gamma**total)
-        if wide is not None:
-            wide.knots = self.screen.knots
         self._race(total)
         if self.joint_posterior.strengths:
             self.screen.restart()
         self.waited += float(len(weight))
-        if self.waited >= _EVERY:
+        if self.screen.rows >= _FIRST and self.waited >= min(_EVERY, _GROWN * self.screen.rows):
             self.waited = 0.0
             self._look()
+        self.joint_posterior.renewed |= led != self.leads
 
     def _widened(self, batch: CheckedBatch, values: Floats) -> CheckedBatch:
         assert self.wide is not None
@@ -126,17 +147,28 @@ class RelationsLearner(Learner):
         return replace(batch, X=np.hstack([batch.X, values]), gaps=gaps)
 
     def _slope(self, target: Floats, weight: Floats, values: Floats | None) -> Floats:
-        """The slopes of the log likelihood of the last rows, without what pairs add."""
-        learner = self._newest
-        stats = learner.row_stats
+        """The slopes of the log likelihood of the last rows, without what pairs add.
+
+        While the columns predict worse than the level, they are the slopes at the level.
+        """
+        learner, scores = self._newest, self._newest.family.scores
+        stats, added = learner.row_stats, np.zeros(1)
         bend = stats[:, 2] / (1.0 + stats[:, WIDTH] * stats[:, 2])
-        slope: Floats = bend * stats[:, 3]
-        if values is None or self.wide is None or not (pairs := self.wide.terms.are_pairs).any():
-            return slope
-        at = self.wide.n_columns + np.flatnonzero(pairs)
-        added = learner.mu[:, at] @ values[:, pairs].T
-        variance = stats[:, WIDTH] + (learner.noise[:, None] if learner.family.noise else 0.0)
-        return np.asarray(weight * learner.family.scores(stats[:, 0] - added, variance, target)[1])
+        log_z, slope = stats[:, 1], bend * stats[:, 3]
+        noise = learner.noise[:, None] if learner.family.noise else 0.0
+        if values is not None and self.wide is not None and self.wide.terms.are_pairs.any():
+            pairs = self.wide.terms.are_pairs
+            added = learner.mu[:, self.wide.n_columns + np.flatnonzero(pairs)] @ values[:, pairs].T
+            log_z, slope, _ = scores(stats[:, 0] - added, stats[:, WIDTH] + noise, target)
+            slope = weight * slope
+        if self.screen.rows < _LEARNING * learner.n_present:
+            level = learner.intercept_mean[:, None], learner.intercept_var[:, None] + noise
+            of_level, at_level, _ = scores(*level, target)
+            gain = float(weight @ (log_z - of_level).sum(axis=0))
+            self.gained = self.gained * np.exp(-weight.sum() / _RACE) + gain
+            if self.gained < 0.0:
+                return np.asarray(weight * at_level)
+        return slope
 
     def _race(self, weight: float) -> None:
         """Let the belief answer that has predicted better."""
@@ -149,6 +181,7 @@ class RelationsLearner(Learner):
     def _look(self) -> None:
         """Let terms come and go."""
         screen, wide = self.screen, self.wide
+        screen.follow_quantiles()
         terms = Terms() if wide is None else wide.terms
         widening = float(np.sqrt(self._newest.inflation.max()))
         keep = self._useful() if wide is not None else np.ones(0, dtype=np.bool_)
@@ -159,36 +192,48 @@ class RelationsLearner(Learner):
         curves: Ints = np.argsort(-strength, kind="stable")[: max(room, 0)]
         curves = np.sort(curves[strength[curves] > 1.0])
         pairs: Ints = np.empty((0, 2), dtype=np.int64)
-        if len(screen.left) and not len(curves):
+        if len(screen.left):
             found, beyond = screen.pairs()
             known = terms.first * screen.n_features + terms.second
             new = ~np.isin(found[:, 0] * screen.n_features + found[:, 1], known[terms.are_pairs])
             room = _MOST_PAIRS - int((keep & terms.are_pairs).sum())
             pairs = found[new & (beyond > widening)][: max(room, 0)]
-        elif len(curves):
-            screen.restart_pairs()  # what curves add is no pair
         if len(curves) or len(pairs) or not keep.all():
-            self._admit(terms.with_more(curves, pairs, keep), keep)
+            self._admit(terms.with_more(curves, pairs, keep), keep, screen.said(curves))
         if self.wide is not None:
+            self.wide.knots = screen.knots
             paired = self.wide.terms.are_pairs.any()
-            self.wide.credit = np.stack(screen.credit()) if paired else np.zeros_like(self.wide.credit)
+            self.wide.credit = (
+                np.stack(screen.credit()) if paired else np.zeros_like(self.wide.credit)
+            )
 
     def _useful(self) -> Mask:
-        """Which terms stay: new ones, and those that add to the others."""
+        """Which terms stay: new ones, and those that add to the others.
+
+        What says the same as another would leave together with it. So curves leave one at a time,
+        and pairs stay while the screen, which does not know of pairs in the belief, finds them.
+        """
         assert self.wide is not None
-        wide, terms = self.wide, self.wide.terms
+        wide, terms, n = self.wide, self.wide.terms, self.screen.n_features
+        found = self.screen.pairs(_FOUND)[0] if len(self.screen.left) else wide.pairs
+        useful = np.isin(terms.first * n + terms.second, found[:, 0] * n + found[:, 1])
         columns, mean, covariance = wide.leading_posterior()
         at = np.searchsorted(columns, wide.n_columns + np.arange(len(terms)))
         spread = np.sqrt(np.maximum(np.einsum("kii->ki", covariance)[:, at], 1e-300))
         away = np.abs(mean[:, at] / spread).max(axis=0)
-        young = terms.rows < _SETTLED
-        useful = (away > _NEEDLESS) | young
-        for j in terms.curved.tolist():  # a curve stays as a whole
-            own = (terms.first == j) & ~terms.are_pairs
-            useful[own] = useful[own].any()
+        useful |= ~terms.are_pairs | (terms.rows < _SETTLED)
+        if len(curved := terms.curved):
+            of, most = np.searchsorted(curved, terms.first), np.zeros(len(curved))
+            np.maximum.at(
+                most,
+                of[~terms.are_pairs],
+                (away + 1e3 * useful * (terms.rows < _SETTLED))[~terms.are_pairs],
+            )
+            if most.min() < _NEEDLESS:
+                useful &= terms.are_pairs | (terms.first != curved[most.argmin()])
         return np.asarray(useful)
 
-    def _admit(self, terms: Terms, kept: Mask) -> None:
+    def _admit(self, terms: Terms, kept: Mask, said: tuple[Floats, Floats] | None = None) -> None:
         if self.races and not len(terms):
             self.wide, self.ahead, self.leads = None, 0.0, False
             return
@@ -196,7 +241,9 @@ class RelationsLearner(Learner):
             assert self.plain is not None
             self.wide = WideLearner(self.plain)
             self.ahead, self.leads = _AHEAD, True
-        self.wide = self.wide.with_terms(terms, kept)
+        before = np.union1d(self.wide.terms.first, self.wide.terms.second)
+        self.wide = self.wide.with_terms(terms, kept, said)
+        self.wide.renewed = not np.isin([terms.first, terms.second], before).all()
         self.wide.knots = self.screen.knots
 
     # --- the answer ---------------------------------------------------------------------------
@@ -253,7 +300,7 @@ class RelationsLearner(Learner):
     def ready_for_sparse(self) -> RelationsLearner:
         """See :class:`fires.models.base.Learner`."""
         raise ValueError(
-            f"relations={self.relations!r} is for dense rows: use relations='linear' for sparse ones."
+            f"relations={self.relations!r} is for dense rows: sparse ones need relations='linear'."
         )
 
     # --- state --------------------------------------------------------------------------------

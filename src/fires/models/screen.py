@@ -8,8 +8,8 @@ is, and so has its product with any term t of the row. So
 is about standard normal, where old rows fade in both sums. All cosines of all columns are tested,
 and the products of all pairs of columns, as long as there are at most four million: beyond that,
 of the leading columns with all others. What a term has in common with the line of its column is
-taken off. Rows that depend on each other count for less, see :mod:`fires.models.inflation`. A term
-is found where T is beyond the limit of Bonferroni, for all terms, and for looks again and again.
+taken off, with both weighted by the squared slope. Rows that depend on each other count for less,
+see :mod:`fires.models.inflation`. A term is found where T is beyond the limit of Bonferroni, for all terms, and for looks again and again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from fires.core.declared import Array, Declared
 from fires.core.types import Floats, Ints
 from fires.kernels.screen import DEVIATIONS, KNOTS, ORDERS, screen_rows
 
-_LEVEL = 0.002  # the probability of a false term, in all looks at all terms together
+_LEVEL = 0.002  # the probability of a false term, at a look at all terms together
+_EARLY = 4.0  # before row 2,000, when there were few looks, it is this over the rows
 _MOST_SUMS = 4_000_000
 _LEADING = 64  # columns whose products with all others are summed where those of all are too many
 _QUANTILES = 5000.0  # rows that running quantiles are of
@@ -38,10 +39,11 @@ class Screen:
     learnt: ClassVar[Declared] = {
         "knots": Array(len(KNOTS), "J"),
         "rows": Array(low=0.0),
+        "below": Array(len(KNOTS) + 1, "J", low=0.0),
         "faded": Array(2, low=0.0),
         "total": Array("R", len(ORDERS) + 1, "J"),
-        "square": Array("R", len(ORDERS), "J", low=0.0),
-        "crossed": Array(len(ORDERS) + 1, "J"),
+        "square": Array("R", len(ORDERS) + 1, "J", low=0.0),
+        "crossed": Array("R", len(ORDERS), "J"),
         "left": Array("L", dtype="int64", low=0, high="J"),
         "products": Array("R", "J", "L", dtype="float32"),
         "squares": Array("R", "J", "L", dtype="float32", low=0.0),
@@ -51,8 +53,7 @@ class Screen:
         self.n_features, self.n_rows = n_features, n_rows
         self.knots = np.repeat(KNOTS[:, None], n_features, axis=1)
         self.rows = 0.0
-        self.faded = np.zeros(2)  # rows, faded as the sums and as those of squares
-        self.crossed = np.zeros((len(ORDERS) + 1, n_features))
+        self.below = np.zeros((len(KNOTS) + 1, n_features))  # rows below each knot, and all of them
         all_fit = n_features**2 * n_rows <= _MOST_SUMS
         n_left = n_features if all_fit else _LEADING
         self.left: Ints = np.arange(n_left if pairs and n_features > 1 else 0)
@@ -66,20 +67,17 @@ class Screen:
     def restart(self) -> None:
         """Forget what rows said of terms."""
         self.total = np.zeros((self.n_rows, len(ORDERS) + 1, self.n_features))
-        self.square = np.zeros((self.n_rows, len(ORDERS), self.n_features))
-        self.restart_pairs()
-
-    def restart_pairs(self, left: Ints | None = None) -> None:
-        """Forget what rows said of pairs; go on with those of other columns, if so many lead."""
-        self.left = self.left if left is None else left
+        self.square = np.zeros_like(self.total)
+        self.crossed = np.zeros((self.n_rows, len(ORDERS), self.n_features))
         size = self.n_rows, self.n_features, len(self.left)
         self.products, self.squares = (np.zeros(size, dtype=np.float32) for _ in range(2))
-        self.faded = np.zeros(2)
+        self.faded = np.zeros(2)  # rows, faded as the sums and as those of squares
 
     def forget(self, keep: float) -> None:
         """Let what rows said count as a share of itself."""
         self.total *= keep
         self.square *= keep**2
+        self.crossed *= keep**2
         self.products *= np.float32(keep)
         self.squares *= np.float32(keep**2)
         self.faded *= [keep, keep**2]
@@ -89,17 +87,19 @@ class Screen:
         scores, below = np.empty(Z.shape, dtype=np.float32), np.zeros((len(KNOTS), Z.shape[1]))
         self.total *= keep
         self.square *= keep**2
-        self.crossed *= keep
+        self.crossed *= keep**2
+        self.faded = self.faded * [keep, keep**2] + len(Z)
         sums = self.total, self.square, self.crossed
         screen_rows(Z, weight, slope, self.knots, scores, below, *sums)
-        self._follow_quantiles(below, float(weight.sum()))
+        self.rows += float(weight.sum())
+        self.below[-1] += float(weight.sum())
+        self.below[:-1] += below
         if len(self.left):
             self._add_products(scores, slope.astype(np.float32), keep)
 
     def _add_products(
         self, scores: npt.NDArray[np.float32], slope: npt.NDArray[np.float32], keep: float
     ) -> None:
-        self.faded = self.faded * [keep, keep**2] + len(scores)
         left = scores if self.all_fit else scores[:, self.left]
         squared, columns = scores * scores, {"trans_b": 1, "overwrite_c": 1}
         for k, own in enumerate(slope):
@@ -107,49 +107,71 @@ class Screen:
             sgemm(1.0, said.T, scores.T, keep, self.products[k].T, **columns)
             sgemm(1.0, (said * said).T, squared.T, keep**2, self.squares[k].T, **columns)
 
-    def _follow_quantiles(self, below: Floats, weight: float) -> None:
-        self.rows += weight
-        pace = min(max(2.0 * weight / self.rows, weight / _QUANTILES), 1.0)
+    def follow_quantiles(self) -> None:
+        """Move the running quantiles by the rows since they were moved."""
+        *below, weight = self.below
+        self.below = np.zeros_like(self.below)
+        pace = np.clip(2.0 * weight / self.rows, weight / _QUANTILES, 1.0)
         knots = self.knots
         spacing = np.empty_like(knots)
         spacing[1:-1] = (knots[2:] - knots[:-2]) / (_LEVELS[2:] - _LEVELS[:-2])[:, None]
         ends = [(knots[1] - knots[0]), (knots[-1] - knots[-2])] / (_LEVELS[1] - _LEVELS[0])
         spacing[[0, -1]] = ends
-        moved = knots + pace * (_LEVELS[:, None] - below / weight) * np.maximum(spacing, 1e-3)
+        moved = knots + pace * (_LEVELS[:, None] - np.stack(below) / weight) * np.maximum(
+            spacing, 1e-3
+        )
         self.knots = np.maximum.accumulate(moved, axis=0)
 
     def limit(self, n_terms: int) -> float:
         """How far T must be beyond 0, of so many terms."""
-        return float(-ndtri(0.5 * _LEVEL / max(n_terms * self.n_rows, 1)))
+        level = max(_LEVEL, _EARLY / max(self.rows, 1.0))
+        return float(-ndtri(0.5 * level / max(n_terms * self.n_rows, 1)))
 
     def curves(self) -> Floats:
         """The greatest T of the cosines of each column, over its limit."""
-        own, crossed = self.crossed[0], self.crossed[1:]
-        share = crossed / np.maximum(own, 1e-12)
+        share = self.crossed / np.maximum(self.square[:, :1], 1e-12)
         left = self.total[:, 1:] - share * self.total[:, :1]
-        # Of the variance of a cosine, what its line does not have.
-        free = 1.0 - crossed**2 / np.maximum(own**2 * DEVIATIONS[:, None] ** 2, 1e-12)
-        spread = np.sqrt(self.square * np.clip(free, 0.05, 1.0))
-        deviations = np.abs(left) / np.maximum(spread, 1e-12)
+        variance = self.square[:, 1:] - share * self.crossed
+        known = variance > 0.02 * self.square[:, 1:]  # else it says no more than the line
+        deviations = np.where(known, np.abs(left) / np.sqrt(np.where(known, variance, 1.0)), 0.0)
         return np.asarray(deviations.max(axis=(0, 1)) / self.limit(self.n_features * len(ORDERS)))
 
-    def pairs(self) -> tuple[Ints, Floats]:
+    @property
+    def _once(self) -> float:
+        """Squares have faded twice. The information that they stand for, fades once: how much."""
+        return max(float(self.faded[0]) / max(float(self.faded[1]), 1.0), 1.0)
+
+    def said(self, columns: Ints) -> tuple[Floats, Floats]:
+        """Pull and information of the cosines of columns, one column after the other."""
+        unit = 2.0 / (ORDERS * DEVIATIONS)
+        pull = self.total[:, 1:, columns] * unit[:, None]
+        information = self.square[:, 1:, columns] * unit[:, None] ** 2 * self._once
+        n = self.n_rows, len(columns) * len(ORDERS)
+        return pull.swapaxes(1, 2).reshape(n), information.swapaxes(1, 2).reshape(n)
+
+    def pairs(self, least: float = 1.0) -> tuple[Ints, Floats]:
         """Pairs of columns, those of the greatest T first, and T over its limit."""
         n, n_left = self.n_features, len(self.left)
-        deviations = self._deviations().max(axis=0) / self.limit(n_left * n - n_left * (n_left + 1) // 2)
-        second, at = np.nonzero(deviations > 1.0)
-        first = self.left[at]
+        limit = self.limit(n_left * n - n_left * (n_left + 1) // 2)
+        deviations = self._deviations().max(axis=0) / limit
+        second, at = np.nonzero(deviations > least)
         beyond = deviations[second, at].astype(np.float64)
-        low, high = np.minimum(first, second), np.maximum(first, second)
+        low, high = np.minimum(self.left[at], second), np.maximum(self.left[at], second)
         found, where = np.unique(low * n + high, return_index=True)
         order = np.argsort(-beyond[where], kind="stable")
-        found = found[order][low[where[order]] != high[where[order]]]
-        strength = beyond[where[order]][low[where[order]] != high[where[order]]]
-        return np.column_stack([found // n, found % n]), strength
+        return np.column_stack([found // n, found % n])[order], beyond[where][order]
 
     def _deviations(self) -> npt.NDArray[np.float32]:
+        """T of pairs; 0 where the square of one of the two says as much.
+
+        A column that goes together with a curved one has a product with it that says the same.
+        """
         deviations = np.abs(self.products) / np.sqrt(np.maximum(self.squares, np.float32(1e-12)))
-        deviations[:, self.left, np.arange(len(self.left))] = 0.0
+        at = np.arange(len(self.left))
+        squares = deviations[:, self.left, at]
+        deviations *= deviations > squares[:, None]
+        if self.all_fit:
+            deviations *= deviations > squares[:, :, None]
         return np.asarray(deviations)
 
     def credit(self) -> tuple[Floats, Floats]:
@@ -162,7 +184,6 @@ class Screen:
         z = np.take_along_axis(deviations, best, axis=2)[:, :, 0].astype(np.float64)
         square = np.take_along_axis(self.squares, best, axis=2)[:, :, 0].astype(np.float64)
         chance = 2.0 * np.log(max(len(self.left), 2))
-        # Squares have faded twice; the information that they stand for has faded once.
-        known = np.maximum(square, 1e-12) * max(self.faded[0] / max(self.faded[1], 1.0), 1.0)
+        known = np.maximum(square, 1e-12) * self._once
         spread = np.sqrt(np.maximum(square, 1e-12)) / known
         return np.sqrt(np.maximum(z**2 - chance, 0.0)) * spread, spread

@@ -13,13 +13,14 @@ product of two normal scores, standardised by what was seen of it.
 from __future__ import annotations
 
 import copy
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from fires.core.declared import Array, Declared
 from fires.core.types import Floats, Ints, Mask, Places
-from fires.kernels.screen import DEVIATIONS, MEANS, ORDERS, REACH, normal_scores
+from fires.kernels.screen import DEVIATIONS, MEANS, ORDERS, REACH, term_values
 
 _MEMORY = 10_000.0  # rows in which the moments of products fade to 1/e
 _START = 100.0  # rows that they start with
@@ -57,7 +58,7 @@ class Terms:
     @property
     def are_pairs(self) -> Mask:
         """Which terms are products."""
-        return self.order == 0
+        return np.asarray(self.order == 0)
 
     @property
     def curved(self) -> Ints:
@@ -68,7 +69,7 @@ class Terms:
         """A copy with some of the terms, and then those of other columns and pairs."""
         other = copy.copy(self)
         n_cosines = len(ORDERS)
-        more = {
+        more: dict[str, npt.NDArray[Any]] = {
             "first": np.append(np.repeat(curves, n_cosines), pairs[:, 0]),
             "second": np.append(np.repeat(curves, n_cosines), pairs[:, 1]),
             "order": np.append(np.tile(ORDERS, len(curves)), np.zeros(len(pairs), dtype=np.int64)),
@@ -79,20 +80,17 @@ class Terms:
             setattr(other, name, np.concatenate([getattr(self, name)[keep], added]))
         return other
 
+    def _scale(self) -> tuple[Floats, Floats]:
+        """What is taken off each term, and what the rest is divided by."""
+        at, pairs = np.maximum(self.order - ORDERS[0], 0), self.are_pairs
+        spread = np.sqrt(np.maximum(self.square - self.mean**2, 0.01))
+        mean = np.where(pairs, self.mean, MEANS[at])
+        return mean, np.where(pairs, spread, DEVIATIONS[at] * (0.5 * self.order))
+
     def values(self, Z: Floats, knots: Floats, gaps: Mask | None = None) -> Floats:
         """The terms of scaled rows; 0 where an entry is missing."""
-        used, place = np.unique(np.concatenate([self.first, self.second]), return_inverse=True)
-        scores = np.empty((len(Z), len(used)))
-        normal_scores(np.ascontiguousarray(Z[:, used]), np.ascontiguousarray(knots[:, used]), scores)
-        first, second = np.split(place, 2)
-        values, pairs = np.empty((len(Z), len(self))), self.are_pairs
-        turns = np.pi / (2.0 * REACH) * self.order[~pairs]
-        at = self.order[~pairs] - ORDERS[0]
-        waves = np.cos(turns * (scores[:, first[~pairs]] + REACH)) - MEANS[at]
-        values[:, ~pairs] = waves * (2.0 / (DEVIATIONS[at] * self.order[~pairs]))
-        products = scores[:, first[pairs]] * scores[:, second[pairs]]
-        mean, square = self.mean[pairs], self.square[pairs]
-        values[:, pairs] = (products - mean) / np.sqrt(np.maximum(square - mean**2, 0.01))
+        values = np.empty((len(Z), len(self)))
+        term_values(Z, knots, self.first, self.second, self.order, *self._scale(), values)
         if gaps is not None:
             values[gaps[:, self.first] | gaps[:, self.second]] = 0.0
         return values
@@ -100,13 +98,13 @@ class Terms:
     def learn(self, values: Floats, weight: Floats) -> None:
         """Learn the moments of products from what :meth:`values` gave."""
         total = float(weight.sum())
-        spread = np.sqrt(np.maximum(self.square - self.mean**2, 0.01))
-        raw = self.mean + spread * values
         self.rows = np.minimum(self.rows, _MEMORY) + total
-        pace = total / self.rows
-        share = weight / total
-        self.mean = self.mean + pace * (share @ raw - self.mean)
-        self.square = self.square + pace * (share @ raw**2 - self.square)
+        if (pairs := self.are_pairs).any():
+            mean, spread = self._scale()
+            raw, share = (mean + spread * values)[:, pairs], weight / total
+            pace = total / self.rows[pairs]
+            self.mean[pairs] += pace * (share @ raw - self.mean[pairs])
+            self.square[pairs] += pace * (share @ raw**2 - self.square[pairs])
 
     def without(self, columns: Places) -> Mask:
         """Which terms are of none of these columns."""

@@ -41,24 +41,29 @@ class WideLearner(BayesLearner):
         self.terms, self.n_columns = Terms(), plain.n_features
         # For each row of parameters: what columns add in pairs that have no term, and how sure.
         self.credit = np.zeros((2, self.n_rows, self.n_columns))
+        self.renewed = False  # whether columns got terms that had none, with the last batch
         self.knots = np.repeat(KNOTS[:, None], self.n_columns, axis=1)  # running quantiles
 
-    def with_terms(self, terms: Terms, kept: Mask) -> Self:
-        """A copy with other terms: those kept, and new ones at the prior."""
+    def with_terms(
+        self, terms: Terms, kept: Mask, said: tuple[Floats, Floats] | None = None
+    ) -> Self:
+        """A copy with other terms: those kept, and new ones at the prior.
+
+        Of the first of these, pull and information may be known.
+        """
         n_new = len(terms) - int(kept.sum())
         old = np.append(np.arange(self.n_columns), self.n_columns + np.flatnonzero(kept))
         other = self.rearranged(np.append(old, np.full(n_new, -1)))
         other.terms = terms
         other.count_columns(self.n_columns)
+        if said is not None:
+            pull, information = said
+            new = slice(len(old), len(old) + pull.shape[1])
+            other.var[:, new] = 1.0 / (1.0 / other.prior + information)
+            other.mu[:, new] = pull * other.var[:, new]
         score = other.scores()
         leading = other.leading
         leading.follow(score, other.of_columns, other.prior, n_leading=min(MOST, len(score)))
-        return other
-
-    def rearranged(self, source: Places) -> Self:
-        """See :class:`BayesLearner`."""
-        other = super().rearranged(source)
-        assert isinstance(other, type(self))
         return other
 
     def of_columns(self, columns: Ints) -> tuple[Floats, Floats]:
@@ -72,15 +77,18 @@ class WideLearner(BayesLearner):
         self.moved = {j: size for j, size in moved.items() if j < self.n_columns}
         for j, size in moved.items():
             if j >= self.n_columns:
-                for column in {int(terms.first[j - self.n_columns]), int(terms.second[j - self.n_columns])}:
+                at = j - self.n_columns
+                for column in {int(terms.first[at]), int(terms.second[at])}:
                     self.moved[column] = max(size, self.moved.get(column, 0.0))
 
     def attend(self, resting: Mask, never: Mask, arrived: Places) -> None:
         """See :class:`BayesLearner`: a term is there if its columns are."""
         terms = self.terms
-        masks = (np.append(one, one[terms.first] | one[terms.second]) for one in (resting, never))
-        super().attend(*masks, arrived)
-        self.count_columns(self.n_columns - int(np.count_nonzero(resting)))
+        resting, never = (
+            np.append(one, one[terms.first] | one[terms.second]) for one in (resting, never)
+        )
+        super().attend(resting, never, arrived)
+        self.count_columns(self.n_columns - int(np.count_nonzero(resting[: self.n_columns])))
 
     @property
     def owners(self) -> Places:
@@ -126,21 +134,18 @@ class WideLearner(BayesLearner):
                 mean[k, j], spread[k, j] = found
                 up, down = self._rises(j, mu[k, own])
                 mean[k, j] *= -1.0 if up < _TURN * down else 1.0
-        squares, noise = mean**2, (mean * spread) ** 2
-        for (i, j), place in zip(self.pairs.tolist(), n + np.flatnonzero(terms.are_pairs), strict=True):
-            m, s = mu[:, place], sigma[:, place]
-            more = np.maximum(m**2 - s**2, 0.0)
-            for column in (i, j):
-                squares[:, column] += more
-                noise[:, column] += (m * s) ** 2
-        alone = np.ones(n, dtype=np.bool_)
-        alone[self.pairs.ravel()] = False
-        more, width = np.where(alone, self.credit[0], 0.0), self.credit[1]
-        squares, noise = squares + more**2, noise + (more * width) ** 2
-        paired = ~alone | (more > 0.0).any(axis=0)
-        total = np.sqrt(np.maximum(squares, 1e-300))
-        mean = np.where(paired, total, mean)
-        return mean, np.where(paired, np.maximum(np.sqrt(noise) / total, 1e-9), spread)
+        more, width = np.zeros_like(mean), np.zeros_like(mean)
+        for pair, at in zip(self.pairs, n + np.flatnonzero(terms.are_pairs), strict=True):
+            m, s = mu[:, at, None], sigma[:, at, None]
+            more[:, pair] += np.maximum(m**2 - s**2, 0.0)
+            width[:, pair] += (m * s) ** 2
+        # Where several pairs say the same, each of them adds little to the others.
+        alone = self.credit[0] ** 2 > more
+        more = np.where(alone, self.credit[0] ** 2, more)
+        width = np.where(alone, (self.credit[0] * self.credit[1]) ** 2, width)
+        total = np.sqrt(np.maximum(mean**2 + more, 1e-300))
+        wide = np.sqrt((mean * spread) ** 2 + width) / total
+        return np.where(more > 0.0, total, mean), np.where(more > 0.0, wide, spread)
 
     def _parameters(self, column: int) -> Ints:
         """The line of a column and its cosines."""
@@ -151,7 +156,9 @@ class WideLearner(BayesLearner):
         """The covariance of some leading parameters over rows, weighted by what these say."""
         information = self.leading.information[k]
         level, total = information[place, -1], max(float(information[-1, -1]), 1e-12)
-        shared: Floats = (information[np.ix_(place, place)] - np.outer(level, level) / total) / total
+        shared: Floats = (
+            information[np.ix_(place, place)] - np.outer(level, level) / total
+        ) / total
         return shared
 
     def _rises(self, column: int, mu: Floats) -> tuple[float, float]:
@@ -163,8 +170,8 @@ class WideLearner(BayesLearner):
     def turns(self) -> Mask:
         """Which columns have an importance without a sign: curves that turn, and pairs."""
         mu, _ = super().by_class()
-        found = (self.credit[0] > 0.0).any(axis=0)
-        found[self.pairs.ravel()] = True
+        found = np.asarray((self.credit[0] > 0.0).any(axis=0))
+        found[self.pairs] = True
         for j in self.terms.curved.tolist():
             for own in mu[:, self._parameters(j)]:
                 up, down = self._rises(j, own)
@@ -184,7 +191,7 @@ class WideLearner(BayesLearner):
         if not len(self.terms):
             return super().ranked(columns)
         belief, (_, bond) = self.features(), super().ranked(np.arange(self.n_columns))
-        return belief.mu[columns], bond[columns]
+        return belief.mu[columns], 0.5 * bond[columns]
 
     def scored(self) -> tuple[Floats, Floats]:
         """See :class:`BayesLearner`."""
@@ -228,5 +235,3 @@ def _size(mean: Floats, covariance: Floats, shared: Floats) -> tuple[float, floa
     variance = 4.0 * float(mean @ noise @ shared @ mean) + 2.0 * float(np.trace(noise @ noise))
     size = np.sqrt(left)
     return float(size), float(np.sqrt(max(variance, 0.0)) / (size + np.sqrt(max(square, 1e-300))))
-
-

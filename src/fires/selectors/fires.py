@@ -31,7 +31,7 @@ from fires.core.settings import (
 )
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Estimator, Floats, Header, Mask, Places, Seed
-from fires.core.validation import as_numbers
+from fires.core.validation import as_columns, as_numbers
 from fires.drift import Alarm, Detector
 from fires.kernels.gradient import weigh
 from fires.models import learners
@@ -40,12 +40,13 @@ from fires.models.families import FAMILIES
 from fires.models.linear import Linear
 from fires.models.model_learner import ModelLearner
 from fires.models.scale import Scaler
-from fires.selectors import significance
+from fires.selectors import relations, significance
 from fires.selectors.base import OnlineSelector
 from fires.selectors.clock import Clock
 from fires.selectors.columns import FixedColumns, KnownColumns
 from fires.selectors.drift import DriftMonitor, check_drift
 from fires.selectors.open_columns import OpenColumns, Presence
+from fires.selectors.relations import FeatureCurve, Pair
 from fires.selectors.rule import SelectionRule
 from fires.selectors.selector import settings
 from fires.selectors.significance import Groups
@@ -144,6 +145,12 @@ class FIRES(OnlineSelector):
     time : str, optional
         If ``memory`` is a time: the column of a frame, or of dicts, that says when a row was. It
         holds dates, texts with the year first, or seconds since 1970. It is no feature.
+    relations : {"linear", "curves", "pairs", "auto"}, default="linear"
+        Which effects features may have. ``"linear"``: straight lines. ``"curves"``: a feature may
+        have a curve. ``"pairs"``: also products of two features. Curves and pairs must earn their
+        place, see :mod:`fires.models.relations`; without any, the answer is the linear one.
+        ``"auto"``: as ``"pairs"``, as long as that predicts better than straight lines do. For
+        linear models with the Bayesian update, dense rows and ``scale="standard"``.
     score : {"auto", "omega"}, default="auto"
         What features are ranked by. ``"auto"``: by the absolute importance (Bayesian update), or
         by omega (gradient update). ``"omega"``: by omega in any case.
@@ -214,6 +221,10 @@ class FIRES(OnlineSelector):
         The selected features that stand for others, and a list of these for each: they tell of the
         target, but little that the selected ones do not. By name, or by number where columns have
         no names. Bayesian update with ``score="auto"``.
+    relations_ : str
+        What the answer is made of: ``"linear"``, ``"curves"`` or ``"pairs"``. See :meth:`curve`.
+    pairs_ : list of Pair
+        The pairs of features that add to the answer, each with its importance and 95 % interval.
     alarms_ : list of Alarm
         The changes noticed so far: row, batch, feature (None for all together) and strength. See
         :class:`fires.drift.Alarm`.
@@ -346,7 +357,7 @@ class FIRES(OnlineSelector):
             self._monitor_ = copy.copy(self._monitor_)
             self.check_loss_drift(*learner.surprise(batch, target), n_rows)
         learner.step(batch, target, self.rates_)
-        weight = batch.weight
+        weight, posterior = batch.weight, learner.joint_posterior  # another one may answer now
         self._choose(posterior, n_rows, float(n_rows if weight is None else weight.sum()))
         if changes and self.forget_after is not None:
             self._forget_stale(batch)
@@ -612,7 +623,74 @@ class FIRES(OnlineSelector):
         """
         check_number("confidence", confidence, high=1.0, wanted="a number between 0 and 1")
         half_width = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * self.uncertainties_
-        return self.importances_ - half_width, self.importances_ + half_width
+        low, high = self.importances_ - half_width, self.importances_ + half_width
+        if self.relations_ != "linear":
+            turns = relations.unsigned(self._learner_, len(low))
+            turns = turns if self._groups_ is None else turns[: len(low)]
+            low = np.where(turns, np.maximum(low, 0.0), low)
+        return low, high
+
+    @property
+    def relations_(self) -> str:
+        """What the answer is made of now: ``"linear"``, ``"curves"`` or ``"pairs"``."""
+        self._check_fitted()
+        return relations.kind_of(self._learner_)
+
+    def curve(
+        self,
+        feature: int | str,
+        label: Hashable | None = None,
+        *,
+        confidence: float = 0.95,
+        n_points: int = 41,
+    ) -> FeatureCurve:
+        """What a feature adds to the linear predictor, value by value, with a band.
+
+        For ``relations`` other than ``"linear"``.
+
+        Parameters
+        ----------
+        feature : int or str
+            Its place, or its name.
+        label : optional
+            With three or more classes, the one to tell from the rest; by default that for which
+            the feature matters most.
+        confidence : float, default=0.95
+            The probability with which the band holds the curve at each value.
+        n_points : int, default=41
+            How many values between the quantiles 0.023 and 0.977 of the feature.
+
+        Returns
+        -------
+        FeatureCurve
+            ``values``, ``effect``, ``low`` and ``high``.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(5000, 5))
+        >>> y = X[:, 2] ** 2 + rng.normal(size=5000) > 1
+        >>> selector = FIRES(1, relations="curves").fit(X, y)
+        >>> values, effect, low, high = selector.curve(2, n_points=3)
+        >>> effect.round(1)
+        array([ 2.1, -0.6,  2.1])
+        """
+        check_number("confidence", confidence, high=1.0, wanted="a number between 0 and 1")
+        self._check_fitted()
+        places = as_columns([feature], self.n_features_in_, self.known_names, "FIRES")
+        row = None
+        if label is not None and len(self._learner_.by_class()[0]) > 1:
+            row = self.classes_.tolist().index(label)
+        return relations.curve_of(self._learner_, int(places[0]), row, confidence, n_points)
+
+    @property
+    def pairs_(self) -> list[Pair]:
+        """The pairs of features that add to the answer, the strongest first; yours to keep."""
+        self._check_fitted()
+        known = self.known_names
+        names: Sequence[Any] = range(self.n_features_in_) if known is None else known.tolist()
+        found = relations.pairs_of(self._learner_)
+        return [Pair(names[i], names[j], m, m - half, m + half) for i, j, m, half in found]
 
     def _belief(self) -> Belief:
         belief: Belief | None = self._seen_.get("belief")

@@ -223,10 +223,11 @@ class SelectionRule:
         if learner.strengths and k == self.k == _AUTO:  # next to nothing is known now
             self.waited = 0.0
             return
+        anew |= learner.renewed
         anew |= resting is not None and bool(resting[self.columns].any())
         if anew or k != self.k or self.waited >= min(_EVERY, _GROWN * learner.fewest_rows):
             learner.settle_classes()
-            if learner.strengths:  # they were chosen for what holds no more
+            if learner.strengths or learner.renewed:  # they were chosen for what holds no more
                 self.columns = _NONE
             self.columns, self.k, self.waited = self._chosen(learner, k, resting), k, 0.0
 
@@ -269,12 +270,14 @@ class SelectionRule:
 
     def _numbers(self, learner: JointPosterior) -> Places:
         """The number of the feature, or of the group, of each parameter; pairs come after them."""
-        owners = learner.owners
-        if self.groups is None or owners is None:
-            return self.groups.of if owners is None and self.groups is not None else owners
-        n = len(self.groups.of)
-        own = self.groups.of[np.minimum(owners, n - 1)]
-        return np.where(owners < n, own, owners - n + self.groups.n)
+        owners, groups = learner.owners, self.groups
+        if owners is None:
+            owners = np.arange(self.n_features)
+        if groups is None:
+            return owners
+        n = len(groups.of)
+        own = groups.of[np.minimum(owners, n - 1)]
+        return np.where(owners < n, own, owners - n + groups.n)
 
     def _chosen(self, learner: JointPosterior, k: int, resting: Mask | None) -> Places:
         known = self.candidates(learner, resting)
