@@ -23,6 +23,7 @@ PARTS = (
     "chosen",
     "field",
     "nets",
+    "relations",
     "null",
     "words",
 )

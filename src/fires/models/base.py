@@ -125,11 +125,11 @@ class Learner(Protocol):
 
     def remember(self, rate: float) -> None:
         """From here on, let the evidence fade by exp(-rate) from row to row, if it fades."""
-        return None
+        return
 
     def attend(self, resting: Mask, never: Mask, arrived: Places) -> None:
         """Know which columns are there, before a step. Without this, all are."""
-        return None
+        return
 
     def rearranged(self, source: Places) -> Self:
         """A copy for other columns: see :func:`fires.core.declared.rearrange`."""

@@ -34,8 +34,9 @@ from fires.models.wide import Curve, WideLearner
 
 _FIRST = 250.0  # rows before the first look at the screen
 _EVERY = 500.0  # rows between two looks, later on
+_ALL = 3000.0  # rows that the screen sees; of later ones, it sees every second batch
 _GROWN = 0.2  # at the beginning: a look when the rows have grown by this share
-_MOST_CURVES, _MOST_PAIRS = 10, 40
+_MOST_CURVES, _MOST_PAIRS = 8, 40
 _NEEDLESS = 2.0  # deviations below which a curve leaves
 _FOUND = 0.7  # the share of its limit beyond which a pair stays
 _SETTLED = 1000.0  # rows that a term stays in any case
@@ -49,6 +50,7 @@ class RelationsLearner(Learner):
 
     learnt: ClassVar[Declared] = {
         "waited": Array(low=0.0),
+        "owed": Array(low=0.0),
         "ahead": Array(),
         "gained": Array(),
         "leads": Array(dtype="bool"),
@@ -61,6 +63,7 @@ class RelationsLearner(Learner):
         self.wide: WideLearner | None = None if self.races else WideLearner(learner)
         self.screen = Screen(learner.n_features, learner.n_rows, pairs=relations != "curves")
         self.waited = 0.0  # rows since the last look
+        self.owed = 0.0  # rows that the screen has not seen
         self.ahead, self.leads = 0.0, not self.races  # of the wide belief, in the race
         self.gained = 0.0  # of log likelihoods, by the columns against the level
 
@@ -125,11 +128,14 @@ class RelationsLearner(Learner):
                 self.plain = kept
                 raise
         learn_scale()
-        slope = self._slope(target, weight, values)
+        total = float(weight.sum())
+        self.owed += total
+        if self.screen.rows < _ALL or self.owed > 1.5 * total:  # then every second batch
+            slope = self._slope(target, weight, values)
+            self.screen.take(Z, weight, slope, newest.gamma**self.owed)
+            self.owed = 0.0
         if wide is not None and values is not None:
             wide.terms.learn(values, weight)
-        total = float(weight.sum())
-        self.screen.take(Z, weight, slope, newest.gamma**total)
         self._race(total)
         if self.joint_posterior.strengths:
             self.screen.restart()

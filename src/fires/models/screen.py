@@ -9,7 +9,8 @@ is about standard normal, where old rows fade in both sums. All cosines of all c
 and the products of all pairs of columns, as long as there are at most four million: beyond that,
 of the leading columns with all others. What a term has in common with the line of its column is
 taken off, with both weighted by the squared slope. Rows that depend on each other count for less,
-see :mod:`fires.models.inflation`. A term is found where T is beyond the limit of Bonferroni, for all terms, and for looks again and again.
+see :mod:`fires.models.inflation`. A term is found where T is beyond the limit of Bonferroni, for
+all terms, and for looks again and again.
 """
 
 from __future__ import annotations

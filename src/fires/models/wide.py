@@ -11,13 +11,14 @@ from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
 from fires.core.types import Floats, Ints, Labels, Mask, Places, RowIndex
 from fires.kernels.linear import find_places
-from fires.kernels.screen import KNOTS
+from fires.kernels.screen import KNOTS, ORDERS
 from fires.models.base import Rates
 from fires.models.bayes_learner import BayesLearner
 from fires.models.covariance import MOST
 from fires.models.terms import Terms, cosines
 
 _GRID = np.linspace(-1.645, 1.645, 41)  # normal scores of the middle 90 %
+_UNSEEN = 0.5  # the share of the last cosines that those beyond them have
 _TURN = 0.02  # the share of its range by which a monotone curve may turn back
 
 
@@ -209,7 +210,11 @@ class WideLearner(BayesLearner):
         return mu[:, at], sigma[:, at]
 
     def curve(self, column: int, z: Floats, scores: Floats) -> Curve:
-        """What a column adds at scaled values, given their normal scores, less its mean."""
+        """What a column adds at scaled values, given their normal scores, less its mean.
+
+        The mean is known as well as one of so many rows can be. What turns more often than the
+        cosines do is not known: it is as large as the last two of them, at most.
+        """
         own = self._parameters(column)
         mu, sigma = super().by_class()
         columns, _, covariance = self.leading_posterior()
@@ -221,7 +226,13 @@ class WideLearner(BayesLearner):
         else:
             shared = np.stack([np.diag(one[own] ** 2) for one in sigma])
         variance = np.einsum("gi,kij,gj->kg", values, shared, values)
-        return Curve(mu[:, own] @ values.T, np.sqrt(np.maximum(variance, 0.0)))
+        effect = mu[:, own] @ values.T
+        rows = np.minimum(self.evidence_rows, 1.0 / (1.0 - self.gamma))[:, None]
+        variance += np.var(effect, axis=1, keepdims=True) / np.maximum(rows, 1.0)
+        if has_curve:
+            last = np.maximum(mu[:, own] ** 2 - sigma[:, own] ** 2, 0.0)[:, -2:].max(axis=1)
+            variance += (_UNSEEN * 2.0 / ORDERS[-1]) ** 2 * last[:, None]
+        return Curve(effect, np.sqrt(np.maximum(variance, 0.0)))
 
 
 def _size(mean: Floats, covariance: Floats, shared: Floats) -> tuple[float, float]:
