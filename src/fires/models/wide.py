@@ -19,6 +19,7 @@ from fires.models.terms import Terms, cosines
 
 _GRID = np.linspace(-1.645, 1.645, 41)  # normal scores of the middle 90 %
 _UNSEEN = 0.5  # the share of the last cosines that those beyond them have
+_TINY = 1e-3
 _TURN = 0.02  # the share of its range by which a monotone curve may turn back
 
 
@@ -192,7 +193,14 @@ class WideLearner(BayesLearner):
         if not len(self.terms):
             return super().ranked(columns)
         belief, (_, bond) = self.features(), super().ranked(np.arange(self.n_columns))
-        return belief.mu[columns], 0.5 * bond[columns]
+        mu, sigma = belief.mu, belief.sigma
+        if len(self.pairs):
+            # Pairs are credited less what the best of many shows by chance. So are lines.
+            alone = self.credit[0].max(axis=0) == 0.0
+            chance = 2.0 * np.log(max(self.n_columns, 2))
+            left = np.sqrt(np.maximum(mu**2 - chance * sigma**2, (_TINY * mu) ** 2))
+            mu = np.where(alone, left, mu)
+        return mu[columns], 0.25 * bond[columns]
 
     def scored(self) -> tuple[Floats, Floats]:
         """See :class:`BayesLearner`."""
