@@ -29,6 +29,7 @@ from fires.kernels.online import (
     Ints,
     coefficients_plain,
 )
+from fires.kernels.screen import KNOTS, MEANS, ORDERS, REACH
 from fires.kernels.second_order import AROW, CONFIDENT, SCW_1, Rule
 from fires.kernels.select import Indices
 from fires.rivals.arriving.independence import FisherZ, _sets, as_codes, fisher_z
@@ -572,3 +573,26 @@ def symmetrical_uncertainty(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     """
     codes = as_codes(np.asarray(a), "a"), as_codes(np.asarray(b), "b")
     return float(uncertainties(codes[0], codes[1][np.newaxis])[0])
+
+
+def normal_scores_plain(Z, knots):
+    """The definition of normal scores in :mod:`fires.kernels.screen`: lines between quantiles."""
+    gap, last = KNOTS[1] - KNOTS[0], len(KNOTS) - 2
+    scores = np.full(Z.shape, KNOTS[0])
+    for k in range(last + 1):
+        step = gap * (Z - knots[k]) / np.maximum(knots[k + 1] - knots[k], 1e-9)
+        scores += np.clip(step, 0.0 if k else -np.inf, gap if k < last else np.inf)
+    return np.clip(scores, -REACH, REACH)
+
+
+def cosines_plain(scores):
+    """The cosines of normal scores less their means, as the first axis."""
+    turns = np.pi / (2.0 * REACH) * ORDERS[:, None, None]
+    return np.cos(turns * (scores + REACH)) - MEANS[:, None, None]
+
+
+def screen_rows_plain(Z, slope, knots):
+    """The definition of the sums of :func:`fires.kernels.screen.screen_rows`."""
+    functions = np.concatenate([Z[None], cosines_plain(normal_scores_plain(Z, knots))])
+    said = slope[:, None, :, None] * functions
+    return said.sum(axis=2), (said**2).sum(axis=2), (said[:, 1:] * said[:, :1]).sum(axis=2)

@@ -109,8 +109,8 @@ class Learner(Protocol):
     def with_classes(self, before: Labels, after: Labels) -> Self:
         """A copy for more classes, or an error that says why there can be none."""
 
-    def ready_for_sparse(self) -> Self:
-        """The learner itself, or a copy that can learn from sparse rows."""
+    def ready_for_sparse(self) -> Learner:
+        """The learner itself, or another one that can learn from sparse rows."""
         return self
 
     def restart_features(self, columns: Places) -> None:

@@ -24,13 +24,13 @@ from fires.core.declared import Array, Declared, collect, restore
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Labels, Mask, Places
 from fires.kernels.assimilate import WIDTH
-from fires.kernels.screen import KNOTS
+from fires.kernels.select import top_k
 from fires.models.base import JointPosterior, Learner, Rates
 from fires.models.bayes_learner import BayesLearner
 from fires.models.scale import Standard
 from fires.models.screen import Screen
 from fires.models.terms import Terms
-from fires.models.wide import Curve, WideLearner
+from fires.models.wide import Curve, WideLearner, scaled_at
 
 _FIRST = 250.0  # rows before the first look at the screen
 _EVERY = 500.0  # rows between two looks, later on
@@ -92,18 +92,24 @@ class RelationsLearner(Learner):
 
     def curve(self, column: int, scores: Floats) -> tuple[Floats, Curve]:
         """The values of a column at normal scores, and what it adds there; see WideLearner."""
-        z = np.interp(scores, KNOTS, self.screen.knots[:, column])
+        z = scaled_at(scores, self.screen.knots[:, column])
         scale = self.scaler.dense
         assert isinstance(scale, Standard)
         values = z / scale.gain[column] + scale.shift[column] if scale.gain[column] else z
-        answers = self.wide if self.leads and self.wide is not None else WideLearner(self._newest)
-        return values, answers.curve(column, z, scores)
+        answers = self.wide
+        if answers is None or not self.leads:
+            assert self.plain is not None
+            answers = WideLearner(self.plain)
+            answers.knots = self.screen.knots
+        return values, answers.curve(column, scores)
 
     # --- learning -----------------------------------------------------------------------------
 
     def step(self, batch: CheckedBatch, y: Labels, rates: Rates | None = None) -> None:
         """Learn from one batch. On an error, nothing changes."""
         weight = ones(batch.n_rows) if batch.weight is None else batch.weight
+        if not isinstance(batch.X, np.ndarray):
+            batch = replace(batch, X=batch.X.toarray())
         Z, learn_scale = batch.X, nothing
         gaps: Any = batch.gaps if batch.gaps is not None or not batch.n_missing else gaps_in(Z)
         if batch.scale != "standard":
@@ -198,6 +204,9 @@ class RelationsLearner(Learner):
         curves: Ints = np.argsort(-strength, kind="stable")[: max(room, 0)]
         curves = np.sort(curves[strength[curves] > 1.0])
         pairs: Ints = np.empty((0, 2), dtype=np.int64)
+        if not screen.all_fit and len(screen.left):
+            scores = self._newest.scores()[: screen.n_features]
+            screen.follow(top_k(scores, len(screen.left)))
         if len(screen.left):
             found, beyond = screen.pairs()
             known = terms.first * screen.n_features + terms.second
@@ -208,10 +217,10 @@ class RelationsLearner(Learner):
             self._admit(terms.with_more(curves, pairs, keep), keep, screen.said(curves))
         if self.wide is not None:
             self.wide.knots = screen.knots
-            paired = self.wide.terms.are_pairs.any()
-            self.wide.credit = (
-                np.stack(screen.credit()) if paired else np.zeros_like(self.wide.credit)
-            )
+            # Where lines predict, what pairs say for themselves is mostly said already.
+            counts = self.gained < 0.0 and self.wide.terms.are_pairs.any()
+            none = np.zeros_like(self.wide.credit)
+            self.wide.credit = np.stack(screen.credit()) if counts else none
 
     def _useful(self) -> Mask:
         """Which terms stay: new ones, and those that add to the others.
@@ -303,8 +312,12 @@ class RelationsLearner(Learner):
         other.screen.knots, other.screen.rows = screen.knots, screen.rows
         return other
 
-    def ready_for_sparse(self) -> RelationsLearner:
-        """See :class:`fires.models.base.Learner`."""
+    def ready_for_sparse(self) -> Learner:
+        """The linear belief, if the first rows are sparse; later ones are made dense."""
+        if self._newest.evidence_rows.any():
+            return self
+        if self.plain is not None:
+            return self.plain.ready_for_sparse()
         raise ValueError(
             f"relations={self.relations!r} is for dense rows: sparse ones need relations='linear'."
         )

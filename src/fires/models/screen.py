@@ -74,6 +74,17 @@ class Screen:
         self.products, self.squares = (np.zeros(size, dtype=np.float32) for _ in range(2))
         self.faded = np.zeros(2)  # rows, faded as the sums and as those of squares
 
+    def follow(self, leading: Ints) -> None:
+        """Sum the products of other columns with all, unless nearly all are the same."""
+        stays = np.isin(self.left, leading)
+        if stays.mean() < 0.75:
+            kept, places = np.flatnonzero(stays), np.searchsorted(leading, self.left[stays])
+            for sums in (self.products, self.squares):
+                old = sums[:, :, kept]
+                sums[:] = 0.0
+                sums[:, :, places] = old
+            self.left = leading
+
     def forget(self, keep: float) -> None:
         """Let what rows said count as a share of itself."""
         self.total *= keep

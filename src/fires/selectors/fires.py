@@ -546,7 +546,7 @@ class FIRES(OnlineSelector):
         model = self.model_
         return Linear(model, self.fit_intercept) if isinstance(model, str) else model
 
-    def _start(self, n_classes: int) -> None:
+    def _start(self, n_classes: int, relations: str | None = None) -> None:
         """Make the learner and the parts."""
         self._learner_ = learners.start_learner(
             self._as_model(),
@@ -556,7 +556,7 @@ class FIRES(OnlineSelector):
             starts=(self.mu_init, self.sigma_init),
             memory=self.memory_rows if self.update == "bayes" else None,
             watches=isinstance(self.drift, str),
-            relations=self.relations,
+            relations=self.relations if relations is None else relations,
             rng=lambda: generator(self.random_state, "fires"),
         )
         posterior = self._learner_.joint_posterior
@@ -1014,7 +1014,9 @@ class FIRES(OnlineSelector):
         if parts := part_of("presence", arrays):
             self._presence_ = Presence(self._width)
             restore(self._presence_, Presence.learnt, {}, parts, {"J": self._width})
-        self._start(0 if is_numeric else len(self._label_index_))
+        is_linear = not part_of("relations", arrays)  # as sparse rows are, with "auto"
+        relations = "linear" if is_linear else self.relations
+        self._start(0 if is_numeric else len(self._label_index_), relations)
         self._learner_.restore(arrays)
         self._sync_columns()
         by_bayes = self._learner_.joint_posterior is not None
