@@ -341,8 +341,8 @@ class FIRES(OnlineSelector):
         if changes:
             self._rearrange(batch)
         target = self.meet_target(batch)
-        learner, posterior = self._learner_, self._learner_.joint_posterior
-        if posterior is not None:  # a gradient divides by the total weight
+        by_bayes = self._rule_.scored
+        if by_bayes:  # a gradient divides by the total weight
             memory = self.memory if isinstance(self.memory, float) else self.memory_rows
             weight, self.weight_sums_ = effective_weights(
                 batch.weight, n_rows, self.weight_sums_, memory
@@ -350,15 +350,17 @@ class FIRES(OnlineSelector):
             batch = batch if weight is batch.weight else replace(batch, weight=weight)
             if batch.times is not None:
                 self._let_time_pass(batch)
-                learner, posterior = self._learner_, self._learner_.joint_posterior
         if changes:
             self._sync_columns()
-        if posterior is None and self._monitor_.watches_loss:
+        learner = self._learner_
+        if not by_bayes and self._monitor_.watches_loss:
             self._monitor_ = copy.copy(self._monitor_)
             self.check_loss_drift(*learner.surprise(batch, target), n_rows)
         learner.step(batch, target, self.rates_)
-        weight, posterior = batch.weight, learner.joint_posterior  # another one may answer now
-        self._choose(posterior, n_rows, float(n_rows if weight is None else weight.sum()))
+        weight = batch.weight
+        self._choose(
+            learner.joint_posterior, n_rows, float(n_rows if weight is None else weight.sum())
+        )
         if changes and self.forget_after is not None:
             self._forget_stale(batch)
 
