@@ -21,6 +21,7 @@ import numpy as np
 from fires.core.batch import CheckedBatch, gaps_in, nothing, ones, row_major
 from fires.core.belief import Belief
 from fires.core.declared import Array, Declared, collect, restore
+from fires.core.errors import StateError
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Labels, Mask, Places
 from fires.kernels.assimilate import WIDTH
@@ -236,14 +237,12 @@ class RelationsLearner(Learner):
         at = np.searchsorted(columns, wide.n_columns + np.arange(len(terms)))
         spread = np.sqrt(np.maximum(np.einsum("kii->ki", covariance)[:, at], 1e-300))
         away = np.abs(mean[:, at] / spread).max(axis=0)
-        useful |= ~terms.are_pairs | (terms.rows < _SETTLED)
-        if len(curved := terms.curved):
-            of, most = np.searchsorted(curved, terms.first), np.zeros(len(curved))
-            np.maximum.at(
-                most,
-                of[~terms.are_pairs],
-                (away + 1e3 * useful * (terms.rows < _SETTLED))[~terms.are_pairs],
-            )
+        young = terms.rows < _SETTLED
+        useful |= ~terms.are_pairs | young
+        if (old := ~terms.are_pairs & ~young).any():
+            curved, of = np.unique(terms.first[old], return_inverse=True)
+            most = np.zeros(len(curved))
+            np.maximum.at(most, of, away[old])
             if most.min() < _NEEDLESS:
                 useful &= terms.are_pairs | (terms.first != curved[most.argmin()])
         return np.asarray(useful)
@@ -307,6 +306,7 @@ class RelationsLearner(Learner):
             other.plain = self.plain.with_classes(before, after)
         if self.wide is not None:
             other.wide = self.wide.with_classes(before, after)
+            other.wide.credit = np.zeros((2, other.wide.n_rows, self.screen.n_features))
         screen, n_rows = self.screen, other._newest.n_rows
         other.screen = Screen(screen.n_features, n_rows, pairs=len(screen.left) > 0)
         other.screen.knots, other.screen.rows = screen.knots, screen.rows
@@ -353,3 +353,5 @@ class RelationsLearner(Learner):
             self.wide.credit = credit.read("credit", {}, arrays, sizes)
         if self.plain is not None:
             self.plain.restore(part_of("plain", arrays))
+        if (self.wide if self.leads else self.plain) is None:
+            raise StateError("relations.leads names a belief that is not there")
