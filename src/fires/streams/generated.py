@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from itertools import islice
 
 import numpy as np
@@ -11,11 +12,13 @@ from scipy import sparse
 from fires.core.belief import Floats
 from fires.core.optional import require
 from fires.core.randomness import generator
+from fires.core.settings import number
 from fires.core.types import Mask, Numbers, Seed
 from fires.streams import synthetic
 from fires.streams.base import Batch, CountedRows, Schema, check_count, numbered_columns
 
 
+@dataclass(eq=False)
 class SparseWide(synthetic.Synthetic):
     r"""Short texts as counts of words: very many features, few of them in a row, as CSR batches.
 
@@ -58,55 +61,41 @@ class SparseWide(synthetic.Synthetic):
     ((100, 100000), 'csr', 3839)
     """
 
-    def __init__(
-        self,
-        n_samples: int = 20_000,
-        n_features: int = 100_000,
-        n_relevant: int = 10,
-        *,
-        head: int = 100,
-        length: float = 50.0,
-        exponent: float = 1.1,
-        positive_rate: float = 0.5,
-        drift_at: float | Sequence[float] = (),
-        drift_width: float = 0.0,
-        recurring: bool = False,
-        noise: float = 0.5,
-        random_state: Seed = 0,
-    ) -> None:
-        super().__init__(n_samples, n_features, n_relevant, drift_at, drift_width, recurring)
+    n_features: int = 100_000
+    n_relevant: int = 10
+    _: KW_ONLY
+    head: int = 100
+    length: float = number(50.0, wanted="finite and above 0")
+    exponent: float = number(1.1, ends="[)")
+    positive_rate: float = number(0.5, high=1.0)
+    noise: float = number(0.5, wanted="finite and above 0")
+
+    _purpose = "sparse wide"
+
+    def _settle(self, rng: np.random.Generator) -> None:
+        head, n_features = self.head, self.n_features
         if not self._relevant.size <= head <= n_features:
             raise ValueError(
-                f"head must lie between the {self._n_sets} x {n_relevant} relevant features and "
-                f"n_features={n_features}, not be {head}."
+                f"head must lie between the {self._n_sets} x {self.n_relevant} relevant features "
+                f"and n_features={n_features}, not be {head}."
             )
-        synthetic.check_within(0.0 < length < np.inf, "length", "be finite and above 0", length)
-        synthetic.check_within(
-            0.0 <= exponent < np.inf, "exponent", "be finite and not negative", exponent
-        )
-        synthetic.check_share("positive_rate", positive_rate)
-        synthetic.check_within(0.0 < noise < np.inf, "noise", "be finite and above 0", noise)
         self._block_rows = synthetic.BLOCK  # wide, but not full
-        rng = self._seeded(random_state, "sparse wide")
-        frequency = np.arange(1.0, n_features + 1.0) ** -exponent
+        frequency = np.arange(1.0, n_features + 1.0) ** -self.exponent
         frequency /= frequency.sum()
         self._cumulated = np.cumsum(frequency)
         self._cumulated[-1] = 1.0  # of the numbers drawn from [0, 1), none lies beyond
         self._column = rng.permutation(n_features).astype(np.int32)  # of every rank
         ranks = rng.permutation(head)[: self._relevant.size].reshape(self._relevant.shape)
         self._relevant = self._column[ranks].astype(np.intp)
-        self._mean = length * frequency[ranks]
+        self._mean = self.length * frequency[ranks]
         self._beta = synthetic.directions(rng, self._relevant.shape)
-        self._length, self._noise = length, noise
-        self._threshold = [
-            self._drawn_threshold(rng, s, positive_rate) for s in range(self._n_sets)
-        ]
+        self._threshold = [self._drawn_threshold(rng, s) for s in range(self._n_sets)]
 
-    def _drawn_threshold(self, rng: np.random.Generator, s: int, positive_rate: float) -> float:
+    def _drawn_threshold(self, rng: np.random.Generator, s: int) -> float:
         """Find the margin that the wanted share of rows exceeds while set s decides."""
         signal = self._signal(rng.poisson(self._mean[s], (100_000, self._mean.shape[1])), s)
-        margin = signal + self._noise * rng.standard_normal(len(signal))
-        return float(np.quantile(margin, 1.0 - positive_rate))
+        margin = signal + self.noise * rng.standard_normal(len(signal))
+        return float(np.quantile(margin, 1.0 - self.positive_rate))
 
     def _signal(self, counts: Numbers, s: int) -> Floats:
         mean = self._mean[s]
@@ -115,12 +104,12 @@ class SparseWide(synthetic.Synthetic):
 
     def _draw(self, rng: np.random.Generator) -> tuple[sparse.csr_array, synthetic.LabelsBySet]:
         n_rows = self._block_rows
-        ends = np.append(0, np.cumsum(rng.poisson(self._length, n_rows))).astype(np.int32)
+        ends = np.append(0, np.cumsum(rng.poisson(self.length, n_rows))).astype(np.int32)
         ranks = np.searchsorted(self._cumulated, rng.random(ends[-1]), side="right")
         words = np.ones(ends[-1]), self._column[ranks], ends
-        X = sparse.csr_array(words, shape=(n_rows, self.schema.n_features))
+        X = sparse.csr_array(words, shape=(n_rows, self.n_features))
         X.sum_duplicates()
-        unexplained = self._noise * rng.standard_normal(n_rows)
+        unexplained = self.noise * rng.standard_normal(n_rows)
 
         def labels(s: int) -> Mask:
             signal = self._signal(X[:, self._relevant[s]].toarray(), s)

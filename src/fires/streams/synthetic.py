@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from statistics import NormalDist
+from typing import ClassVar
 
 import numpy as np
 
 from fires.core.belief import Floats
 from fires.core.randomness import generator
+from fires.core.settings import check_declared, number
 from fires.core.types import Ints, Mask, Matrix, Places, Seed
 from fires.streams.base import Batch, CountedRows, Schema, check_count, numbered_columns
 from fires.streams.cutting import stacked
@@ -28,6 +31,7 @@ SyntheticBlock = tuple[Matrix, Ints]
 LabelsBySet = Callable[[int], Mask]
 
 
+@dataclass(eq=False)
 class Synthetic(CountedRows, ABC):
     """Sets of relevant features that take turns, and rows drawn in blocks.
 
@@ -36,45 +40,49 @@ class Synthetic(CountedRows, ABC):
     belongs to the new set with a probability that grows from 0 to 1.
     """
 
-    def __init__(
-        self,
-        n_samples: int,
-        n_features: int,
-        n_relevant: int,
-        drift_at: float | Sequence[float],
-        drift_width: float,
-        recurring: bool,
-    ) -> None:
-        self.n_samples = check_count("n_samples", n_samples, 1)
-        check_count("n_features", n_features, 1)
-        check_count("n_relevant", n_relevant, 1)
-        shares = np.atleast_1d(np.asarray(drift_at, dtype=np.float64))
-        are_shares = shares.ndim == 1 and bool(((shares > 0.0) & (shares <= 1.0)).all())
-        check_within(are_shares, "drift_at", "lie in (0, 1]", drift_at)
-        check_within(0.0 <= drift_width < 1.0, "drift_width", "lie in [0, 1)", drift_width)
+    n_samples: int = 20_000
+    n_features: int = 50
+    n_relevant: int = 5
+    _: KW_ONLY
+    drift_at: float | Sequence[float] = ()
+    drift_width: float = number(0.0, high=1.0, ends="[)")
+    recurring: bool = False
+    random_state: Seed = 0
+
+    _purpose: ClassVar[str]  # a part of the seed
+
+    def __post_init__(self) -> None:
+        check_declared(type(self), vars(self))
+        self.n_samples = n_samples = check_count("n_samples", self.n_samples, 1)
+        n_features = check_count("n_features", self.n_features, 1)
+        n_relevant = check_count("n_relevant", self.n_relevant, 1)
+        shares = np.atleast_1d(np.asarray(self.drift_at, dtype=np.float64))
+        if shares.ndim > 1 or not ((shares > 0.0) & (shares <= 1.0)).all():
+            raise ValueError(f"drift_at must lie in (0, 1], not {self.drift_at}.")
         self._starts = np.round(shares * n_samples).astype(np.intp)
-        self._width = round(drift_width * n_samples)
+        self._width = round(self.drift_width * n_samples)
         ends = self._starts[self._starts < n_samples] + self._width
         if (np.diff(self._starts) < max(self._width, 1)).any() or (ends > n_samples).any():
             raise ValueError(
-                f"drift_at={drift_at} must ascend, each drift ending before the next one and "
-                f"before the stream does; with drift_width={drift_width} one takes "
+                f"drift_at={self.drift_at} must ascend, each drift ending before the next one and "
+                f"before the stream does; with drift_width={self.drift_width} one takes "
                 f"{self._width} rows."
             )
         self._turns = np.arange(len(self._starts) + 1)
-        if recurring:
+        if self.recurring:
             self._turns %= 2
         self._n_sets = int(self._turns.max()) + 1
         self._relevant: Places = np.empty((self._n_sets, n_relevant), dtype=np.intp)
         self._block_rows = min(BLOCK, max(BLOCK_VALUES // n_features, 1))
         self.schema = Schema(numbered_columns(n_features), target="label", classes=(0, 1))
-
-    def _seeded(self, random_state: Seed, purpose: str) -> np.random.Generator:
-        """Fix the seed of all rows; the generator returned is for what else a stream draws."""
-        rng = generator(random_state, purpose)
+        rng = generator(self.random_state, self._purpose)
         # A generator moves on when it is used: its seed is drawn once, so that rows come again.
         self._seed = int(rng.integers(2**63))
-        return rng
+        self._settle(rng)
+
+    @abstractmethod
+    def _settle(self, rng: np.random.Generator) -> None:
+        """Draw what is the same for all rows: which features matter, and how."""
 
     @property
     def drifts(self) -> tuple[int, ...]:
@@ -100,9 +108,9 @@ class Synthetic(CountedRows, ABC):
     ) -> SyntheticBlock:
         size = self._block_rows
         parts = []
-        for number in range(start // size, (stop - 1) // size + 1):
-            X, y = block(number)
-            within = slice(max(start - number * size, 0), stop - number * size)
+        for place in range(start // size, (stop - 1) // size + 1):
+            X, y = block(place)
+            within = slice(max(start - place * size, 0), stop - place * size)
             parts.append((X[within], y[within]))
         Xs, ys = zip(*parts, strict=True)
         # Always a copy: what is done to a batch must not reach the next one.
@@ -140,17 +148,7 @@ def directions(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     return directions
 
 
-def check_within(is_within: bool, name: str, bounds: str, value: object) -> None:
-    """Raise, naming the bounds, unless a setting lies within them."""
-    if not is_within:
-        raise ValueError(f"{name} must {bounds}, not {value}.")
-
-
-def check_share(name: str, value: float) -> None:
-    """Raise unless a setting is a share: more than none, and less than all."""
-    check_within(0.0 < value < 1.0, name, "lie between 0 and 1", value)
-
-
+@dataclass(eq=False)
 class KnownTruth(Synthetic):
     r"""Two classes told apart by a few of many features, some of which have twins.
 
@@ -217,47 +215,34 @@ class KnownTruth(Synthetic):
     [[5, 11], [4, 5, 10, 11], [4, 10], [5, 11]]
     """
 
+    _: KW_ONLY
+    n_twins: int = 0
+    twin_correlation: float = number(0.95, high=1.0)
+    positive_rate: float = number(0.5, high=1.0)
+    noise: float = number(0.5, ends="[)")
+    scaled: bool = False
+
     _purpose = "known truth"
 
-    def __init__(
-        self,
-        n_samples: int = 20_000,
-        n_features: int = 50,
-        n_relevant: int = 5,
-        *,
-        n_twins: int = 0,
-        twin_correlation: float = 0.95,
-        positive_rate: float = 0.5,
-        drift_at: float | Sequence[float] = (),
-        drift_width: float = 0.0,
-        recurring: bool = False,
-        noise: float = 0.5,
-        scaled: bool = False,
-        random_state: Seed = 0,
-    ) -> None:
-        super().__init__(n_samples, n_features, n_relevant, drift_at, drift_width, recurring)
+    def _settle(self, rng: np.random.Generator) -> None:
+        n_features, n_twins = self.n_features, self.n_twins
         n_ever = self._relevant.size
         if n_twins < 0 or n_ever + n_twins > n_features:
             raise ValueError(
-                f"n_features={n_features} cannot hold {self._n_sets} x {n_relevant} relevant "
+                f"n_features={n_features} cannot hold {self._n_sets} x {self.n_relevant} relevant "
                 f"features and n_twins={n_twins}."
             )
-        check_share("twin_correlation", twin_correlation)
-        check_share("positive_rate", positive_rate)
-        check_within(0.0 <= noise < np.inf, "noise", "be finite and not negative", noise)
-        rng = self._seeded(random_state, self._purpose)
         self._scale = 10.0 ** rng.uniform(-2.0, 3.0, n_features)
         self._offset = self._scale * rng.uniform(-5.0, 5.0, n_features)
-        if scaled:
+        if self.scaled:
             self._scale, self._offset = np.ones(n_features), np.zeros(n_features)
         order = rng.permutation(n_features)
         self._relevant = np.sort(order[:n_ever].reshape(self._relevant.shape), axis=1)
         self._beta = directions(rng, self._relevant.shape)
-        self._noise = noise
-        self._threshold = NormalDist(0.0, float(np.hypot(1.0, noise))).inv_cdf(1.0 - positive_rate)
+        spread = float(np.hypot(1.0, self.noise))
+        self._threshold = NormalDist(0.0, spread).inv_cdf(1.0 - self.positive_rate)
         self._twins: Places = order[n_ever : n_ever + n_twins]
         self._originals: Places = np.resize(self._relevant, n_twins)
-        self._closeness = twin_correlation
 
     @property
     def twins(self) -> dict[int, int]:
@@ -272,8 +257,8 @@ class KnownTruth(Synthetic):
 
     def _draw(self, rng: np.random.Generator) -> tuple[Floats, LabelsBySet]:
         z = rng.standard_normal((self._block_rows, len(self._scale)))
-        unexplained = self._noise * rng.standard_normal(len(z))
-        rho = self._closeness
+        unexplained = self.noise * rng.standard_normal(len(z))
+        rho = self.twin_correlation
         z[:, self._twins] *= np.sqrt(1.0 - rho**2)
         z[:, self._twins] += rho * z[:, self._originals]
         return (
@@ -282,6 +267,7 @@ class KnownTruth(Synthetic):
         )
 
 
+@dataclass(eq=False)
 class DriftingFeatures(KnownTruth):
     r"""Two classes told apart by a few features, and from some row on by others.
 
@@ -325,37 +311,23 @@ class DriftingFeatures(KnownTruth):
     (200, 20) 1000
     """
 
+    _: KW_ONLY
+    drift_at: float = 0.5
+
     _purpose = "drifting features"
 
-    def __init__(
-        self,
-        n_samples: int = 20_000,
-        n_features: int = 50,
-        n_relevant: int = 5,
-        *,
-        drift_at: float = 0.5,
-        positive_rate: float = 0.5,
-        noise: float = 0.5,
-        random_state: Seed = 0,
-    ) -> None:
-        if not 1 <= n_relevant <= n_features // 2:
+    def _settle(self, rng: np.random.Generator) -> None:
+        if self.n_relevant > self.n_features // 2:
             raise ValueError(
-                f"n_relevant must lie between 1 and half of n_features={n_features}, "
-                f"not {n_relevant}: the features that matter later are others."
+                f"n_relevant must lie between 1 and half of n_features={self.n_features}, "
+                f"not {self.n_relevant}: the features that matter later are others."
             )
-        super().__init__(
-            n_samples,
-            n_features,
-            n_relevant,
-            drift_at=drift_at,
-            positive_rate=positive_rate,
-            noise=noise,
-            random_state=random_state,
-        )
+        super()._settle(rng)
         self._block_rows = BLOCK
         self.change = int(self._starts[0])
 
 
+@dataclass(eq=False)
 class SignProduct(Synthetic):
     r"""The label is the product of some features' signs: a linear model sees nothing.
 
@@ -388,30 +360,24 @@ class SignProduct(Synthetic):
     True
     """
 
-    def __init__(
-        self,
-        n_samples: int = 30_000,
-        n_features: int = 20,
-        n_relevant: int = 2,
-        *,
-        flip: float = 0.0,
-        drift_at: float | Sequence[float] = (),
-        drift_width: float = 0.0,
-        recurring: bool = False,
-        random_state: Seed = 0,
-    ) -> None:
-        super().__init__(n_samples, n_features, n_relevant, drift_at, drift_width, recurring)
-        if self._relevant.size > n_features:
+    n_samples: int = 30_000
+    n_features: int = 20
+    n_relevant: int = 2
+    _: KW_ONLY
+    flip: float = number(0.0, high=0.5, ends="[)")
+
+    _purpose = "sign product"
+
+    def _settle(self, rng: np.random.Generator) -> None:
+        if self._relevant.size > self.n_features:
             raise ValueError(
-                f"n_features={n_features} cannot hold {self._n_sets} x {n_relevant} relevant ones."
+                f"n_features={self.n_features} cannot hold {self._n_sets} x {self.n_relevant} "
+                "relevant ones."
             )
-        check_within(0.0 <= flip < 0.5, "flip", "lie in [0, 0.5)", flip)
-        rng = self._seeded(random_state, "sign product")
-        order = rng.permutation(n_features)[: self._relevant.size]
+        order = rng.permutation(self.n_features)[: self._relevant.size]
         self._relevant = order.reshape(self._relevant.shape)
-        self._flip = flip
 
     def _draw(self, rng: np.random.Generator) -> tuple[Floats, LabelsBySet]:
-        X = rng.standard_normal((self._block_rows, self.schema.n_features))
-        flipped = rng.random(len(X)) < self._flip
+        X = rng.standard_normal((self._block_rows, self.n_features))
+        flipped = rng.random(len(X)) < self.flip
         return X, lambda s: (np.sign(X[:, self._relevant[s]]).prod(axis=1) > 0) != flipped
