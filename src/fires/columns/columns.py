@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, NotRequired, Self, TypedDict
 
 import numpy as np
 import polars as pl
 
-from fires.columns import warnings
 from fires.columns.cells import read_cells, since_first
 from fires.columns.kinds import find_column, find_columns
-from fires.columns.schema import NO_HINTS, Column, Doubt, Hints, one_form, short
+from fires.columns.schema import (
+    NO_HINTS,
+    WORDS,
+    Column,
+    DateForm,
+    Doubt,
+    Hints,
+    NumberForm,
+    one_form,
+    short,
+)
 from fires.columns.target import TargetStatistics, labels_of
-from fires.columns.warnings import Facts, Tallies, facts_of
 from fires.core.errors import StateError
 from fires.core.types import Floats, Header, Ints, Labels, Places, RowIndex
 from fires.core.validation import LARGEST, refuse_names
 from fires.kernels import scan
+
+_MANY_UNREADABLE = 0.05
+# Columns of which examples are kept; values among which one is looked for.
+_MOST_FACTS, _LOOKED_AT = 10_000, 1000
 
 
 class NumberColumns(NamedTuple):
@@ -31,6 +44,42 @@ class NumberColumns(NamedTuple):
     def rows(self, which: RowIndex) -> NumberColumns:
         """Some of the rows."""
         return NumberColumns(self.names, self.X[which])
+
+
+class ColumnFacts(TypedDict):
+    """What is told about a column."""
+
+    name: str
+    kind: str
+    missing: float | None
+    unreadable: int | None
+    distinct: int | None
+    example: str | None
+    done: str
+    doubt: NotRequired[str]
+
+
+class Facts(NamedTuple):
+    """Something about a column of a sample."""
+
+    distinct: int
+    example: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Tallies:
+    """What was met in the rows encoded so far."""
+
+    n_rows: int
+    missing: Ints
+    unreadable: Ints
+    examples: Mapping[str, str]
+
+    @classmethod
+    def none(cls, n_columns: int) -> Tallies:
+        """Before the first row."""
+        zeros = np.zeros(n_columns, dtype=np.int64)
+        return cls(0, zeros, zeros, {})
 
 
 class _Read(NamedTuple):
@@ -398,16 +447,66 @@ class Columns:
 
     # --- what is known ----------------------------------------------------------------------
 
-    def describe(self) -> list[warnings.ColumnFacts]:
+    def describe(self) -> list[ColumnFacts]:
         """What each column of the table holds, and what was done with it."""
-        return warnings.describe(self)
+        tallies = self.tallies
+        places = {column.name: place for place, column in enumerate(self.used)}
+        rows: list[ColumnFacts] = []
+        for column in self.all:
+            distinct, example = self.facts.get(column.name, (None, None))
+            place = places.get(column.name) if tallies.n_rows else None
+            rows.append(
+                {
+                    "name": column.name,
+                    "kind": column.kind,
+                    "missing": None
+                    if place is None
+                    else float(tallies.missing[place]) / tallies.n_rows,
+                    "unreadable": None if place is None else int(tallies.unreadable[place]),
+                    "distinct": distinct,
+                    "example": None if example is None else short(example),
+                    "done": _done(column, example, self.statistics is not None),
+                }
+            )
+        return rows
 
     def surprises(self, doubted: Collection[str] = ()) -> list[str]:
         """What a user should know about the columns, in one line each.
 
         Of those that something else is said of, it is not said that they are left out.
         """
-        return warnings.surprises(self, doubted)
+        lines: dict[str, list[str]] = {}  # the columns of which the same is to be said
+        told: dict[NumberForm | DateForm | None, str] = {}  # of each form, by its first example
+        for column in self.used:
+            read_as = _read_as(column, self.facts.get(column.name, (0, None))[1])
+            if read_as and column.form != DateForm(self.hints.dates or "year-first"):
+                lines.setdefault(told.setdefault(column.form, read_as), []).append(column.name)
+        most = self.hints.max_categories
+        for column in self.all:
+            why = column.why
+            if column.kind == "left out":
+                why = "" if column.name in doubted else f"{why}: left out"
+            elif not why and column.kind == "category" and len(column.categories) >= most:
+                why = f"more than {most:,} categories; those after the first {most:,} count as one"
+            if why:
+                lines.setdefault(why, []).append(column.name)
+        return [f"{_named(names)}: {line}" for line, names in lines.items()] + self._unreadable()
+
+    def _unreadable(self) -> list[str]:
+        tallies, lines = self.tallies, []
+        n_values = tallies.n_rows - tallies.missing
+        for place in (tallies.unreadable > _MANY_UNREADABLE * n_values).nonzero()[0].tolist():
+            column = self.used[place]
+            if column.kind not in WORDS:  # an earlier version let kinds change
+                continue
+            share = tallies.unreadable[place] / n_values[place]
+            example = tallies.examples.get(column.name)
+            such = "" if example is None else f', such as "{short(example)}"'
+            lines.append(
+                f'column "{column.name}": {share:.0%} of its values are not '
+                f"{WORDS[column.kind].many}{such}: they count as missing"
+            )
+        return lines
 
     def as_json(self) -> Header:
         """All that a state file has to hold."""
@@ -464,3 +563,53 @@ def _is_ready(series: pl.Series) -> bool:
         return False
     largest: Any = series.abs().max()  # does not look at NaN
     return largest is None or bool(largest <= LARGEST)
+
+
+def facts_of(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, Facts]:
+    """The number of different values of each column, and an example; of very many, none."""
+    facts: dict[str, Facts] = {}
+    if sample.width > _MOST_FACTS:
+        return facts
+    for column, series in zip(columns, sample.iter_columns(), strict=True):
+        if column.kind == "left out" and series.dtype != pl.String:
+            facts[column.name] = Facts(0, None)
+            continue
+        shown = Column(column.name, "category") if column.kind == "left out" else column
+        cells = read_cells(series.head(_LOOKED_AT), shown)
+        known = cells.values.is_not_null().arg_true().head(1).to_list()
+        example = str(series[known[0]]).strip() if known else None
+        if example and shown.kind == "category":  # which is only shown, never read: it may be long
+            example = short(example)
+        facts[column.name] = Facts(series.drop_nulls().n_unique(), example)
+    return facts
+
+
+def _done(column: Column, example: str | None, by_target: bool) -> str:
+    """What was done with a column."""
+    if column.kind == "left out":
+        return f"left out: {column.why}"
+    if column.kind == "category":
+        by = "target-encoded from earlier rows" if by_target else "numbered as they appear"
+        return f"{len(column.categories):,} categories, {by}"
+    return _read_as(column, example) or WORDS[column.kind].done
+
+
+def _read_as(column: Column, example: str | None) -> str:
+    """What an example is read as, where that is not obvious."""
+    if column.form in (None, DateForm("year-first")) or example is None:
+        return ""
+    text = example.strip()
+    value = read_cells(pl.Series([text]), column).values[0]
+    if value is None:
+        return ""
+    if isinstance(column.form, DateForm):
+        return f'"{short(text)}" is read as {datetime.fromtimestamp(value, UTC).date()}'
+    return f'"{short(text)}" is read as {value:.15g}'
+
+
+def _named(names: Sequence[str]) -> str:
+    """Some names, for the begin of a line."""
+    if len(names) == 1:
+        return f'column "{names[0]}"'
+    shown = ", ".join(f'"{name}"' for name in names[:3])
+    return f"columns {shown}" + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")

@@ -156,27 +156,9 @@ def _read(file: BinaryIO, tensors_of: Callable[[], Arrays]) -> tuple[dict[str, A
         intact = False
     if not intact:
         raise StateError("is truncated or altered: its content does not match its checksum.")
-    if version == 1 and "class" in header:
-        _add_what_format_1_left_out(header, set(tensors))
-    if version < 3 and "class" in header:  # before it told what the columns hold
-        for part in (header, header.get("selector")):
-            if isinstance(part, dict):
-                part.setdefault("columns", None)
+    if version < 3 and "class" in header:
+        raise StateError(f"was written by an old fires, in state format {version}; learn it anew.")
     return header, {name: tensors[name] for name in sorted(tensors)}
-
-
-def _add_what_format_1_left_out(header: dict[str, Any], arrays: set[str], part: str = "") -> None:
-    """Add entries that files of format 1 left out when there were no names or no labels."""
-    numbers = "numbers" if f"{part}classes" in arrays else None
-    if header.get("classes") == "in an array":
-        header["classes"] = numbers
-    missing = {"feature_names": None, "named_apart": False, "classes_given": False}
-    for name, value in (missing | {"classes": numbers}).items():
-        header.setdefault(name, value)
-    for name in ("selector", "predictor", "state"):
-        if isinstance(header.get(name), dict):
-            prefix = part if name == "state" else f"{name}."
-            _add_what_format_1_left_out(header[name], arrays, prefix)
 
 
 def _encode(header: Mapping[str, Json]) -> bytes:

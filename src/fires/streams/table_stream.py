@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 
 from fires.columns import Columns, find_doubts
+from fires.columns.columns import ColumnFacts
 from fires.columns.kinds import find_column, split_time
 from fires.columns.schema import Column, DateForm, Doubt, Hints, Kind
 from fires.columns.target import Target, TargetStatistics
-from fires.columns.warnings import ColumnFacts
 from fires.core.errors import InputError, Question, StateError
 from fires.core.settings import check_choice
 from fires.core.types import Floats, Mask

@@ -1,23 +1,89 @@
-"""The first rows of a table, and columns that hold what another one holds, or the target."""
+"""Columns of a table that one should not believe: ids, clocks, constants, copies, leaks."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from fires.columns.cells import parsed, read_cells
-from fires.columns.schema import Column, Doubt, Hints
-from fires.core.types import Floats, Ints, Mask
+from fires.columns.columns import Columns
+from fires.columns.kinds import as_polars, find_columns
+from fires.columns.schema import NO_HINTS, Column, Doubt, Hints
+from fires.core.types import Floats, Ints, Mask, RowsLike
 
 LEAST = 100  # values of a column, below which nothing but a constant is told
 _WHOLE = 2.0**53
 _SAME = 1e-4  # of the variance of a copy may be rounding
 _OFF = 50  # rows of a copy have another value than the commonest; of a leak, a tenth of that
 _PROJECTIONS, _NEAR = 6, 0.1
+_NEARLY_ALL = 0.95
+_MANY = 1000  # values, below which nearly all means 99 in 100
+_EQUAL_PAIRS = 20.0  # that chance must make, at least, for their lack to tell something
+_ORDERED = 0.99  # the rank correlation with the row number
+_REGULAR = 0.6  # of the steps of a clock are equal; of sorted whole numbers, 0.41 at most
+_FEWEST_DATES = 10
+_FEWEST_ROWS = 10  # without the commonest value: chance sorts them once in 1e13 files
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_IDS = {"id", "ids", "uuid", "guid", "uid", "key", "pk", "rowid", "userid"}
+_CLOCKS = {"time", "timestamp", "ts", "date", "datetime", "epoch", "t", "at", "clock", "unixtime"}
+_CLOCKS |= {"index", "idx", "row", "rownum", "rowid", "rownumber", "seq", "sequence", "counter"}
+_OF_CLOCKS = {"event", "created", "updated", "start", "log", "unix", "utc", "record", "number"}
+_OF_CLOCKS |= {"id", "s", "ms", "us", "ns", "sec", "seconds"}
+_NO_NAME = re.compile(r"(Unnamed: \d+(_level_\d+)?|column_1|level_0|)")
+_HASH = r"^\{?[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}\}?$|^[0-9a-fA-F]{16,}$"
+
+
+def find_doubts(
+    frame: RowsLike, y: npt.ArrayLike | None = None, columns: Columns | None = None
+) -> list[Doubt]:
+    """Find the columns of a table that one should not believe.
+
+    Parameters
+    ----------
+    frame : frame of pandas or polars, or list of dicts
+        Rows in their order, as many as there are or the first 10,000.
+    y : array (n_rows,), optional
+        Their target. Without it, leaks are not looked for.
+    columns : Columns, optional
+        What the columns hold; found out from the frame by default.
+
+    Returns
+    -------
+    list of Doubt
+        One for each doubtful column, in the order of the frame.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import polars as pl
+    >>> x = np.random.default_rng(0).normal(size=500)
+    >>> frame = pl.DataFrame({"n": np.arange(500), "c": x, "f": 1.8 * x + 32, "one": 1})
+    >>> for doubt in find_doubts(frame, x > 0):
+    ...     print(doubt.column, doubt)
+    n clock: counts the rows
+    f copy: is "c" on another scale
+    one constant: has one value only, 1.0
+    """
+    sample = as_polars(frame)
+    known = find_columns(sample) if columns is None else columns.all
+    here = set(sample.columns)
+    hints = NO_HINTS if columns is None else columns.hints
+    seen = Seen(sample, [column for column in known if column.name in here], hints)
+    found = [] if y is None or seen.n_rows < LEAST else [leaks(seen, y)]
+    found += [find(seen) for find in (_clocks, _ids_of_numbers, _ids_of_text, _constants)]
+    doubts: dict[str, Doubt] = {}
+    for doubt in chain.from_iterable(found):
+        doubts.setdefault(doubt.column, doubt)  # the first one is the gravest
+    if seen.n_rows >= LEAST:
+        doubts |= {doubt.column: doubt for doubt in copies(seen, set(doubts))}
+    return [doubts[column.name] for column in known if column.name in doubts]
 
 
 class Seen:
@@ -96,6 +162,121 @@ def standardised(X: Floats) -> Floats:
     centred = np.where(gone, 0.0, filled - filled.sum(axis=0) / n)
     size = np.sqrt((centred**2).sum(axis=0))
     return np.asarray(centred / np.where(size > 1e-12 * np.sqrt(n), size, np.inf))
+
+
+# --- constants, ids and clocks -------------------------------------------------------------------
+
+
+def _constants(seen: Seen) -> Iterator[Doubt]:
+    """Columns that have one value only."""
+    for j in np.flatnonzero((seen.n_distinct == 1) & (seen.n_rows > 1)).tolist():
+        value = float(seen.numbers[seen.known[:, j], j][0])
+        yield Doubt(seen.names[j], "constant", f"has one value only, {value}")
+    for name, text in seen.texts.items():
+        values = text.drop_nulls().unique()
+        if len(values) == 1 and seen.n_rows > 1:
+            yield Doubt(name, "constant", f'has one value only, "{values[0]}"')
+
+
+def _nearly_all(n_distinct: int, n_values: int) -> bool:
+    share = _NEARLY_ALL if n_values >= _MANY else 0.99
+    return n_distinct >= LEAST and n_distinct >= share * n_values
+
+
+def _ids_of_text(seen: Seen) -> Iterator[Doubt]:
+    """Text nearly all of which is different, and codes of machines."""
+    for name, text in {**seen.texts, **seen.left_out}.items():
+        values = text.drop_nulls()
+        n_distinct = values.n_unique()
+        if n_distinct < LEAST or (name in seen.left_out and values.str.contains(r"\s").mean()):
+            continue  # free text is no id
+        if _nearly_all(n_distinct, len(values)):
+            why = f"holds {n_distinct:,} different texts in {len(values):,} rows"
+            yield Doubt(name, "id", why)
+        elif 2 * n_distinct >= len(values) and values.str.contains(_HASH).all():
+            yield Doubt(name, "id", "holds codes of a machine, nearly all different")
+
+
+def _ids_of_numbers(seen: Seen) -> Iterator[Doubt]:
+    """Whole numbers that were given out, each once."""
+    n, distinct = seen.n_known, seen.n_distinct
+    for j in np.flatnonzero(seen.is_whole & (distinct >= LEAST) & (2 * distinct >= n)).tolist():
+        name = seen.names[j]
+        if name in seen.dates:
+            continue
+        span = float(np.nanmax(seen.numbers[:, j]) - np.nanmin(seen.numbers[:, j])) + 1.0
+        # Spread evenly, numbers of this range would meet so often; in any other way, more often.
+        by_chance = float(n[j]) ** 2 / (2.0 * span)
+        given_out = by_chance >= _EQUAL_PAIRS and n[j] - distinct[j] < 0.1 * by_chance
+        nearly_all = _nearly_all(int(distinct[j]), int(n[j]))
+        if nearly_all and (given_out or _is_id(name)):
+            why = f"holds {distinct[j]:,} different whole numbers in {n[j]:,} rows"
+            yield Doubt(name, "id", why)
+
+
+def _clocks(seen: Seen) -> Iterator[Doubt]:
+    """What grows or falls with the rows, and is not just sorted."""
+    row = np.arange(seen.n_rows, dtype=np.float64)
+    known = seen.known.astype(np.float64).T
+    spread = known @ row**2 - (known @ row) ** 2 / np.maximum(seen.n_known, 1)
+    order = (seen.ranks.T @ row) / np.sqrt(np.maximum(spread, 1.0))
+    for j in np.flatnonzero((np.abs(order) >= 0.9) & (seen.n_distinct >= 3)).tolist():
+        name = seen.names[j]
+        if seen.n_known[j] < LEAST:
+            continue
+        values = np.sign(order[j]) * seen.numbers[seen.known[:, j], j]
+        why = _ticks(name, values, abs(order[j]), int(seen.n_distinct[j]), name in seen.dates)
+        if why and _NO_NAME.fullmatch(name):
+            yield Doubt(name, "id", "has no name, as the index that pandas writes")
+        elif why:
+            yield Doubt(name, "clock", why if order[j] > 0 else f"{why}, backwards")
+
+
+def _ticks(name: str, values: Floats, order: float, n_distinct: int, is_date: bool) -> str:
+    """What makes numbers in order a clock; nothing if they are not in order, or just sorted."""
+    steps = np.diff(values)
+    only_grows = bool((steps >= 0.0).all())
+    if not only_grows and order < _ORDERED:
+        return ""
+    if is_date and n_distinct >= _FEWEST_DATES:
+        return "holds times that grow from row to row"
+    if n_distinct < LEAST:
+        n_rare = len(values) - np.unique(values, return_counts=True)[1].max()
+        return few_values(n_distinct) if only_grows and n_rare >= _FEWEST_ROWS else ""
+    up = steps[steps > 0.0]
+    usual = float(np.median(up))
+    if (np.abs(steps - usual) <= 0.01 * usual).mean() >= _REGULAR:
+        return "counts the rows" if usual == 1.0 else "grows from row to row by the same step"
+    if not only_grows and order < 0.999:
+        return ""
+    return "grows from row to row" if _is_epoch(values) or _is_clock(name) else ""
+
+
+def few_values(n_distinct: int) -> str:
+    """What is said of a clock of few values, such as the number of a period."""
+    return f"only grows, over {n_distinct:,} values: none of them comes again"
+
+
+def _is_epoch(values: Floats) -> bool:
+    """Whether numbers are the seconds since 1970, or parts of them, of a time of computers."""
+    low, high = np.abs(values[[0, -1]]).min(), np.abs(values[[0, -1]]).max()
+    return any(7e8 * unit < low <= high < 2.5e9 * unit for unit in (1.0, 1e3, 1e6, 1e9))
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name: ``orderId`` has two."""
+    return [word.lower() for word in _WORDS.findall(name)]
+
+
+def _is_id(name: str) -> bool:
+    words = _words(name)
+    return bool(words) and (words[-1] in _IDS or words[0] in ("id", "uuid", "guid"))
+
+
+def _is_clock(name: str) -> bool:
+    """Whether it says nothing but a time, or of what event; ``response_time`` says more."""
+    words = set(_words(name))
+    return bool(words & _CLOCKS) and words <= _CLOCKS | _OF_CLOCKS
 
 
 # --- copies and leaks ----------------------------------------------------------------------------
