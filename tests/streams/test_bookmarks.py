@@ -30,12 +30,11 @@ def small():
     """Samples and blocks are small: much happens in a row."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {
-            "fires.streams.sampling.SAMPLE_ROWS": 20,
-            "fires.streams.sampling.LEAST_ROWS": 20,
+            "fires.streams.table_stream.SAMPLE_ROWS": 20,
+            "fires.streams.table_stream.LEAST_ROWS": 20,
             "fires.streams.json_table.SAMPLE_ROWS": 20,
-            "fires.streams.text_source.PIECE": 300,
-            "fires.streams.json_table._LOOK_EVERY": 5,
             "fires.streams.text_blocks.PIECE": 300,
+            "fires.streams.json_table._LOOK_EVERY": 5,
             "fires.streams.columnar._CHUNK_CELLS": 100,
             "fires.streams.columnar._READ_CELLS": 230,
         }.items():

@@ -38,7 +38,7 @@ from fires.rivals.baselines import AllFeatures, RandomFeatures
 from fires.rivals.windows.window_refit import WindowRefit
 from fires.selectors.base import OnlineSelector
 from fires.streams.base import Batch, Schema, Stream, check_batch_size
-from fires.streams.cutting import PlacedRows, cut
+from fires.streams.table import PlacedRows, cut
 
 if TYPE_CHECKING:
     from fires.selectors.fires import FIRES

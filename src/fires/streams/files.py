@@ -19,20 +19,25 @@ from fires.columns.schema import NO_HINTS, Column, Hints
 from fires.columns.target import Target
 from fires.core.errors import InputError
 from fires.core.types import Json
-from fires.streams.arff import ArffTable, looks_like_arff
 from fires.streams.base import Bookmark, Position
 from fires.streams.byte_sources import ADVICE, ByteSource, File, Pipe, kind_of, plain_errors
 from fires.streams.columnar import ScannedTable
 from fires.streams.following import Follow
 from fires.streams.json_table import JsonTable
-from fires.streams.sampling import named, read_sample, refuse_unknown
 from fires.streams.svmlight import ENDINGS as SVMLIGHT_ENDINGS
 from fires.streams.svmlight import SvmlightStream, looks_like_svmlight
 from fires.streams.table import Chunks, Kinds, Table
-from fires.streams.table_stream import TableStream, doubts_of, start_of, stream_of
-from fires.streams.text_blocks import BLOCK
-from fires.streams.text_source import BlockTable, TextSource
-from fires.streams.text_table import FOUND_OUT, TextOptions, TextTable
+from fires.streams.table_stream import (
+    TableStream,
+    doubts_of,
+    named,
+    read_sample,
+    refuse_unknown,
+    start_of,
+    stream_of,
+)
+from fires.streams.text_blocks import BLOCK, BlockTable, TextSource
+from fires.streams.text_table import FOUND_OUT, ArffTable, TextOptions, TextTable, looks_like_arff
 
 
 class ManyTables(Table):

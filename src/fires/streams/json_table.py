@@ -13,8 +13,16 @@ from fires.core.errors import InputError
 from fires.core.types import Json
 from fires.streams.base import Position
 from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Kinds
-from fires.streams.text_blocks import BLOCK, NOT_UTF8, Block, Lines, is_utf8
-from fires.streams.text_source import BlockTable, Parsed, TextSource
+from fires.streams.text_blocks import (
+    BLOCK,
+    NOT_UTF8,
+    Block,
+    BlockTable,
+    Lines,
+    Parsed,
+    TextSource,
+    is_utf8,
+)
 
 NOT_AN_OBJECT = "not a JSON object"
 NOT_UNICODE = r"a lone surrogate such as \ud800, which is not text"

@@ -15,10 +15,9 @@ from fires.columns import Columns
 from fires.columns.schema import Doubt, Kind
 from fires.core.errors import InputError
 from fires.streams.base import Position
-from fires.streams.cutting import read_ahead
 from fires.streams.files import Source, open_table, with_names
-from fires.streams.sampling import named, refuse_unknown
-from fires.streams.table import Chunk, Kinds, Rejected
+from fires.streams.table import Chunk, Kinds, Rejected, read_ahead
+from fires.streams.table_stream import named, refuse_unknown
 from fires.streams.text_table import FOUND_OUT, TextOptions
 
 

@@ -16,10 +16,8 @@ from fires.core.errors import InputError
 from fires.core.types import CsrRows, Floats
 from fires.streams.base import Batch, Bookmark, Position, Schema
 from fires.streams.byte_sources import plain_errors, read_so_far, refuse_others
-from fires.streams.cutting import BlockStream, Left, PlacedRows, no_rows, read_ahead, stacked
-from fires.streams.table import Fault
-from fires.streams.text_blocks import Block, Ints, Lines
-from fires.streams.text_source import TextSource
+from fires.streams.table import BlockStream, Fault, Left, PlacedRows, no_rows, read_ahead, stacked
+from fires.streams.text_blocks import Block, Ints, Lines, TextSource
 
 ENDINGS = {".svm", ".svmlight", ".libsvm"}
 MAX_FEATURES = 10_000_000  # each has a name and a belief of its own

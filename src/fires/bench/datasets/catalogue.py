@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from fires.core.types import Label
 from fires.streams.base import Stream
-from fires.streams.generated import RandomRBF, RandomTree
+from fires.streams.synthetic import RandomRBF, RandomTree
 
 if TYPE_CHECKING:
     import polars as pl

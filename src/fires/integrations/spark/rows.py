@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 
 
 Kind = Literal["number", "vector", "array", "entries"]
-Given: TypeAlias = tuple[
-    str, str | None, str | Sequence[str] | None, tuple[str, str] | None, int | None
-]
-"""What a user says of columns: target, weight, features, entries and n_features."""
 
 _NUMBERS = {"boolean", "byte", "short", "integer", "long", "float", "double", "decimal"}
 _SHOWN = 10
@@ -142,6 +138,7 @@ def layout_of(
     features: str | Sequence[str] | None = None,
     entries: tuple[str, str] | None = None,
     n_features: int | None = None,
+    *,
     missing: str = "ignore",
     besides: Sequence[str] = (),
 ) -> Layout:
