@@ -23,7 +23,7 @@ from safetensors.numpy import load
 
 from fires.core.errors import StateError
 from fires.core.files import open_saved, replace_file
-from fires.core.types import Header, Json
+from fires.core.types import Header, JsonObject
 
 Arrays = dict[str, npt.NDArray[Any]]
 State = tuple[Header, Arrays]
@@ -38,7 +38,7 @@ _LEAVES = frozenset({str, int, float})
 
 
 def write_state(
-    path: str | os.PathLike[str], header: Mapping[str, Json], arrays: Mapping[str, npt.ArrayLike]
+    path: str | os.PathLike[str], header: JsonObject, arrays: Mapping[str, npt.ArrayLike]
 ) -> None:
     """Write a state file: afterwards ``path`` holds all of it, or its old content.
 
@@ -58,7 +58,7 @@ def write_state(
     replace_file(path, state_to_bytes(header, arrays))
 
 
-def state_to_bytes(header: Mapping[str, Json], arrays: Mapping[str, npt.ArrayLike]) -> bytes:
+def state_to_bytes(header: JsonObject, arrays: Mapping[str, npt.ArrayLike]) -> bytes:
     """The content of a state file, for a place that holds bytes."""
     tensors = _storable(arrays)
     tensors[_HEADER] = np.frombuffer(_encode(header), dtype=np.uint8)
@@ -161,7 +161,7 @@ def _read(file: BinaryIO, tensors_of: Callable[[], Arrays]) -> tuple[dict[str, A
     return header, {name: tensors[name] for name in sorted(tensors)}
 
 
-def _encode(header: Mapping[str, Json]) -> bytes:
+def _encode(header: JsonObject) -> bytes:
     """Encode the header as JSON; refuse what JSON would silently change."""
     header = dict(header)
     try:

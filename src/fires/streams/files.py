@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from fires.columns import Columns, find_doubts
 from fires.columns.schema import NO_HINTS, Column, Hints
 from fires.columns.target import Target
 from fires.core.errors import InputError
-from fires.core.types import Json
+from fires.core.types import JsonObject
 from fires.streams.base import Bookmark, Position
 from fires.streams.byte_sources import ADVICE, ByteSource, File, Pipe, kind_of, plain_errors
 from fires.streams.columnar import ScannedTable
@@ -111,7 +111,7 @@ class ManyTables(Table):
             lacking = [pl.lit(None, pl.String).alias(name) for name in absent]
             wanted = {name: kinds[name] for name in names if name in present}
             begin = start if index == start.file else Position()
-            file: Mapping[str, Json] = {"file": table.name}
+            file: JsonObject = {"file": table.name}
             for chunk in table.chunks(wanted, begin, n_rows):
                 places = np.column_stack([chunk.places, np.full(len(chunk.places), index)])
                 places[:, 0] += self._before[index]

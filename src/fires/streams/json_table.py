@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Set
 from contextlib import closing
 
 import polars as pl
 
 from fires.core.errors import InputError
-from fires.core.types import Json
+from fires.core.types import Json, JsonObject
 from fires.streams.base import Position
 from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Kinds
 from fires.streams.text_blocks import (
@@ -159,7 +159,7 @@ class JsonRows(BlockTable):
             if isinstance(row, dict):
                 self._note_new_fields(row, first + i)
 
-    def _note_new_fields(self, row: Mapping[str, Json], line: int) -> None:
+    def _note_new_fields(self, row: JsonObject, line: int) -> None:
         if line % _LOOK_EVERY == 1 and not self.is_open:
             for name in row:
                 if name not in self._known:

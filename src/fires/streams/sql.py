@@ -27,7 +27,7 @@ from fires.streams.table import Chunk, Table
 from fires.streams.table_stream import TableStream, stream_of
 
 Pointers: TypeAlias = "ctypes.Array[ctypes.c_void_p]"
-_Rows = Generator[tuple[pl.DataFrame, list[Json]], None, None]  # and the position of each row
+_Rows = Generator[tuple[pl.DataFrame, list[Json]]]  # and the position of each row
 
 _API = ctypes.pythonapi
 _GET = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
@@ -55,7 +55,7 @@ class _Batch:
         )
 
 
-def frames_of(source: Any) -> Generator[pl.DataFrame, None, None]:
+def frames_of(source: Any) -> Generator[pl.DataFrame]:
     """Take the rows of an Arrow stream, as they come.
 
     Examples
@@ -165,7 +165,7 @@ class SqlTable(Table):
 
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, n_rows: int | None = None
-    ) -> Generator[Chunk, None, None]:
+    ) -> Generator[Chunk]:
         """Read the rows in order; see :meth:`Table.chunks`."""
         names = [name for name in self.column_names if name in kinds]
         size = max(1, _CHUNK_CELLS // max(len(names), 1))

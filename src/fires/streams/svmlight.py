@@ -164,10 +164,10 @@ class SvmlightStream(BlockStream):
         position = Position(n_rows, *rows.places[-1].tolist())
         return before._replace(position=position), Batch(rows.X, rows.y, position)
 
-    def _blocks(self) -> Generator[PlacedRows, None, None]:
+    def _blocks(self) -> Generator[PlacedRows]:
         return read_ahead(self._parsed(self._left.position))
 
-    def _parsed(self, start: Position) -> Generator[PlacedRows, None, None]:
+    def _parsed(self, start: Position) -> Generator[PlacedRows]:
         blocks = read_ahead(self._text.blocks(self._cut, start, again=False))
         with plain_errors(self.name), closing(blocks):
             for block, places in blocks:

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from fires.columns.schema import N_EXAMPLES, Kind
 from fires.core.errors import InputError, StateError
-from fires.core.types import Floats, Json, Labels
+from fires.core.types import Floats, Json, JsonObject, Labels
 from fires.streams.base import Batch, Bookmark, Position, check_batch_size
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Fault(NamedTuple):
     line: int
     reason: str
     raw: str = ""
-    where: Mapping[str, Json] | None = None
+    where: JsonObject | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +53,8 @@ class Chunk:
     short: bool = False
     numbers: NumberColumns | None = None
     raw: Callable[[int], str] | None = None
-    where: Callable[[int], Mapping[str, Json]] | None = None
-    file: Mapping[str, Json] | None = None
+    where: Callable[[int], JsonObject] | None = None
+    file: JsonObject | None = None
     start: Position | None = None
     ragged: bool = False
 
@@ -69,7 +69,7 @@ class Chunk:
         )
 
 
-Chunks = Generator[Chunk, None, None]
+Chunks = Generator[Chunk]
 
 
 class Table(ABC):
@@ -184,7 +184,7 @@ Item = TypeVar("Item")
 _MOST_FAULTS = 10_000  # faults that wait for the end of their batch; more are handed on before it
 
 
-def read_ahead(items: Generator[Item, None, None]) -> Generator[Item, None, None]:
+def read_ahead(items: Generator[Item]) -> Generator[Item]:
     """Let a thread make the next item while this one is used.
 
     This pays because polars and NumPy work without the interpreter. Each stage of reading has a
@@ -382,7 +382,7 @@ class BlockStream:
         return self._left.rejected
 
     @abstractmethod
-    def _blocks(self) -> Generator[PlacedRows, None, None]:
+    def _blocks(self) -> Generator[PlacedRows]:
         """Read blocks, from the one on in which the first batch begins."""
 
     @abstractmethod

@@ -352,7 +352,7 @@ class TableStream(BlockStream):
         left = before._replace(position=position, start=start, n_used=n_used, statistics=known)
         return left, batch
 
-    def _blocks(self) -> Generator[PlacedRows, None, None]:
+    def _blocks(self) -> Generator[PlacedRows]:
         """Read and encode, and keep what is known behind a block: it may have no more rows.
 
         The rows that were used before must end where they ended then. Some tables look after that
@@ -376,7 +376,7 @@ class TableStream(BlockStream):
         if n_left:
             raise changed(self._table.name)
 
-    def _encoded(self) -> Generator[PlacedRows, None, None]:
+    def _encoded(self) -> Generator[PlacedRows]:
         """Read, parse and encode the table, block by block."""
         start = self._first.start
         assert start is not None
@@ -401,7 +401,7 @@ class TableStream(BlockStream):
 
     def _encode(
         self, chunks: Chunks, kinds: dict[str, Kind], start: Start
-    ) -> Generator[PlacedRows, None, None]:
+    ) -> Generator[PlacedRows]:
         """Turn chunks into arrays, and keep account of the rows that cannot be used."""
         position, columns, target = start
         name, hints = self.schema.target, columns.hints

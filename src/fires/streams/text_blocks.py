@@ -511,9 +511,7 @@ class TextSource:
             byte_sources.skip(text.read, offset)
             yield text.read, text.used
 
-    def blocks(
-        self, cut: Lines, start: Position, *, again: bool
-    ) -> Generator[tuple[Block, Ints], None, None]:
+    def blocks(self, cut: Lines, start: Position, *, again: bool) -> Generator[tuple[Block, Ints]]:
         """Cut the text into blocks, each with the places at which its records end."""
         line = start.line
         try:
