@@ -194,7 +194,7 @@ def test_very_many_columns_are_read_as_few_are(end):
     if chunk.numbers is None:
         numbers = chunk.frame.drop("c7", "c9").to_numpy()
     else:
-        numbers = chunk.numbers.X
+        numbers = chunk.numbers.matrix
         assert chunk.frame.columns == ["c7", "c9"]
         assert chunk.numbers.names == tuple(name for name in names if name not in ("c7", "c9"))
     assert (chunk.numbers is None) == bool(end)

@@ -26,24 +26,13 @@ from fires.columns.schema import (
 )
 from fires.columns.target import TargetStatistics, labels_of
 from fires.core.errors import StateError
-from fires.core.types import Floats, Header, Ints, Labels, Places, RowIndex
+from fires.core.types import Floats, Header, Ints, Labels, NamedRows, Places
 from fires.core.validation import LARGEST, refuse_names
 from fires.kernels import scan
 
 _MANY_UNREADABLE = 0.05
 # Columns of which examples are kept; values among which one is looked for.
 _MOST_FACTS, _LOOKED_AT = 10_000, 1000
-
-
-class NumberColumns(NamedTuple):
-    """Columns that are numbers already, for tables with too many columns for a frame."""
-
-    names: tuple[str, ...]
-    X: Floats
-
-    def rows(self, which: RowIndex) -> NumberColumns:
-        """Some of the rows."""
-        return NumberColumns(self.names, self.X[which])
 
 
 class ColumnFacts(TypedDict):
@@ -278,7 +267,7 @@ class Columns:
     # --- encoding ---------------------------------------------------------------------------
 
     def encode(
-        self, frame: pl.DataFrame, numbers: NumberColumns | None = None
+        self, frame: pl.DataFrame, numbers: NamedRows | None = None
     ) -> tuple[Floats, Columns]:
         """Turn rows into numbers, and learn from them what was not known of the columns.
 
@@ -335,7 +324,7 @@ class Columns:
         return other
 
     def _plain(
-        self, frame: pl.DataFrame, numbers: NumberColumns | None = None
+        self, frame: pl.DataFrame, numbers: NamedRows | None = None
     ) -> tuple[Floats, int] | None:
         """All rows at once and how many cells are missing, if all others are good numbers already.
 
@@ -347,7 +336,7 @@ class Columns:
         if numbers is not None:
             if numbers.names != self.names:
                 return None
-            X = numbers.X
+            X: Any = numbers.matrix
         else:
             if frame.columns != self._in_order:
                 frame = frame.select(self._in_order)
@@ -364,10 +353,10 @@ class Columns:
         return X
 
     def _read(
-        self, frame: pl.DataFrame, numbers: NumberColumns | None = None, *, learn: bool = False
+        self, frame: pl.DataFrame, numbers: NamedRows | None = None, *, learn: bool = False
     ) -> _Read:
         """Read rows column by column; what is learnt of a column holds for these rows, too."""
-        n_rows = len(frame) if numbers is None else len(numbers.X)
+        n_rows = len(frame) if numbers is None else numbers.matrix.shape[0]
         X, n_bad = np.empty((n_rows, len(self.groups))), np.zeros(len(self.used), dtype=np.int64)
         found: dict[str, Column] = {}
         examples: dict[str, str] = {}
@@ -392,9 +381,10 @@ class Columns:
                 found[name] = column
         if numbers is not None:
             places = [self._places[name] for name in numbers.names]
-            huge = np.abs(numbers.X) > LARGEST
+            values: Any = numbers.matrix
+            huge = np.abs(values) > LARGEST
             n_bad[places] = huge.sum(axis=0)
-            X[:, self._first[places]] = self._without_words(np.where(huge, np.nan, numbers.X))
+            X[:, self._first[places]] = self._without_words(np.where(huge, np.nan, values))
         return _Read(X, found, n_bad, examples)
 
     def _opened(self, column: Column, series: pl.Series) -> tuple[Column, pl.Series]:
@@ -450,18 +440,16 @@ class Columns:
     def describe(self) -> list[ColumnFacts]:
         """What each column of the table holds, and what was done with it."""
         tallies = self.tallies
-        places = {column.name: place for place, column in enumerate(self.used)}
         rows: list[ColumnFacts] = []
         for column in self.all:
             distinct, example = self.facts.get(column.name, (None, None))
-            place = places.get(column.name) if tallies.n_rows else None
+            place = self._places.get(column.name) if tallies.n_rows else None
+            missing = None if place is None else float(tallies.missing[place]) / tallies.n_rows
             rows.append(
                 {
                     "name": column.name,
                     "kind": column.kind,
-                    "missing": None
-                    if place is None
-                    else float(tallies.missing[place]) / tallies.n_rows,
+                    "missing": missing,
                     "unreadable": None if place is None else int(tallies.unreadable[place]),
                     "distinct": distinct,
                     "example": None if example is None else short(example),

@@ -18,13 +18,13 @@ from scipy import sparse
 
 from fires.columns.schema import N_EXAMPLES, Kind
 from fires.core.errors import InputError, StateError
-from fires.core.types import Floats, Json, JsonObject, Labels
+from fires.core.types import Floats, Json, JsonObject, Labels, NamedRows
 from fires.streams.base import Batch, Bookmark, Position, check_batch_size
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from fires.columns.columns import Columns, NumberColumns
+    from fires.columns.columns import Columns
     from fires.columns.target import Target, TargetStatistics
     from fires.streams.byte_sources import Identity
 
@@ -51,7 +51,7 @@ class Chunk:
     places: npt.NDArray[np.generic]
     faults: Sequence[Fault] = ()
     short: bool = False
-    numbers: NumberColumns | None = None
+    numbers: NamedRows | None = None
     raw: Callable[[int], str] | None = None
     where: Callable[[int], JsonObject] | None = None
     file: JsonObject | None = None

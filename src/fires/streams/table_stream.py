@@ -18,6 +18,7 @@ from fires.columns.target import Target, TargetStatistics
 from fires.core.errors import InputError, Question, StateError, closest
 from fires.core.settings import check_choice
 from fires.core.types import Floats, Mask
+from fires.core.validation import take_rows
 from fires.streams import text_blocks
 from fires.streams.base import Batch, Bookmark, Position, Schema
 from fires.streams.byte_sources import changed, read_so_far, refuse_others
@@ -125,11 +126,12 @@ def _with_numbers(chunk: Chunk, as_text: set[str]) -> pl.DataFrame:
     """The rows as a frame, with those numbers that are text in rows before, which it adds to."""
     if chunk.numbers is None:
         return chunk.frame
-    names, X = chunk.numbers
+    X: Any = chunk.numbers.matrix
     late = as_text.difference(chunk.frame.columns)
     as_text.update(chunk.frame.columns)
     return chunk.frame.with_columns(
-        pl.Series(name, X[:, names.index(name)]).fill_nan(None).cast(pl.String) for name in late
+        pl.Series(name, X[:, chunk.numbers.names.index(name)]).fill_nan(None).cast(pl.String)
+        for name in late
     )
 
 
@@ -419,7 +421,7 @@ class TableStream(BlockStream):
                 usable = labels.usable
                 if usable is not None:
                     frame, places = frame.filter(usable), places[usable]
-                    numbers = None if numbers is None else numbers.rows(usable)
+                    numbers = numbers and take_rows(numbers, usable)
                 faults = _faults(chunk, usable, labels.reasons)
                 frame = frame.drop(name)
                 if hints.time is not None:

@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fires.columns.columns import NumberColumns
 from fires.core.errors import InputError
 from fires.core.types import Ints as Ints
+from fires.core.types import NamedRows
 from fires.streams import byte_sources
 from fires.streams.base import Position
 from fires.streams.byte_sources import Damaged
@@ -381,7 +381,7 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 Places = npt.NDArray[Any]
-Parsed = tuple[pl.DataFrame, NumberColumns | None]  # with many columns, numbers stand apart
+Parsed = tuple[pl.DataFrame, NamedRows | None]  # with many columns, numbers stand apart
 
 
 def _mark(error: UnicodeError) -> tuple[str | bytes, int]:

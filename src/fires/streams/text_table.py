@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 from fires.columns.cells import MISSING, tidy
-from fires.columns.columns import NumberColumns
 from fires.core.errors import InputError
+from fires.core.types import NamedRows
 from fires.core.validation import LARGEST
 from fires.kernels import scan
 from fires.streams import text_blocks
@@ -311,7 +311,7 @@ class TextTable(BlockTable):
             ]
         )
         names = tuple(compress(self.column_names, is_number.tolist()))
-        return frame, NumberColumns(names, values[:, is_number])
+        return frame, NamedRows(values[:, is_number], names)
 
     def _records(self, block: Block, kinds: Kinds) -> Iterable[list[str] | str | None]:
         return (row or None for _, row in self._form.walk(block.data))
