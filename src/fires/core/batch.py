@@ -58,8 +58,7 @@ class CheckedBatch:
     @property
     def n_rows(self) -> int:
         """How many rows there are."""
-        n_rows: int = self.X.shape[0]
-        return n_rows
+        return int(self.X.shape[0])
 
     def labels(self, known: Classes) -> tuple[Classes, Codes]:
         """All labels known after this batch, and the index of each label of y among them."""

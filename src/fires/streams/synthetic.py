@@ -140,15 +140,13 @@ class Synthetic(CountedRows, ABC):
         turn = np.searchsorted(self._starts, rows, side="right")
         since = rows - np.append(self._starts, -self.n_samples)[turn - 1]  # long ago for turn 0
         is_old = rng.random(len(rows)) >= (since + 1) / (self._width + 1)
-        sets: Places = self._turns[turn - is_old]
-        return sets
+        return np.asarray(self._turns[turn - is_old])
 
 
 def directions(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     """Coefficients of random sign and similar size; each row has length 1."""
     signed = rng.choice([-1.0, 1.0], shape) * rng.uniform(0.7, 1.3, shape)
-    directions: Floats = signed / np.linalg.norm(signed, axis=1, keepdims=True)
-    return directions
+    return np.asarray(signed / np.linalg.norm(signed, axis=1, keepdims=True))
 
 
 @dataclass(eq=False)
@@ -467,8 +465,7 @@ class SparseWide(Synthetic):
 
     def _signal(self, counts: Numbers, s: int) -> Floats:
         mean = self._mean[s]
-        signal: Floats = ((counts - mean) / np.sqrt(mean)) @ self._beta[s]
-        return signal
+        return np.asarray(((counts - mean) / np.sqrt(mean)) @ self._beta[s])
 
     def _draw(self, rng: np.random.Generator) -> tuple[sparse.csr_array, LabelsBySet]:
         n_rows = self._block_rows

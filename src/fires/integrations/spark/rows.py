@@ -19,7 +19,7 @@ from fires.core.batch import CheckedBatch
 from fires.core.errors import InputError
 from fires.core.optional import require
 from fires.core.output import enumeration
-from fires.core.types import Floats, Header, Ints, Labels
+from fires.core.types import Floats, Header, Ints
 from fires.kernels import scan
 
 if TYPE_CHECKING:
@@ -327,8 +327,7 @@ def _numbers(column: ArrowArray) -> Floats:
     pa = library("pyarrow")
     if not pa.types.is_float64(column.type):
         column = column.cast(pa.float64())
-    numbers: Floats = column.to_numpy(zero_copy_only=False)
-    return numbers
+    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def _whole(column: ArrowArray) -> Ints:
@@ -349,5 +348,4 @@ def _labels(column: ArrowArray) -> npt.NDArray[np.generic]:
     pa = library("pyarrow")
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
-    labels: Labels = column.to_numpy(zero_copy_only=False)
-    return labels
+    return np.asarray(column.to_numpy(zero_copy_only=False))
