@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from fires.core.errors import InputError as InputError
-from fires.core.errors import StateError
+from fires.core.errors import undamaged
 from fires.core.types import Floats, Label, Labels, Matrix
 
 if TYPE_CHECKING:
@@ -192,10 +192,8 @@ class CountedRows:
 
     def after(self, bookmark: Bookmark) -> Self:
         """The stream that goes on where this one, or one made in the same way, was."""
-        try:
+        with undamaged("the bookmark is"):
             row = int(Position(**bookmark["position"]).rows)
-        except (KeyError, TypeError, ValueError) as error:
-            raise StateError(f"the bookmark is damaged ({error!r})") from None
         other = copy.copy(self)
         other._first = other._left = row
         return other

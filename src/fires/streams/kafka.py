@@ -18,7 +18,7 @@ from zlib import crc32
 import numpy as np
 
 from fires.columns.target import Target
-from fires.core.errors import InputError, StateError
+from fires.core.errors import InputError, undamaged
 from fires.core.optional import require
 from fires.core.types import Json, JsonObject
 from fires.streams import messages as common
@@ -247,12 +247,10 @@ class KafkaReader(_Client):
         """Where to begin in each partition and, if these were read before, where that ended."""
         if mark is None:
             return [[low] for low, _ in bounds]
-        try:
+        with undamaged(f"the bookmark of {self.name} is"):
             marks = {int(p): list(at) if isinstance(at, list) else [at] for p, at in mark.items()}
             if not all(type(offset) is int for at in marks.values() for offset in at):
                 raise TypeError(mark)
-        except (AttributeError, TypeError, ValueError) as error:
-            raise StateError(f"the bookmark of {self.name} is damaged ({error!r})") from None
         for p in range(len(bounds)):
             if p not in marks:
                 raise self._lost(p, "is new", _NEW)

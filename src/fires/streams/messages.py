@@ -15,7 +15,7 @@ import polars as pl
 
 from fires.columns.schema import Kind
 from fires.columns.target import Target
-from fires.core.errors import InputError, StateError
+from fires.core.errors import InputError, undamaged
 from fires.core.types import Json, JsonObject
 from fires.streams.base import Bookmark, Position
 from fires.streams.json_table import JsonRows
@@ -170,10 +170,8 @@ def stream_from(
     table = MessageTable(connect, until_end)
     names: list[str] | None = None
     if after is not None:
-        try:
+        with undamaged("the bookmark is"):
             names = [column[0] for column in (*after["columns"]["columns"], after["target"])]
-        except (LookupError, TypeError) as error:
-            raise StateError(f"the bookmark is damaged ({error!r})") from None
         names += [exclude] if isinstance(exclude, str) else exclude
     table.find_columns(names)
     return stream_of(table, target, exclude=exclude, after=after, **options)

@@ -17,7 +17,7 @@ from zlib import crc32
 import numpy as np
 
 from fires.columns.target import Target
-from fires.core.errors import InputError, StateError
+from fires.core.errors import InputError, undamaged
 from fires.core.optional import require
 from fires.core.types import Json, JsonObject
 from fires.streams import messages as common
@@ -164,12 +164,10 @@ class RedisReader(_Client):
     def _begin(self, start: Position) -> None:
         self._line, self._fresh = start.line, start.mark is None
         if start.mark is not None:
-            try:
+            with undamaged(f"the bookmark of {self.name} is"):
                 self._at, self._added = _id(start.mark["id"].encode()), int(start.mark["added"])
                 if "to" in start.mark:
                     self._before = _id(start.mark["to"].encode()), int(start.mark["crc"])
-            except (AttributeError, KeyError, TypeError, ValueError) as error:
-                raise StateError(f"the bookmark of {self.name} is damaged ({error!r})") from None
 
     def messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Messages]:
         """Read from a position on; a server that was there once is waited for."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fires.columns.schema import N_EXAMPLES, Kind
-from fires.core.errors import InputError, StateError
+from fires.core.errors import InputError, undamaged
 from fires.core.types import Floats, Json, JsonObject, Labels, NamedRows
 from fires.streams.base import Batch, Bookmark, Position, check_batch_size
 
@@ -356,12 +356,10 @@ class Left(NamedTuple):
     @classmethod
     def from_json(cls, saved: Bookmark, name: str, unit: str = "line") -> Left:
         """What :meth:`as_json` wrote down."""
-        try:
+        with undamaged(f"the bookmark of {name} is"):
             rejected = Rejected.from_json(saved["rejected"], unit)
             left = cls(Position(**saved["position"]), rejected=rejected)
             return left._replace(n_told=int(saved["n_told"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise StateError(f"the bookmark of {name} is damaged ({error!r})") from None
 
 
 class BlockStream:

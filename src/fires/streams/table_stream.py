@@ -15,7 +15,7 @@ from fires.columns.columns import ColumnFacts
 from fires.columns.kinds import find_column, split_time
 from fires.columns.schema import Column, DateForm, Doubt, Hints, Kind
 from fires.columns.target import Target, TargetStatistics
-from fires.core.errors import InputError, Question, StateError, closest
+from fires.core.errors import InputError, Question, closest, undamaged
 from fires.core.settings import check_choice
 from fires.core.types import Floats, Mask
 from fires.core.validation import take_rows
@@ -222,10 +222,8 @@ def stream_of(
 
 def start_of(bookmark: Bookmark) -> Position:
     """Where reading will go on: at the block of rows in which the last batch ended."""
-    try:
+    with undamaged("the bookmark is"):
         return Position(**bookmark["start"])
-    except (KeyError, TypeError) as error:
-        raise StateError(f"the bookmark is damaged ({error!r})") from None
 
 
 def _refuse_bookmark(table: Table) -> None:
@@ -270,7 +268,7 @@ class TableStream(BlockStream):
     def at(cls, table: Table, bookmark: Bookmark) -> TableStream:
         """The stream that goes on where an earlier one of the table was."""
         left = Left.from_json(bookmark, table.name, table.unit)
-        try:
+        with undamaged(f"the bookmark of {table.name} is"):
             columns = Columns.from_json(bookmark["columns"])
             target = Target(Column.from_json(bookmark["target"]), columns.hints)
             doubts, excluded = [Doubt(**one) for one in bookmark["doubts"]], None
@@ -284,8 +282,6 @@ class TableStream(BlockStream):
                 statistics = TargetStatistics.from_json(statistics)
             start, n_used = Start(start_of(bookmark), columns, target), int(bookmark["n_used"])
             stream._begin(left._replace(start=start, n_used=n_used, statistics=statistics))
-        except (KeyError, TypeError, ValueError) as error:
-            raise StateError(f"the bookmark of {table.name} is damaged ({error!r})") from None
         stream.columns = columns.knowing(statistics)
         if table.files is not None:
             refuse_others(table.files, bookmark.get("files"), left.position)
