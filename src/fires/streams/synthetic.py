@@ -8,12 +8,12 @@ its own, so that memory does not grow with the stream.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from itertools import islice
 from statistics import NormalDist
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -483,13 +483,31 @@ class SparseWide(Synthetic):
         return X, labels
 
 
-class _FromRiver(CountedRows):
+@dataclass(eq=False)
+class _FromRiver(CountedRows, ABC):
     """The first rows of one of River's endless sources, as matrices."""
 
-    def __init__(self, n_samples: int, names: tuple[str, ...], n_classes: int) -> None:
-        self.n_samples = check_count("n_samples", n_samples, 1)
+    n_samples: int = 10_000
+    _: KW_ONLY
+    n_classes: int = 2
+    random_state: Seed = 0
+
+    _purpose: ClassVar[str]  # a part of the seed
+
+    def __post_init__(self) -> None:
+        synth = require("river.datasets.synth", type(self).__name__, "river")
+        rng = generator(self.random_state, self._purpose)
+        n_classes = check_count("n_classes", self.n_classes, 2)
+        names, make, settings = self._settled(synth)
+        self.n_samples = check_count("n_samples", self.n_samples, 1)
         self.schema = Schema(names, target="label", classes=tuple(range(n_classes)))
-        self._source: Iterable[tuple[dict[str | int, float], int]] = ()
+        # The model, and what is drawn from it.
+        seeds = int(rng.integers(2**63)), int(rng.integers(2**63))
+        self._source = make(*seeds, n_classes=n_classes, **settings)
+
+    @abstractmethod
+    def _settled(self, synth: Any) -> tuple[tuple[str, ...], Callable[..., Any], dict[str, int]]:
+        """The columns, what of River makes the rows, and with what settings."""
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """Hand out the rows in order."""
@@ -505,6 +523,7 @@ class _FromRiver(CountedRows):
         return values
 
 
+@dataclass(eq=False)
 class RandomRBF(_FromRiver):
     r"""Classes that lie round random centres: River's ``synth.RandomRBF``.
 
@@ -547,29 +566,20 @@ class RandomRBF(_FromRiver):
     (50, 20) [1 0 0 0 1] 250
     """
 
-    def __init__(
-        self,
-        n_samples: int = 10_000,
-        n_features: int = 10_000,
-        *,
-        n_centroids: int = 50,
-        n_classes: int = 2,
-        random_state: Seed = 0,
-    ) -> None:
-        synth = require("river.datasets.synth", "RandomRBF", "river")
-        rng = generator(random_state, "random rbf")
-        n_classes = check_count("n_classes", n_classes, 2)
-        n_features = check_count("n_features", n_features, 1)
-        super().__init__(n_samples, numbered_columns(n_features), n_classes)
-        self._source = synth.RandomRBF(
-            seed_model=_seed(rng),
-            seed_sample=_seed(rng),
-            n_classes=n_classes,
-            n_features=n_features,
-            n_centroids=check_count("n_centroids", n_centroids, 1),
-        )
+    n_features: int = 10_000
+    _: KW_ONLY
+    n_centroids: int = 50
+
+    _purpose = "random rbf"
+
+    def _settled(self, synth: Any) -> tuple[tuple[str, ...], Callable[..., Any], dict[str, int]]:
+        n_features = check_count("n_features", self.n_features, 1)
+        n_centroids = check_count("n_centroids", self.n_centroids, 1)
+        settings = {"n_features": n_features, "n_centroids": n_centroids}
+        return numbered_columns(n_features), synth.RandomRBF, settings
 
 
+@dataclass(eq=False)
 class RandomTree(_FromRiver):
     r"""Classes that a random decision tree tells apart: River's ``synth.RandomTree``.
 
@@ -611,39 +621,24 @@ class RandomTree(_FromRiver):
            [0.83, 0.28, 0.  , 1.  , 0.  ]]), array([0, 1]))
     """
 
-    def __init__(
-        self,
-        n_samples: int = 10_000,
-        n_numbers: int = 200,
-        n_categorical: int = 50,
-        *,
-        n_values: int = 5,
-        n_classes: int = 2,
-        random_state: Seed = 0,
-    ) -> None:
-        synth = require("river.datasets.synth", "RandomTree", "river")
-        rng = generator(random_state, "random tree")
-        n_classes = check_count("n_classes", n_classes, 2)
-        self._n_numbers = check_count("n_numbers", n_numbers, 1)
-        self._n_values = check_count("n_values", n_values, 2)
-        n_categorical = check_count("n_categorical", n_categorical, 0)
+    n_numbers: int = 200
+    n_categorical: int = 50
+    _: KW_ONLY
+    n_values: int = 5
+
+    _purpose = "random tree"
+
+    def _settled(self, synth: Any) -> tuple[tuple[str, ...], Callable[..., Any], dict[str, int]]:
+        n_numbers = check_count("n_numbers", self.n_numbers, 1)
+        n_values = check_count("n_values", self.n_values, 2)
+        n_categorical = check_count("n_categorical", self.n_categorical, 0)
         numbers = [f"num_{number}" for number in range(n_numbers)]
         hot = [f"cat_{c}={value}" for c in range(n_categorical) for value in range(n_values)]
-        super().__init__(n_samples, (*numbers, *hot), n_classes)
-        self._source = synth.RandomTree(
-            seed_tree=_seed(rng),
-            seed_sample=_seed(rng),
-            n_classes=n_classes,
-            n_num_features=n_numbers,
-            n_cat_features=n_categorical,
-            n_categories_per_feature=n_values,
-        )
+        sizes = {"n_num_features": n_numbers, "n_cat_features": n_categorical}
+        settings = sizes | {"n_categories_per_feature": n_values}
+        return (*numbers, *hot), synth.RandomTree, settings
 
     def _as_columns(self, values: Floats) -> Floats:
-        numbers, codes = np.split(values, [self._n_numbers], axis=1)
-        categories = np.eye(self._n_values)[codes.astype(np.intp)]
+        numbers, codes = np.split(values, [self.n_numbers], axis=1)
+        categories = np.eye(self.n_values)[codes.astype(np.intp)]
         return np.hstack([numbers, categories.reshape(len(values), -1)])
-
-
-def _seed(rng: np.random.Generator) -> int:
-    return int(rng.integers(2**63))

@@ -48,8 +48,7 @@ def choose_columns(table: Table, target: str, exclude: Collection[str]) -> list[
     """Check the names of the columns."""
     for part in table.tables:
         if target not in part.column_names:
-            hint = _hint(target, part.column_names)
-            raise InputError(f'no column "{target}" in {part.name}', hint=hint)
+            raise no_column(target, part.column_names, part.name)
     if target in exclude:
         raise InputError(f'the target column "{target}" cannot be excluded')
     left_out = set(exclude)
@@ -64,8 +63,7 @@ def refuse_unknown(table: Table, names: Collection[str]) -> None:
     known = {name for part in table.tables for name in part.column_names}
     for name in names:
         if name not in known:
-            hint = _hint(name, table.column_names)
-            raise InputError(f'no column "{name}" in {table.name}', hint=hint)
+            raise no_column(name, table.column_names, table.name)
 
 
 def named(names: Sequence[str] | Mapping[str, str], shown: int) -> str:
@@ -81,10 +79,11 @@ def named(names: Sequence[str] | Mapping[str, str], shown: int) -> str:
     return f"{some} and {len(notes) - shown:,} more" if len(notes) > shown else some
 
 
-def _hint(name: str, names: Sequence[str]) -> str:
-    """Name the nearest column or, if none is near, some of those that are there."""
+def no_column(name: str, names: Sequence[str], where: str) -> InputError:
+    """Make the error that there is no such column; it names the nearest, or some that are there."""
     more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-    return closest(name, names, f"it has {', '.join(names[:8])}{more}", quote='"')
+    hint = closest(name, names, f"it has {', '.join(names[:8])}{more}", quote='"')
+    return InputError(f'no column "{name}" in {where}', hint=hint)
 
 
 def read_sample(
