@@ -30,8 +30,8 @@ def small():
     """Samples and blocks are small: much happens in a row."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {
-            "fires.streams.table_stream.SAMPLE_ROWS": 20,
-            "fires.streams.table_stream.LEAST_ROWS": 20,
+            "fires.streams.table.SAMPLE_ROWS": 20,
+            "fires.streams.table.LEAST_ROWS": 20,
             "fires.streams.json_table.SAMPLE_ROWS": 20,
             "fires.streams.text_blocks.PIECE": 300,
             "fires.streams.json_table._LOOK_EVERY": 5,

@@ -15,16 +15,9 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from fires.checks import data
+from fires.checks import data, running
 from fires.checks.data import NAMES, XY, Form, as_plain, take_rows
-from fires.checks.running import (
-    NamedCheck,
-    expect,
-    expect_refusal,
-    list_checks,
-    no_global_randomness,
-    run_checks,
-)
+from fires.checks.running import NamedCheck, expect, expect_refusal, list_checks, run_checks
 from fires.core import validation
 from fires.core.state import read_state
 from fires.loading import load
@@ -459,12 +452,12 @@ class StateContract(SelectorContract):
         """What is random comes from ``random_state`` alone, and None is not the global one."""
         learnt = []
         for seed in (1, 2):
-            with no_global_randomness(seed):
+            with running.no_global_randomness(seed):
                 learnt.append(self._learn())
         expect_same_state(learnt[0], learnt[1], "two seeds of the global random numbers")
         known = self._selector.get_params(deep=False)
         unseeded = {"random_state": None} if "random_state" in known else {}
-        with no_global_randomness():
+        with running.no_global_randomness():
             self._learn(selector=self._new(**unseeded))
 
     def the_state_does_not_grow(self) -> None:

@@ -11,19 +11,10 @@ from typing import Any, NamedTuple, NotRequired, Self, TypedDict
 import numpy as np
 import polars as pl
 
+from fires.columns import schema
 from fires.columns.cells import read_cells, since_first
 from fires.columns.kinds import find_column, find_columns
-from fires.columns.schema import (
-    NO_HINTS,
-    WORDS,
-    Column,
-    DateForm,
-    Doubt,
-    Hints,
-    NumberForm,
-    one_form,
-    short,
-)
+from fires.columns.schema import NO_HINTS, Column, DateForm, Doubt, Hints, NumberForm
 from fires.columns.target import TargetStatistics, labels_of
 from fires.core.errors import StateError
 from fires.core.types import Floats, Header, Ints, Labels, NamedRows, Places
@@ -373,7 +364,7 @@ class Columns:
                     column = self._with_new(column, cells.values)
                 series, n_bad[place] = self._numbers(column, cells.values), cells.n_unreadable
                 if n_bad[place] and name not in self.tallies.examples:
-                    examples[name] = one_form(str(cells.source.filter(cells.unreadable)[0]))
+                    examples[name] = schema.one_form(str(cells.source.filter(cells.unreadable)[0]))
             X[:, first] = series.to_numpy()
             if column.slots > 1:  # what the other slots hold, the target tells
                 X[:, first + 1 : first + column.slots] = 0.0 * np.abs(X[:, [first]])
@@ -452,7 +443,7 @@ class Columns:
                     "missing": missing,
                     "unreadable": None if place is None else int(tallies.unreadable[place]),
                     "distinct": distinct,
-                    "example": None if example is None else short(example),
+                    "example": None if example is None else schema.short(example),
                     "done": _done(column, example, self.statistics is not None),
                 }
             )
@@ -485,14 +476,14 @@ class Columns:
         n_values = tallies.n_rows - tallies.missing
         for place in (tallies.unreadable > _MANY_UNREADABLE * n_values).nonzero()[0].tolist():
             column = self.used[place]
-            if column.kind not in WORDS:  # an earlier version let kinds change
+            if column.kind not in schema.WORDS:  # an earlier version let kinds change
                 continue
             share = tallies.unreadable[place] / n_values[place]
             example = tallies.examples.get(column.name)
-            such = "" if example is None else f', such as "{short(example)}"'
+            such = "" if example is None else f', such as "{schema.short(example)}"'
             lines.append(
                 f'column "{column.name}": {share:.0%} of its values are not '
-                f"{WORDS[column.kind].many}{such}: they count as missing"
+                f"{schema.WORDS[column.kind].many}{such}: they count as missing"
             )
         return lines
 
@@ -512,7 +503,7 @@ class Columns:
             "unreadable": tallies.unreadable.tolist(),
             "statistics": None if self.statistics is None else self.statistics.as_json(),
             "facts": written["facts"],
-            "examples": {name: short(text) for name, text in tallies.examples.items()},
+            "examples": {name: schema.short(text) for name, text in tallies.examples.items()},
         }
 
     @classmethod
@@ -567,7 +558,7 @@ def facts_of(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, Facts
         known = cells.values.is_not_null().arg_true().head(1).to_list()
         example = str(series[known[0]]).strip() if known else None
         if example and shown.kind == "category":  # which is only shown, never read: it may be long
-            example = short(example)
+            example = schema.short(example)
         facts[column.name] = Facts(series.drop_nulls().n_unique(), example)
     return facts
 
@@ -579,7 +570,7 @@ def _done(column: Column, example: str | None, by_target: bool) -> str:
     if column.kind == "category":
         by = "target-encoded from earlier rows" if by_target else "numbered as they appear"
         return f"{len(column.categories):,} categories, {by}"
-    return _read_as(column, example) or WORDS[column.kind].done
+    return _read_as(column, example) or schema.WORDS[column.kind].done
 
 
 def _read_as(column: Column, example: str | None) -> str:
@@ -591,8 +582,8 @@ def _read_as(column: Column, example: str | None) -> str:
     if value is None:
         return ""
     if isinstance(column.form, DateForm):
-        return f'"{short(text)}" is read as {datetime.fromtimestamp(value, UTC).date()}'
-    return f'"{short(text)}" is read as {value:.15g}'
+        return f'"{schema.short(text)}" is read as {datetime.fromtimestamp(value, UTC).date()}'
+    return f'"{schema.short(text)}" is read as {value:.15g}'
 
 
 def _named(names: Sequence[str]) -> str:

@@ -10,20 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.classes import NO_CLASSES as NO_CLASSES
-from fires.core.classes import Classes
+from fires.core.classes import Classes, Codes, Labels
 from fires.core.declared import Array
 from fires.core.state import Arrays
-from fires.core.types import (
-    Codes,
-    CsrRows,
-    Floats,
-    GivenClasses,
-    Labels,
-    Mask,
-    Matrix,
-    Places,
-    RowIndex,
-)
+from fires.core.types import CsrRows, Floats, GivenClasses, Mask, Matrix, Places, RowIndex
 
 
 @dataclass(slots=True, eq=False)

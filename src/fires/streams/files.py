@@ -19,6 +19,7 @@ from fires.columns.schema import NO_HINTS, Column, Hints
 from fires.columns.target import Target
 from fires.core.errors import InputError
 from fires.core.types import JsonObject
+from fires.streams import table_stream
 from fires.streams.base import Bookmark, Position
 from fires.streams.byte_sources import ADVICE, ByteSource, File, Pipe, kind_of, plain_errors
 from fires.streams.columnar import ScannedTable
@@ -27,15 +28,7 @@ from fires.streams.json_table import JsonTable
 from fires.streams.svmlight import ENDINGS as SVMLIGHT_ENDINGS
 from fires.streams.svmlight import SvmlightStream, looks_like_svmlight
 from fires.streams.table import Chunks, Kinds, Table
-from fires.streams.table_stream import (
-    TableStream,
-    doubts_of,
-    named,
-    read_sample,
-    refuse_unknown,
-    start_of,
-    stream_of,
-)
+from fires.streams.table_stream import TableStream, named, refuse_unknown, start_of, stream_of
 from fires.streams.text_blocks import BLOCK, BlockTable, TextSource
 from fires.streams.text_table import FOUND_OUT, ArffTable, TextOptions, TextTable, looks_like_arff
 
@@ -392,13 +385,13 @@ def look_at(
     refuse_unknown(table, exclude)
     left_out = set(exclude)
     used = [name for name in table.column_names if name not in left_out]
-    sample = read_sample(table, used, used, target)
+    sample = table_stream.read_sample(table, used, used, target)
     # Whoever learns from the table has a target, and encodes categories by it.
     learnt = Columns.learn(sample, hints, y=np.zeros(1))
     doubts = tuple(find_doubts(sample, columns=learnt))
     if target is not None and target in sample.columns:
         with suppress(InputError):  # a target that cannot be predicted is no matter here
             labels = Target.learn(sample[target], hints, "classes")
-            doubts = doubts_of(sample, learnt, labels)
+            doubts = table_stream.doubts_of(sample, learnt, labels)
     _, columns = learnt.encode(sample)
     return TableStream(table, columns, Target(Column("", "empty")), doubts)

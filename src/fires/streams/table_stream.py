@@ -19,24 +19,11 @@ from fires.core.errors import InputError, Question, closest, undamaged
 from fires.core.settings import check_choice
 from fires.core.types import Floats, Mask
 from fires.core.validation import take_rows
+from fires.streams import table as tables
 from fires.streams import text_blocks
 from fires.streams.base import Batch, Bookmark, Position, Schema
 from fires.streams.byte_sources import changed, read_so_far, refuse_others
-from fires.streams.table import (
-    LEAST_ROWS,
-    SAMPLE_ROWS,
-    BlockStream,
-    Chunk,
-    Chunks,
-    Fault,
-    Left,
-    PlacedRows,
-    Rejected,
-    Start,
-    Table,
-    no_rows,
-    read_ahead,
-)
+from fires.streams.table import Chunk, Chunks, Fault, Left, PlacedRows, Rejected, Start, Table
 from fires.streams.text_table import not_text
 
 _SAMPLE_CELLS = 2_000_000
@@ -90,7 +77,7 @@ def read_sample(
     table: Table, names: Sequence[str], as_text: Collection[str] = (), label: str | None = None
 ) -> pl.DataFrame:
     """Read the first rows of a table."""
-    n_rows = min(SAMPLE_ROWS, max(LEAST_ROWS, _SAMPLE_CELLS // len(names)))
+    n_rows = min(tables.SAMPLE_ROWS, max(tables.LEAST_ROWS, _SAMPLE_CELLS // len(names)))
     kinds: dict[str, Kind] = dict.fromkeys(names, "category")
     if len(names) > text_blocks.WIDE:
         kinds.update(dict.fromkeys(set(names).difference(as_text), "number"))
@@ -105,7 +92,7 @@ def read_sample(
             faults += [fault for fault in chunk.faults if not (last_lines < fault.line).any()]
             frames.append(_with_numbers(chunk, met_as_text))
             n_read += len(chunk.lines)
-            if n_read >= (LEAST_ROWS if chunk.short else n_rows):
+            if n_read >= (tables.LEAST_ROWS if chunk.short else n_rows):
                 break
     except InputError:
         if n_read == 0:
@@ -240,7 +227,7 @@ def doubts_of(sample: pl.DataFrame, columns: Columns, target: Target) -> tuple[D
     return tuple(find_doubts(sample.drop(name), labels.y, columns)) if len(sample) else ()
 
 
-class TableStream(BlockStream):
+class TableStream(tables.BlockStream):
     """The rows of a table, in order. Made by :func:`stream_of`."""
 
     def __init__(
@@ -394,7 +381,7 @@ class TableStream(BlockStream):
         chunks = self._table.chunks(kinds, start.position)
         if self.n_bytes is None:  # reading may wait for others, and then Ctrl-C would wait for it
             return self._encode(chunks, kinds, start)
-        return read_ahead(self._encode(read_ahead(chunks), kinds, start))
+        return tables.read_ahead(self._encode(tables.read_ahead(chunks), kinds, start))
 
     def _encode(
         self, chunks: Chunks, kinds: dict[str, Kind], start: Start
@@ -407,7 +394,7 @@ class TableStream(BlockStream):
             for chunk in chunks:
                 start = Start(chunk.start or position, columns, target)
                 if not len(chunk.lines):
-                    yield no_rows([(0, fault) for fault in chunk.faults])
+                    yield tables.no_rows([(0, fault) for fault in chunk.faults])
                     self.on_idle()
                     continue
                 frame, places, numbers = chunk.frame, chunk.places, chunk.numbers

@@ -22,18 +22,7 @@ from fires.kernels import scan
 from fires.streams import text_blocks
 from fires.streams.base import Position
 from fires.streams.table import Chunks, Kinds
-from fires.streams.text_blocks import (
-    NOT_UTF8,
-    Block,
-    BlockTable,
-    Lines,
-    Parsed,
-    Records,
-    TextSource,
-    is_utf8,
-    long_fields,
-    utf16,
-)
+from fires.streams.text_blocks import Block, BlockTable, Lines, Parsed, Records, TextSource
 
 
 @dataclass(frozen=True)
@@ -115,10 +104,10 @@ def read_header(
     delimiter, names, n_lines = _first_record(lines[n_before:], source, options)
     n_lines += n_before
     text = "".join(lines[:n_lines]).encode(errors="surrogateescape")
-    if not is_utf8(text):
+    if not text_blocks.is_utf8(text):
         raise not_text(source, n_lines, head)
     if delimiter is None or b"\0" in text:
-        if name := utf16(head):
+        if name := text_blocks.utf16(head):
             raise InputError(f"{source} looks like UTF-16; try --encoding {name}")
         raise InputError(
             f"cannot find columns in {source}: no comma, semicolon, tab or bar in line "
@@ -147,7 +136,7 @@ def _first_record(
         [line for line in lines[:_HEAD_LINES] if not line.startswith(options.comment or "\n")],
         source,
     )
-    with long_fields():
+    with text_blocks.long_fields():
         reader = csv.reader(lines, delimiter=delimiter or ",")
         try:
             for row in reader:
@@ -166,11 +155,11 @@ def not_text(source: str, line: int, sample: bytes) -> InputError:
     >>> not_text("x.csv", 1, "größer".encode("utf-16-le")).hint
     'it looks like UTF-16: try --encoding utf-16-le'
     """
-    name = utf16(sample)
+    name = text_blocks.utf16(sample)
     hint = "if it is text, say how it was written: --encoding cp1252, for instance"
     if name is not None:
         hint = f"it looks like UTF-16: try --encoding {name}"
-    return InputError(f"{source} is {NOT_UTF8}: line {line}", hint=hint)
+    return InputError(f"{source} is {text_blocks.NOT_UTF8}: line {line}", hint=hint)
 
 
 def unique_names(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
@@ -215,7 +204,7 @@ def sniff(lines: list[str], source: str = "") -> str | None:
     if "\t" in lines[0] and {".tsv", ".tab"} & set(Path(source.lower()).suffixes):
         return "\t"
     scores = {"": 0}
-    with long_fields():
+    with text_blocks.long_fields():
         for delimiter in (",", ";", "\t", "|"):
             widths = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
             scores[delimiter] = widths.count(widths[0]) * (widths[0] - 1)
@@ -246,7 +235,7 @@ class TextTable(BlockTable):
 
     def _fast(self, block: Block, kinds: Kinds) -> Parsed | None:
         """Parse a regular block: as numbers, or as text if one is none; None if neither works."""
-        if not block.regular or not is_utf8(block.data):
+        if not block.regular or not text_blocks.is_utf8(block.data):
             return None
         found = self._turned(block, kinds) if len(self.column_names) > text_blocks.WIDE else None
         if found is not None:
@@ -422,7 +411,7 @@ def read_arff_header(head: bytes, source: str) -> tuple[Header, dict[str, str]]:
     try:
         lines = head[: found.start() + 1].decode("utf-8-sig").split("\n")
     except UnicodeDecodeError:
-        raise InputError(f"{source} is {NOT_UTF8}: its header") from None
+        raise InputError(f"{source} is {text_blocks.NOT_UTF8}: its header") from None
     declared = [
         _attribute(line, f"{source}: line {number}")
         for number, line in enumerate(lines, start=1)
