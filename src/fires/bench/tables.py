@@ -63,10 +63,10 @@ class Summary:
         self._means = ended.group_by(_PLACE).agg(
             pl.mean(*QUANTITIES), pl.first("rows"), n_settings=pl.len()
         )
+        # Means, rows and number of settings under (protocol, data set, method).
         self.entries: dict[Any, dict[str, Any]] = self._means.rows_by_key(
             _PLACE, named=True, unique=True
         )
-        """Means, rows and number of settings under (protocol, data set, method)."""
         found = (self._means[name].to_list() for name in _PLACE)
         self.protocols, self.datasets, self.methods = (
             [name for name in names if name in some]

@@ -26,8 +26,8 @@ from fires.core.files import open_saved, replace_file
 from fires.core.types import Header, JsonObject
 
 Arrays = dict[str, npt.NDArray[Any]]
+# What was learnt, as JSON values and arrays.
 State = tuple[Header, Arrays]
-"""What was learnt, as JSON values and arrays."""
 
 _FORMAT = "fires-state"
 _VERSION = 3

@@ -16,8 +16,8 @@ from fires.core.types import Floats, Label, Labels, Matrix
 if TYPE_CHECKING:
     from fires.columns.columns import Columns
 
+# Where a stream is, and what it knows, as JSON values.
 Bookmark = dict[str, Any]
-"""Where a stream is, and what it knows, as JSON values."""
 
 
 @dataclass(frozen=True)

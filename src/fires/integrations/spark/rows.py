@@ -35,8 +35,8 @@ Kind = Literal["number", "vector", "array", "entries"]
 _NUMBERS = {"boolean", "byte", "short", "integer", "long", "float", "double", "decimal"}
 _SHOWN = 10
 _OWNER = "FIRES"
+# What Spark ML writes into the field ``type`` of a sparse vector; 1 is a dense one.
 _SPARSE_VECTOR = 0
-"""What Spark ML writes into the field ``type`` of a sparse vector; 1 is a dense one."""
 
 
 @dataclass(frozen=True)
