@@ -6,9 +6,10 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
+from itertools import compress, count
 from pathlib import Path
 
 import numpy as np
@@ -172,16 +173,13 @@ def unique_names(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[tuple[str
     """
     names = [name.strip() for name in names]
     taken, met = set(names), set[str]()
-    numbers: dict[str, int] = {}
+    numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(2))
     given, renamed = [], []
     for i, name in enumerate(names, start=1):
         wanted = name or f"column_{i}"
         if (name in met) if name else (wanted in taken):
-            number = numbers.get(wanted, 1) + 1
-            while f"{wanted}_{number}" in taken:
-                number += 1
-            numbers[wanted] = number
-            wanted = f"{wanted}_{number}"
+            others = (f"{wanted}_{number}" for number in numbers[wanted])
+            wanted = next(other for other in others if other not in taken)
             if name:
                 renamed.append((name, wanted))
         met.add(name)
