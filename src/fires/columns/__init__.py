@@ -9,8 +9,8 @@ from fires.core.moved import lazy
 
 if TYPE_CHECKING:
     from fires.columns.columns import Columns
-    from fires.columns.doubts import find_doubts
+    from fires.columns.warnings import find_doubts
 
 __all__ = ["Column", "Columns", "Doubt", "Hints", "find_doubts"]
 # These import polars.
-__getattr__ = lazy(__name__, {"Columns": ".columns", "find_doubts": ".doubts"})
+__getattr__ = lazy(__name__, {"Columns": ".columns", "find_doubts": ".warnings"})

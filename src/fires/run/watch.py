@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fires.columns import Doubt
-from fires.columns.doubts import LEAST, few_values
+from fires.columns.warnings import LEAST, few_values
 from fires.core.state import Arrays, State, part_of
 from fires.core.types import Floats, Header, Label, Labels
 from fires.evaluation.comparison import about_labels
