@@ -23,8 +23,7 @@ OF_TABLES = {"sink_parquet", "sink_ipc", "sink_csv", "sink_ndjson", "write_ipc",
 
 ELSEWHERE = {
     ("core/files.py", "*"): "the module",
-    ("checks/selectors/contract.py", "TemporaryDirectory"): "a check of the user's selector",
-    ("checks/selectors/state.py", "TemporaryDirectory"): "a check of the user's selector",
+    ("checks/selectors.py", "TemporaryDirectory"): "a check of the user's selector",
     ("cli/interrupts.py", "write"): "to standard output and standard error",
     ("cli/interrupts.py", "open"): "the null device",
     ("streams/columnar.py", "write"): "to standard error",

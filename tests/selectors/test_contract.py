@@ -38,8 +38,7 @@ from fires import (
 )
 from fires.checks import selector_checks
 from fires.checks.data import NAMES, as_frame, make_batches, with_entry
-from fires.checks.selectors import find_target
-from fires.checks.selectors.contract import learnt_names, saved_state
+from fires.checks.selectors import find_target, learnt_names, saved_state
 from fires.selectors.base import OnlineSelector
 
 K = 3

@@ -47,7 +47,7 @@ def write_rows(
     with source, one_bar("0 rows", total=reader.n_bytes, hidden=hidden) as show:
         for rows in source:
             output.write(make(rows))
-            show(partial(seen, output.n_rows, began, rows.n_bytes))
+            show(partial(seen, output.n_rows, began, rows[2]))
     if source.signal is not None and not output.n_rows:
         raise KeyboardInterrupt
     if isinstance(source.error, BrokenPipeError):  # whoever read the output has seen enough
@@ -151,8 +151,8 @@ class Predict:
         """Predict some rows."""
         import polars as pl
 
-        frame = rows.frame
-        named = pl.Series("row", rows.numbers) if self._id is None else frame[self._id]
+        frame, numbers, _ = rows
+        named = pl.Series("row", numbers) if self._id is None else frame[self._id]
         if not len(frame):
             return pl.DataFrame([named, pl.Series(_PREDICTION, [], dtype=pl.String)])
         X = self._encoded(frame)
@@ -253,8 +253,9 @@ class Reduce:
 
         from fires.columns.cells import read_cells
 
-        lacking = [name for name in self._names if name not in rows.frame.columns]
-        frame = rows.frame.with_columns(pl.lit(None, pl.String).alias(name) for name in lacking)
+        frame = rows[0]
+        lacking = [name for name in self._names if name not in frame.columns]
+        frame = frame.with_columns(pl.lit(None, pl.String).alias(name) for name in lacking)
         frame = frame.select(self._names)
         found = []
         for column in self._numbers:

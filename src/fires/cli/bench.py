@@ -19,8 +19,7 @@ from fires.cli.text import printable
 if TYPE_CHECKING:
     from fires.bench.cells import Cell
     from fires.bench.figures import FigureCell
-    from fires.bench.summary import Summary
-    from fires.bench.tables import TextTable
+    from fires.bench.tables import Summary, TextTable
     from fires.bench.worker import Record
 
 
@@ -128,7 +127,7 @@ def _kdd2020(
     from fires.bench.cells import DATASETS, METHODS
     from fires.bench.datasets.loading import describe, named
     from fires.bench.runner import CELLS
-    from fires.bench.summary import Summary
+    from fires.bench.tables import Summary
     from fires.run.folder import refuse_foreign
 
     if datasets is not None and all_datasets:

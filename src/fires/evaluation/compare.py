@@ -38,7 +38,7 @@ from fires.rivals.baselines import AllFeatures, RandomFeatures
 from fires.rivals.windows.window_refit import WindowRefit
 from fires.selectors.base import OnlineSelector
 from fires.streams.base import Batch, Schema, Stream, check_batch_size
-from fires.streams.cutting import PlacedRows, cut
+from fires.streams.table import PlacedRows, cut
 
 if TYPE_CHECKING:
     from fires.selectors.fires import FIRES
@@ -404,17 +404,14 @@ class OnePass:
         if self._seed is None:
             yield from self._stream.batches(batch_size)
             return
-        restarted: list[int | str] = []
-        for rows in cut(self._kept(batch_size, restarted), batch_size):
-            yield Batch(rows.X, rows.y, rows.places[-1], tuple(restarted), rows.columns)
-            restarted.clear()
+        for rows in cut(self._kept(batch_size), batch_size):
+            yield Batch(rows.X, rows.y, rows.places[-1], rows.columns)
 
-    def _kept(self, batch_size: int, restarted: list[int | str]) -> Iterator[PlacedRows]:
-        """Nine of every ten rows, as they are read; also notes the features that start anew."""
+    def _kept(self, batch_size: int) -> Iterator[PlacedRows]:
+        """Nine of every ten rows, as they are read."""
         rng = generator(self._seed, "compare")
         for batch in self._stream.batches(10 * math.ceil(batch_size / 9)):  # whole tens
             tens = 10 * np.arange(batch.n_rows // 10)
             kept = np.delete(np.arange(batch.n_rows), tens + rng.integers(10, size=len(tens)))
             places = np.full(len(kept), batch.position, dtype=object)
-            restarted += batch.restarted
             yield PlacedRows(batch.X[kept], batch.y[kept], places, batch.columns)

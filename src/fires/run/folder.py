@@ -28,7 +28,7 @@ from fires.run.records import QUARANTINE, REPORT, SNAPSHOTS, STEPS, TRANSFORMED,
 from fires.run.totals import RunTotals
 
 if TYPE_CHECKING:
-    from fires.columns.warnings import ColumnFacts
+    from fires.columns.columns import ColumnFacts
     from fires.selectors.fires import FIRES
     from fires.streams.base import Batch
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from fires.columns.warnings import ColumnFacts
+from fires.columns.columns import ColumnFacts
 from fires.core.files import is_transient
 from fires.core.named import RunNames
 from fires.core.state import Arrays, State, part_of, under
