@@ -43,15 +43,8 @@ from fires.models.bayes_learner import WIDE, BayesLearner
 from fires.models.bayes_sums import Point, PointSums, Watched
 from fires.models.lbfgs import TOL, Search
 from fires.models.linear_learner import LinearLearner
-from fires.models.sharded_batch import ShardedBatch
-from fires.models.sharded_gradient import CentredScale, gradient_rounds
-from fires.models.sharded_scale import (
-    ShardedMixed,
-    ShardedScale,
-    SparseRows,
-    by_column,
-    dense_scale,
-)
+from fires.models.sharded_batch import ShardedBatch, gradient_rounds
+from fires.models.sharded_scale import by_column, scale_of
 from fires.models.target import BayesTarget
 
 MOST_ROUNDS = 12
@@ -99,15 +92,6 @@ def rounds(learner: BayesLearner) -> Rounds:
     while not step.is_over:
         step.take((yield step.task()))
     step.move()
-
-
-def scale_of(learner: LinearLearner | BayesLearner, *, sparse: bool = False) -> ShardedScale:
-    """The scale of a learner's rows, as shards know it."""
-    if isinstance(learner, LinearLearner) and (sparse or learner.in_sparse_terms):
-        return CentredScale(learner)
-    if isinstance(learner, LinearLearner) or learner.sparse is None:
-        return dense_scale(learner.scaler)
-    return SparseRows() if learner.scale is None else ShardedMixed(learner)
 
 
 class _Step(ShardedBatch[BayesTarget]):

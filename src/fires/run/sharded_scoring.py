@@ -35,8 +35,7 @@ from fires.evaluation.scoring import usual_baselines
 from fires.metrics.prediction import NumberMoments, Scores
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear_learner import LinearLearner
-from fires.models.sharded_bayes import scale_of
-from fires.models.sharded_scale import ShardedScale
+from fires.models.sharded_scale import ShardedScale, scale_of
 from fires.models.target import ScoredTarget, start
 from fires.run.totals import RunTotals
 from fires.selectors.fires import FIRES
