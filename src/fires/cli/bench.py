@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options
-from fires.cli.config import typed_options
+from fires.cli.options import typed_options
 from fires.cli.progress import bars
 from fires.cli.text import printable
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options
-from fires.cli.config import as_toml, settings_facts, stream_facts
+from fires.cli.options import as_toml, settings_facts, stream_facts
 from fires.cli.progress import one_bar
 from fires.cli.reading import OF_SOURCES, Notices, Reading
 from fires.cli.text import message, printable, saying_where, tried
@@ -312,8 +312,7 @@ def _is_numeric(stream: TableStream, score: str, batch_size: int) -> bool:
 
 def _html(facts: Header, out: Path) -> str:
     """The page of the comparison."""
-    from fires.report.comparison import comparison_summary
-    from fires.report.page import page, page_data
+    from fires.report.page import comparison_summary, page, page_data
 
     return page(page_data([], comparison_summary(facts, out.resolve().name)))
 

@@ -11,8 +11,8 @@ from uuid import uuid4
 import click
 
 from fires.cli import options
-from fires.cli.config import settings_facts
 from fires.cli.interrupts import quick_imports
+from fires.cli.options import settings_facts
 from fires.cli.progress import one_bar, seen
 from fires.cli.report import write_report
 from fires.cli.text import alarm_lines

@@ -129,13 +129,13 @@ def _stays(run: SavedRun, places: list[int]) -> Header:
     import numpy as np
     import polars as pl
 
-    from fires.report.reading import Follower, read_block
+    from fires.report.records import Follower, read_block
 
     follower = Follower(run.path / "steps.jsonl")
     rows, selected = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=bool)]
     with damaged(follower.path):
         for lines in follower.blocks():
-            frame, _ = read_block(follower, lines)
+            frame, *_ = read_block(follower, lines)
             rows.append(frame["rows"].to_numpy())
             is_one = frame["selected"].list.eval(pl.element().is_in(places).any())
             selected.append(is_one.list.first().fill_null(False).to_numpy())

@@ -46,7 +46,6 @@ class Reading:
         "Use ids, clocks and copies of other columns too, without warnings.",
         "--keep-suspicious",
         "--keep-doubtful",  # what it was called before
-        cls=options.Renamed,
     )
     categorical: tuple[str, ...] = options.columns(
         "Columns that hold categories, even if they look like numbers"

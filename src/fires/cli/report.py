@@ -15,7 +15,6 @@ import click
 
 from fires.cli import options
 from fires.cli.progress import logs
-from fires.cli.row_output import refuse_there
 from fires.cli.text import printable, say
 from fires.core.errors import InputError
 from fires.core.optional import require
@@ -44,7 +43,7 @@ def report(
     killed. Several are shown side by side. An earlier report.html in RUN is replaced.
     """
     if out is not None:
-        refuse_there(out, overwrite=overwrite)
+        options.refuse_there(out, overwrite=overwrite)
     click.echo(write_report(runs, out, shape))
 
 
@@ -123,8 +122,7 @@ def serve(
     """
     for library in ("uvicorn", "starlette"):
         require(library, "fires serve", extra="serve")
-    from fires.report.live import serve
-    from fires.report.live_access import Access, listen
+    from fires.report.live import Access, listen, serve
 
     pixels = as_shape(shape, features_of(runs))
     listener = listen(host, port)

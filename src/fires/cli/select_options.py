@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options as shared
-from fires.cli.config import read_config, typed_options
-from fires.cli.learning import CLASSES, NUMERIC
+from fires.cli.options import read_config, typed_options
 from fires.cli.progress import LEVELS
 from fires.cli.reading import Reading
 from fires.core.errors import InputError
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from fires.run.emit import Every
     from fires.selectors.fires import FIRES
 
-_MODELS = ("auto", *CLASSES, *NUMERIC)
+CLASSES, NUMERIC = ("probit", "logistic"), ("gaussian", "poisson")
 _MEMORY = 10_000.0  # rows
 _MAY_CHANGE = {
     *("resume", "accept_loss", "checkpoint", "max_bad", "max_wait", "until_end", "rate"),
@@ -38,7 +37,7 @@ class Options:
     top: int | float | str = shared.TOP
     batch_size: int = shared.batch_size()
     model: str = shared.choice(
-        _MODELS,
+        ("auto", *CLASSES, *NUMERIC),
         "What the target is: classes (probit, logistic), numbers (gaussian) or counts (poisson).",
     )
     max_categories: int = shared.count(

@@ -22,7 +22,6 @@ from fires.core.validation import as_target, is_missing, unmixed
 from fires.drift import Alarm
 from fires.evaluation.records import Step
 from fires.evaluation.scoring import Baseline, scored
-from fires.kernels.select import keep_columns
 from fires.metrics.prediction import Metric, Scores
 from fires.metrics.stability import StabilityWindow
 from fires.pipeline import OnlinePipeline
@@ -52,8 +51,7 @@ def prequential(
 
     What is evaluated is an :class:`fires.OnlinePipeline`: one scale feeds selector and predictor.
     Each batch is predicted with the set, the model and the scale learnt before it, and then learnt
-    from. Rows without a label (None or NaN) are neither scored nor learnt from. Where a batch says
-    that features have another meaning (``restarted``), they start anew before it is predicted.
+    from. Rows without a label (None or NaN) are neither scored nor learnt from.
 
     Parameters
     ----------
@@ -270,8 +268,6 @@ class _Evaluation:
 
     def step(self, batch: Batch) -> tuple[dict[str, float], float, float]:
         """Test and learn: the scores, and the seconds that selector and predictor took to learn."""
-        if batch.restarted:
-            self._restart_features(batch.restarted)
         X = batch.X if batch.names is None else NamedRows(batch.X, batch.names)
         rows, learn_scale = self.pipeline.admit(X, columns=batch.columns, times=batch.times)
         before = self.selected
@@ -310,20 +306,6 @@ class _Evaluation:
         present = None if self.names is None else self.names.of_run(_present_columns(now))
         self.stability = self.stabilities.update(self.selected_in_run, present)
         return scores, seconds, seconds_train
-
-    def _restart_features(self, columns: tuple[int | str, ...]) -> None:
-        """Forget features whose meaning changes, and what rows without labels say of them."""
-        if self.names is not None:  # by name; a new one has nothing to forget
-            known = set(self.pipeline.open_names or ())
-            self.pipeline.restart_features([name for name in columns if name in known])
-            return
-        self.pipeline.restart_features(columns)
-        for one in self.baselines.values():
-            if one.predictor is not None:
-                one.predictor.restart_features(np.array(columns, dtype=np.intp))
-        for place, rows in enumerate(self._waiting):
-            others = np.setdiff1d(np.arange(rows.X.shape[1]), columns)
-            self._waiting[place] = rows.with_rows(keep_columns(rows.X, others))
 
     def _test(self, batch: CheckedBatch) -> dict[str, float]:
         """The scores of a batch; NaN as long as nothing can be predicted."""

@@ -18,7 +18,7 @@ from fires.core.errors import InputError
 from fires.core.files import damaged, open_saved
 from fires.core.output import frame_as_written
 from fires.core.types import Floats, Labels, Mask
-from fires.report.reading import well_formed
+from fires.report.records import well_formed
 from fires.report.wording import rounded
 from fires.run.locking import is_held
 from fires.run.records import STEPS, read_snapshot, snapshots

@@ -18,7 +18,7 @@ from fires.core.named import RunNames
 from fires.core.types import Header, Places
 from fires.evaluation.records import Step, number_or_none
 from fires.run.features import column_names, feature_rows, groups_of
-from fires.run.lines import AppendedFile
+from fires.run.records import AppendedFile
 from fires.run.totals import RunTotals
 from fires.streams.registry import Sink
 from fires.streams.registry import open_sink as open_address

@@ -65,8 +65,6 @@ class ColumnWatch:
         if self._growing is None or self._growing.size:
             self._look_for_growth(X)
         self._n_rows += len(X)
-        if batch.restarted:
-            self._leak.restart()
         if not self._leak.is_settled:
             self._leak.see(X, y)
 
@@ -161,10 +159,6 @@ class LeakCheck:
     def is_settled(self) -> bool:
         """Whether more rows change nothing."""
         return self._found is not None
-
-    def restart(self) -> None:
-        """Begin with the next rows: the columns have another meaning."""
-        self._rows, self._n_rows, self._found = [], 0, None
 
     def see(self, X: Floats, y: Labels) -> None:
         """Take rows in, until there are enough of them."""

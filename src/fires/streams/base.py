@@ -68,9 +68,6 @@ class Batch:
         Labels as the source has them (text, integers, booleans), or float64 numbers.
     position : Position
         Where the batch ends in the source.
-    restarted : tuple of int, or of str
-        Features that mean something else from this batch on; what was learnt about them starts
-        anew. Where columns may be others from batch to batch, their names.
     columns : Columns, optional
         What the rows were encoded with.
     waited : bool
@@ -90,7 +87,6 @@ class Batch:
     X: Matrix
     y: Labels
     position: Position = field(default_factory=Position)
-    restarted: tuple[int | str, ...] = ()
     columns: Columns | None = None
     waited: bool = False
     names: Sequence[str] | None = None

@@ -214,7 +214,7 @@ class TableStream(BlockStream):
                 X, names = np.full((len(X), 1), np.nan), columns.names[:1]
         position = self._table.position(n_rows, rows.places[-1])
         times = rows.times if len(rows.times) else None
-        batch = Batch(X, rows.y, position, (), columns, rows.waited, names, times)
+        batch = Batch(X, rows.y, position, columns, rows.waited, names, times)
         start, n_used, known = rows.start, rows.n_used, present.statistics
         left = before._replace(position=position, start=start, n_used=n_used, statistics=known)
         return left, batch
