@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options
-from fires.cli.options import typed_options
 from fires.cli.progress import bars
 from fires.cli.text import printable
 
@@ -171,7 +170,7 @@ def _command() -> str:
     """The command as it was given, but for where the results went."""
     ctx = click.get_current_context()
     words = ctx.command_path.split()
-    for name in (str(option.name) for option in typed_options(ctx)):
+    for name in (str(option.name) for option in options.typed_options(ctx)):
         if name != "out":
             value = ctx.params[name]
             words.append(f"--{name.replace('_', '-')}")

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options
-from fires.cli.options import as_toml, settings_facts, stream_facts
 from fires.cli.progress import one_bar
 from fires.cli.reading import OF_SOURCES, Notices, Reading
 from fires.cli.text import message, printable, saying_where, tried
@@ -25,7 +24,6 @@ from fires.rivals import REGISTRY
 if TYPE_CHECKING:
     from sklearn.naive_bayes import GaussianNB
 
-    from fires.core.types import Header
     from fires.evaluation.compare import Comparison
     from fires.models.base import BaseModel
     from fires.predictors.base import Predictor
@@ -211,7 +209,7 @@ def command(given: _Options = options.part(_Options)) -> None:
         )
     from fires.run.folder import OutFolder
 
-    facts = settings_facts(file=reading.files)
+    facts = options.settings_facts(file=reading.files)
     with ExitStack() as stack:
         folder, unsaved = None, None
         if given.out is not None:
@@ -221,17 +219,21 @@ def command(given: _Options = options.part(_Options)) -> None:
         found, predictor = _compared(given, stream, given.top)
         notices.tell()
         facts["settings"] |= {"predictor": predictor, "score": found.score}
-        facts |= stream_facts(stream, time.perf_counter() - started)
+        facts |= options.stream_facts(stream, time.perf_counter() - started)
         document = json.dumps(
             facts | found.as_dict(), indent=2, ensure_ascii=False, allow_nan=False
         )
         files = {
             "compare.json": document + "\n",
             "compare.md": _page(found, facts),
-            "compare.toml": as_toml(click.get_current_context(), file=reading.files),
+            "compare.toml": options.as_toml(click.get_current_context(), file=reading.files),
         }
         if given.report and given.out is not None:
-            files[_PAGE] = _html(facts | found.as_dict(), given.out)
+            from fires.report.page import comparison_summary, page, page_data
+
+            name = given.out.resolve().name
+            summary = comparison_summary(facts | found.as_dict(), name)
+            files[_PAGE] = page(page_data([], summary))
         if folder is not None:
             unsaved = tried(partial(folder.publish, files))
     if given.as_json:
@@ -308,13 +310,6 @@ def _is_numeric(stream: TableStream, score: str, batch_size: int) -> bool:
     with closing(batches):
         first = next(batches, None)
     return first is not None and has_fractions(first.y)
-
-
-def _html(facts: Header, out: Path) -> str:
-    """The page of the comparison."""
-    from fires.report.page import comparison_summary, page, page_data
-
-    return page(page_data([], comparison_summary(facts, out.resolve().name)))
 
 
 def _page(found: Comparison, facts: dict[str, Any]) -> str:

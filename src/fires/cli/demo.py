@@ -12,7 +12,6 @@ import click
 
 from fires.cli import options
 from fires.cli.interrupts import quick_imports
-from fires.cli.options import settings_facts
 from fires.cli.progress import one_bar, seen
 from fires.cli.report import write_report
 from fires.cli.text import alarm_lines
@@ -61,7 +60,7 @@ def command(
     run = Run(OnlinePipeline(selector), _N_FEATURES)
     totals = run.totals
     selected = np.zeros((_N_SAMPLES // _BATCH_SIZE, _N_FEATURES), dtype=bool)
-    facts = settings_facts() | {"id": uuid4().hex[:12]}
+    facts = options.settings_facts() | {"id": uuid4().hex[:12]}
     facts["settings"] |= {"file": [_SOURCE], "target": stream.schema.target}
     facts["settings"] |= {"top": _N_RELEVANT, "batch_size": _BATCH_SIZE}
     with RunFolder(out, overwrite=True) as folder, one_bar("", total=_N_SAMPLES) as show:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import re
 import sys
 import time
@@ -218,17 +217,8 @@ def json_progress() -> AbstractContextManager[Callable[[Values], None]]:
 
 
 def _say_progress(values: Mapping[str, Json]) -> None:
-    told = {name: _plain(value) for name, value in values.items() if name not in _OF_A_BAR}
+    told = {name: value for name, value in values.items() if name not in _OF_A_BAR}
     _say(json.dumps({"event": "progress", "time": _time(time.time())} | told))
-
-
-def _plain(value: Json) -> Json:
-    """A value as JSON has it."""
-    if isinstance(value, Mapping):
-        return {name: _plain(part) for name, part in value.items()}
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value
 
 
 def _say(line: str) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options as shared
-from fires.cli.options import read_config, typed_options
 from fires.cli.progress import LEVELS
 from fires.cli.reading import Reading
 from fires.core.errors import InputError
@@ -225,13 +224,13 @@ def _refuse_what_is_settled(options: Options) -> None:
         return
     before = (context.default_map or {}).get("engine", "fires")
     moves = engine != before
-    if moves and not any(option.name == "file" for option in typed_options(context)):
+    if moves and not any(option.name == "file" for option in shared.typed_options(context)):
         raise click.UsageError(
             f"{resume} has learnt with --engine {before}: to go on with --engine {engine}, name "
             "the files that come next. Those that it has learnt from are not read again."
         )
     may_change = _MAY_CHANGE | (_OF_OTHER_FILES if moves else set())
-    for option in typed_options(context):
+    for option in shared.typed_options(context):
         if option.name not in may_change:
             given = option.opts[0] if isinstance(option, click.Option) else "FILE"
             raise click.UsageError(
@@ -253,5 +252,5 @@ def resume_options(ctx: click.Context, path: Path | None) -> Path | None:
         why = "has no run.toml" if path.is_dir() else "is no folder"
         hint = "give the folder that fires select --out has made"
         raise InputError(f"{path} holds no run to go on with: it {why}", hint=hint)
-    read_config(ctx, path / "run.toml")
+    shared.read_config(ctx, path / "run.toml")
     return path

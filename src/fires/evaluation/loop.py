@@ -324,7 +324,7 @@ class _Evaluation:
             _, selected, rows = self._shown
             if len(selected) == len(self.selected) and (selected == self.selected).all():
                 return rows
-        rows = self.pipeline.shown(batch, self.selected)
+        rows = self.pipeline.shown(batch.X, batch.known, self.selected)
         self._shown = batch, self.selected, rows
         return rows
 

@@ -57,11 +57,6 @@ class ShardedBatch(Generic[_Target]):
             self.target.scale = y  # type: ignore[assignment]
             self.scales = [y, x]
 
-    @property
-    def is_scaled(self) -> bool:
-        """Whether the target has a scale from before, or needs none."""
-        return len(self.scales) == 1 or not self.scales[0].is_first
-
     def begin(self) -> Rounds:
         """The round of a first batch, if this is one, whose scale and level come from itself."""
         first, target = [one for one in self.scales if one.is_first], self.target

@@ -89,7 +89,7 @@ def rounds(learner: BayesLearner) -> Rounds:
     step = _Step(learner)
     yield from step.begin()
     step.start((yield from step.settled(step.look)))
-    while not step.is_over:
+    while len(step.found) < len(step.searches):  # until each row of parameters is at its end
         step.take((yield step.task()))
     step.move()
 
@@ -115,7 +115,9 @@ class _Step(ShardedBatch[BayesTarget]):
             self.before.theta[:, -1] = level  # that of the first counts
         asks = not learner.evidence_rows.any() and learner.leading.holds_all
         point = self.before._replace(columns=learner.leading.columns if asks else None)
-        watch = self._watched(None) if self.is_scaled else None
+        # Predictions are watched once the target has a scale from before, or if it needs none.
+        unscaled = any(one.is_first for one in self.scales[:-1])
+        watch = None if unscaled else self._watched(None)
         return PointSums(learner.family, target, self.x, point, watch, is_look=True)
 
     def _watched(self, usual: Floats | None) -> Watched:
@@ -157,11 +159,6 @@ class _Step(ShardedBatch[BayesTarget]):
 
     def _variances(self, bend: Floats) -> Floats:
         return np.array([s.variances(one) for s, one in zip(self.searches, bend, strict=True)])
-
-    @property
-    def is_over(self) -> bool:
-        """Whether every row of parameters is at its end."""
-        return len(self.found) == len(self.searches)
 
     def task(self) -> Task:
         """Look at the next points."""

@@ -108,8 +108,7 @@ class ShardedStandard(ShardedScale):
     @property
     def shift(self) -> Floats:
         """What is subtracted."""
-        shift: Floats = self.lines[moments.ORIGIN]
-        return shift
+        return np.asarray(self.lines[moments.ORIGIN])
 
     # --- on shards ----------------------------------------------------------------------------
 
@@ -155,8 +154,7 @@ class ShardedStandard(ShardedScale):
     def _is_beyond(self, shown: Floats) -> Mask:
         """The columns with entries beyond 1.5 times the reach."""
         *_, refused, farthest = shown
-        beyond: Mask = (farthest > moments.EDGE * self.lines[moments.LIMIT]) | (refused > 0.0)
-        return beyond
+        return np.asarray((farthest > moments.EDGE * self.lines[moments.LIMIT]) | (refused > 0.0))
 
     def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
         """See :class:`ShardedScale`."""
@@ -196,8 +194,7 @@ class ShardedStandard(ShardedScale):
         places = sums.get(f"list {self.what} beyond", np.zeros((0, 2), dtype=np.intp))
         starts, step = sampling(sums)
         sampled = (np.repeat(starts, n_found) + places[:, 0]) % step == 0
-        found: Places = columns[np.isin(columns, places[sampled, 1]) | sure[columns]]
-        return found
+        return np.asarray(columns[np.isin(columns, places[sampled, 1]) | sure[columns]])
 
     def among_all(self, columns: Places) -> Places:
         """Which columns of the rows these are."""
@@ -450,8 +447,7 @@ def columns_of(shard: CheckedBatch, y: Labels, what: str, columns: Places | slic
     if what == "y":
         return np.asarray(y, dtype=np.float64)[:, None]
     X = shard.X[:, columns]
-    found: Floats = X.toarray() if sp.issparse(X) else X
-    return found
+    return np.asarray(X.toarray() if sp.issparse(X) else X)
 
 
 def column_moments(X: Floats, weight: Floats) -> Floats:

@@ -30,7 +30,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,14 +98,6 @@ def read_snapshot(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.
         ``index`` and ``rows``; and the arrays that the text above names.
     """
     return read_state(path)
-
-
-def _short(rows: Iterable[Floats]) -> list[list[float | None]]:
-    """Numbers to six digits."""
-    return [
-        [float(f"{value:.6g}") if math.isfinite(value) else None for value in row.tolist()]
-        for row in rows
-    ]
 
 
 _LONGEST_RAW = 100_000
@@ -176,7 +168,10 @@ class RunRecords:
             names, places = self._names, step.selected
             places = places if names is None else names.of_selector(places)
             mu, sigma = (of[places] for of in belief)
-            row["importance"], row["uncertainty"] = _short([mu, sigma])
+            row["importance"], row["uncertainty"] = (
+                [float(f"{one:.6g}") if math.isfinite(one) else None for one in of.tolist()]
+                for of in (mu, sigma)
+            )
             self.told = mu, sigma
         if n_missing := pipeline.n_missing_:
             row["missing"] = n_missing

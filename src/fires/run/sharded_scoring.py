@@ -252,8 +252,7 @@ def codes_of(scores: Floats, n_classes: int) -> Places:
     array([0, 1])
     """
     if scores.shape[-2] > 1:
-        best: Places = scores.argmax(axis=-2)
-        return best
+        return np.asarray(scores.argmax(axis=-2))
     above = scores[..., 0, :] > 0.0
     return above.astype(np.intp) if n_classes > 1 else np.zeros(above.shape, dtype=np.intp)
 

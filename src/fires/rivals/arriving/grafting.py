@@ -151,10 +151,7 @@ class Grafting(ArrivingFeatures):
 
 def slopes(target: Floats, margin: Floats, logistic: bool) -> Floats:
     """The derivative of each row's loss with respect to its margin f."""
-    if logistic:
-        slope: Floats = -target * expit(-target * margin)
-        return slope
-    return margin - target
+    return np.asarray(-target * expit(-target * margin)) if logistic else margin - target
 
 
 def minimise(

@@ -129,13 +129,11 @@ class EFS(RowByRowSelector):
     # --- what was learnt --------------------------------------------------------------------
 
     def _coefficients(self) -> Floats:
-        coefficients: Floats = self._theta_[0] - self._theta_[1]
-        return coefficients
+        return np.asarray(self._theta_[0] - self._theta_[1])
 
     def _moved(self) -> Mask:
         u, v = self._theta_[:2]
-        moved: Mask = (u != self._starts[0]) | (v != self._starts[1])
-        return moved
+        return np.asarray((u != self._starts[0]) | (v != self._starts[1]))
 
     def _weights(self) -> Floats:
         return np.where(self._moved(), np.abs(self._coefficients()), 0.0)

@@ -187,14 +187,12 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
         return self._computed("uncertainties", self._standard_errors)
 
     def _weights(self) -> Floats:
-        weights: Floats = self._sums_[0] / max(self._mass_[0], 1e-300)
-        return weights
+        return np.asarray(self._sums_[0] / max(self._mass_[0], 1e-300))
 
     def _standard_errors(self) -> Floats:
         total, squares = np.maximum(self._mass_, 1e-300)
         variance = np.maximum(self._sums_[1] / total - self._weights() ** 2, 0.0)
-        errors: Floats = np.sqrt(variance * squares) / total
-        return errors
+        return np.asarray(np.sqrt(variance * squares) / total)
 
     # --- learning ---------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -63,10 +62,6 @@ class KeptRows:
         return csr
 
 
-@overload
-def kept(X: Floats) -> Floats: ...
-@overload
-def kept(X: CsrRows) -> CsrRows: ...
 def kept(X: Matrix) -> Matrix:
     """A copy of the rows of a batch, of one type, which does not hold on to the caller's memory."""
     if isinstance(X, np.ndarray):

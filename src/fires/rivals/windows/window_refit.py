@@ -235,7 +235,7 @@ def standardised(X: Matrix, weight: Floats) -> Matrix:
     return Z if isinstance(X, np.ndarray) else _with_full_columns_centred(Z, X, weight)
 
 
-def _with_full_columns_centred(Z: CsrRows, X: CsrRows, weight: Floats) -> CsrRows:
+def _with_full_columns_centred(Z: CsrRows, X: CsrRows, weight: Floats) -> Matrix:
     """Z with its full columns centred, which makes it at most five times as large.
 
     Linear models do not converge on columns whose mean is many standard deviations from 0.
