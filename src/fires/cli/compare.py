@@ -50,26 +50,19 @@ SELECTORS = {
 MODELS = {"fires-ann": "NeuralNet", "fires-sdt": "SoftTree"}
 
 
-class Selectors(click.ParamType[tuple[str, ...]]):
-    """Names of selectors, separated by commas."""
-
-    name = "NAME,..."
-
-    def convert(
-        self, value: str | tuple[str, ...], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, ...]:
-        """The names that a text holds, each once."""
-        if not isinstance(value, str):
-            return value
-        names = [name.strip().lower() for name in value.split(",") if name.strip()]
-        for name in names:
-            if name not in SELECTORS:
-                known = {known: known for known in SELECTORS}
-                hint = closest(name, known, f"there are {', '.join(known)}")
-                self.fail(f'there is no selector "{printable(name)}"; {hint}', param)
-        if not names:
-            self.fail(f"name at least one of {', '.join(SELECTORS)}", param)
-        return tuple(dict.fromkeys(names))
+def as_selectors(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The names of selectors, separated by commas, that a text holds, each once."""
+    if not isinstance(value, str):
+        return value
+    names = [name.strip().lower() for name in value.split(",") if name.strip()]
+    for name in names:
+        if name not in SELECTORS:
+            known = {known: known for known in SELECTORS}
+            hint = closest(name, known, f"there are {', '.join(known)}")
+            raise click.BadParameter(f'there is no selector "{printable(name)}"; {hint}')
+    if not names:
+        raise click.BadParameter(f"name at least one of {', '.join(SELECTORS)}")
+    return tuple(dict.fromkeys(names))
 
 
 def maker(name: str, top: int | float, *, numeric: bool = False) -> Callable[[int], OnlineSelector]:
@@ -140,12 +133,12 @@ _OF_CLASSES, _OF_NUMBERS = ("accuracy", "balanced_accuracy", "f1"), ("r2", "mae"
 class _Options:
     target: str | None = options.target()
     selectors: tuple[str, ...] = options.option(
-        None,
+        "NAME,...",
         f"What to compare, out of {', '.join(SELECTORS)}. The first named is what the "
         "others are tested against; all (features), random, and majority or mean are always "
         "there.",
         "-s",
-        type=Selectors(),
+        type=as_selectors,
         default="fires,ofs,efs,fsds",
     )
     top: int | float | str = options.TOP

@@ -158,26 +158,22 @@ def out_file(what: str) -> Any:
     return option("FILE", f"Where {what}: {ends}", type=PATH)
 
 
-class NumberOrShare(click.ParamType[int | float | str]):
-    """A number of things, a share of them below 1, or one of some words."""
+def number_or_share(least: int, otherwise: str, *words: str) -> Any:
+    """What makes a number of things, a share of them below 1, or one of some words, of a text."""
 
-    def __init__(self, name: str, least: int, otherwise: str, *words: str) -> None:
-        self.name, self._least, self._otherwise, self._words = name, least, otherwise, words
-
-    def convert(
-        self, value: float | str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | float | str:
-        """The number that a text stands for."""
-        if not isinstance(value, str) or value in self._words:
+    def convert(value: float | str) -> float | str:
+        if not isinstance(value, str) or value in words:
             return value
         try:
             number = int(value) if value.isdigit() else float(value)
         except ValueError:
             number = -1
-        is_share = isinstance(number, float) and 0 <= number < 1 and (number or not self._least)
-        if not (is_share or (isinstance(number, int) and number >= self._least)):
-            self.fail(f"{value!r} is neither {self._otherwise}.", param)
+        is_share = isinstance(number, float) and 0 <= number < 1 and (number or not least)
+        if not (is_share or (isinstance(number, int) and number >= least)):
+            raise click.BadParameter(f"{value!r} is neither {otherwise}.")
         return number
+
+    return convert
 
 
 class Memory(click.FloatRange):
@@ -190,17 +186,12 @@ class Memory(click.FloatRange):
         return value if seconds_of(value) else super().convert(value, param, ctx)
 
 
-class Shape(click.ParamType[str]):
-    """The height and width of a picture."""
-
-    name = "HxW"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text, once it is known to be two numbers."""
-        found = re.fullmatch(r"0*([1-9]\d{0,6})x0*([1-9]\d{0,6})", str(value).lower(), re.ASCII)
-        if found is None:
-            self.fail(f"{value!r} is no height and width such as 28x28.", param)
-        return f"{found[1]}x{found[2]}"
+def as_height_and_width(value: str) -> str:
+    """The height and width of a picture, once they are known to be numbers."""
+    found = re.fullmatch(r"0*([1-9]\d{0,6})x0*([1-9]\d{0,6})", str(value).lower(), re.ASCII)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is no height and width such as 28x28.")
+    return f"{found[1]}x{found[2]}"
 
 
 # --- in a file, and as facts ----------------------------------------------------------------------
@@ -309,9 +300,9 @@ def stream_facts(stream: TableStream, seconds: float) -> dict[str, Any]:
 
 # --- options of several commands -----------------------------------------------------------------
 
-_K = NumberOrShare("K", 1, "a number of features nor a fraction below 1, nor 'auto'", "auto")
+_K = number_or_share(1, "a number of features nor a fraction below 1, nor 'auto'", "auto")
 TOP = option(
-    None,
+    "K",
     "How many features to select: a number, a fraction such as 0.1, or auto: as many as are "
     "significantly non-zero.",
     "-k",
@@ -321,7 +312,7 @@ TOP = option(
 SHAPE = option(
     "HxW",
     "The features are the pixels of a picture, row by row: its height and width.",
-    type=Shape(),
+    type=as_height_and_width,
 )
 RUN = argument(type=PATH)
 RUNS = argument(metavar="RUN...", nargs=-1, required=True, type=PATH)

@@ -217,7 +217,9 @@ def json_progress() -> AbstractContextManager[Callable[[Values], None]]:
 
 
 def _say_progress(values: Mapping[str, Json]) -> None:
-    told = {name: value for name, value in values.items() if name not in _OF_A_BAR}
+    from fires.evaluation.records import plain
+
+    told = plain({name: value for name, value in values.items() if name not in _OF_A_BAR})
     _say(json.dumps({"event": "progress", "time": _time(time.time())} | told))
 
 

@@ -294,8 +294,6 @@ class Learning:
 
     def _seen(self, step: Step, began: float, n_before: int) -> Header:
         """How far the run is, how fast, how stable and how good."""
-        from fires.evaluation.records import number_or_none, plain
-
         totals, n_bad = self.run.totals, self.stream.rejected.count
         more = [
             *if_known("stability {:.2f}", step.stability),
@@ -308,8 +306,8 @@ class Learning:
             "rows": totals.n_rows,
             "bad_rows": n_bad,
             "rows_per_second": round(speed, 1),
-            "stability": number_or_none(step.stability),
-            "scores": plain(totals.recent_scores),
+            "stability": step.stability,
+            "scores": totals.recent_scores,
         }
 
 

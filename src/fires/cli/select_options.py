@@ -111,9 +111,9 @@ class Options:
         "Also write the selected columns of all rows to --out, a Parquet file a checkpoint."
     )
     max_bad: int | float | None = shared.option(
-        None,
+        "N|SHARE",
         "End the run if more rows than this cannot be used: a number, or a share of all rows.",
-        type=shared.NumberOrShare("N|SHARE", 0, "a number of rows nor a share below 1"),
+        type=shared.number_or_share(0, "a number of rows nor a share below 1"),
     )
     max_wait: float | None = shared.option(
         "SECONDS",

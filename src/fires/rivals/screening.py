@@ -112,7 +112,6 @@ class Screening(TargetSelector):
 
     _weights_repeat_rows = True
     _learnt: ClassVar[Declared] = {
-        **TargetSelector._learnt,
         "n": Array("1|J", low=0.0),
         "x": Array("J"),
         "x_rest": Array("J"),

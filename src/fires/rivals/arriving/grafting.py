@@ -81,7 +81,6 @@ class Grafting(ArrivingFeatures):
     fit_intercept: bool = flag(True)
 
     _learnt: ClassVar[Declared] = {
-        **ArrivingFeatures._learnt,
         "logistic": Value(bool),
         "unit": Value(float, low=_LEAST_UNIT),
         "target": Array("N", low=-1.0, high=1.0),

@@ -81,11 +81,7 @@ class SAOLA(ArrivingFeatures):
     alpha: float = number(0.01, high=1.0)
     threshold: float = number(0.0, high=1.0, ends="[)")
 
-    _learnt: ClassVar[Declared] = {
-        **ArrivingFeatures._learnt,
-        "numbers": Value(bool),
-        "columns": independence.StoredColumns(),
-    }
+    _learnt: ClassVar[Declared] = {"numbers": Value(bool), "columns": independence.StoredColumns()}
 
     _numbers_: bool = field(init=False)
     _columns_: Column = field(init=False)  # the target, then the selected columns, one per row
@@ -174,7 +170,7 @@ class GroupSAOLA(SAOLA):
     (array([2, 5]), array([0, 1]))
     """
 
-    _learnt: ClassVar[Declared] = {**SAOLA._learnt, "ends": Value(list)}
+    _learnt: ClassVar[Declared] = {"ends": Value(list)}
 
     _ends_: list[int]
 

@@ -160,7 +160,6 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
 
     _given = "model"
     _learnt: ClassVar[Declared] = {
-        **TargetSelector._learnt,
         "sums": Array(2, "J"),  # of the differences of losses, and of their squares
         "mass": Array(2, low=0.0),  # the sum of the weights of rows, and of their squares
         "stored": KeptRows(),
