@@ -77,18 +77,10 @@ def _saved_run(path: Path) -> SavedRun:
     return SavedRun(path)
 
 
-_PREDICT_EXAMPLES = """\b
-Examples:
-  fires predict run/ new.csv > predictions.csv
-  fires predict run/ "new/*.parquet" --id customer --out predictions.parquet
-  zcat new.csv.gz | fires predict run/ -
-"""
 _PREDICTION = "prediction"
 
 
-@click.command("predict", epilog=_PREDICT_EXAMPLES)
-@options.takes
-@options.debug
+@options.command("predict")
 def predict(
     run: Path = options.RUN,
     reading: Reading = _NEW_ROWS,
@@ -110,6 +102,12 @@ def predict(
 
     If FILE has the target too, the predictions are compared with it, and the score is told on
     standard error. Whatever ends the command early: the rows before are written, and whole.
+
+    Examples
+    --------
+    fires predict run/ new.csv > predictions.csv
+    fires predict run/ "new/*.parquet" --id customer --out predictions.parquet
+    zcat new.csv.gz | fires predict run/ -
     """
     saved = _saved_run(run)
     if proba and not saved.pipeline.gives_probabilities:
@@ -207,16 +205,7 @@ class Predict:
         return [f"{', '.join(shown)} on {self._n_rows:,} rows with a target"]
 
 
-_TRANSFORM_EXAMPLES = """\b
-Examples:
-  fires transform run/ new.csv --out reduced.parquet
-  fires transform run/ "new/*.csv" --keep customer,label > reduced.csv
-"""
-
-
-@click.command("transform", epilog=_TRANSFORM_EXAMPLES)
-@options.takes
-@options.debug
+@options.command("transform")
 def transform(
     run: Path = options.RUN,
     reading: Reading = _NEW_ROWS,
@@ -234,6 +223,11 @@ def transform(
 
     Rows that cannot be read are counted, shown and left out. Whatever ends the command early: the
     rows before are written, and whole.
+
+    Examples
+    --------
+    fires transform run/ new.csv --out reduced.parquet
+    fires transform run/ "new/*.csv" --keep customer,label > reduced.csv
     """
     saved = _saved_run(run)
     with open_output(out, overwrite=overwrite) as output:

@@ -118,12 +118,6 @@ def make_predictor(
     return name, makers.get(name, LinearRegressor)
 
 
-_EXAMPLES = """\b
-Examples:
-  fires compare events.csv --target label
-  fires compare events.csv --target label --selectors fires,ofs,screening --top 0.1
-  fires compare events.parquet --target label --predictor nb --seeds 10 --out comparison/ --report
-"""
 _PAGE = "compare.html"
 _FILES = ("compare.json", ("compare.md", "compare.toml", _PAGE))
 _OF_CLASSES, _OF_NUMBERS = ("accuracy", "balanced_accuracy", "f1"), ("r2", "mae")
@@ -169,10 +163,7 @@ class _Options:
     quiet: bool = options.QUIET
 
 
-@click.command("compare", epilog=_EXAMPLES)
-@options.takes
-@options.config
-@options.debug
+@options.command("compare", options.config)
 def command(given: _Options = options.part(_Options)) -> None:
     """Compare selectors on FILE: which of them to use, and whether it matters.
 
@@ -187,6 +178,12 @@ def command(given: _Options = options.part(_Options)) -> None:
     t-test over runs and pieces of the stream, corrected for the number of comparisons. Below it,
     one line says whether any selection beats all features, random ones, and saying the most
     common class, or the mean, of the rows before.
+
+    Examples
+    --------
+    fires compare events.csv --target label
+    fires compare events.csv --target label --selectors fires,ofs,screening --top 0.1
+    fires compare events.parquet --target label --predictor nb --seeds 10 --out found/ --report
     """
     started, reading = time.perf_counter(), given.reading
     if given.report and given.out is None:

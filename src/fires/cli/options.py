@@ -14,8 +14,9 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import wraps
-from inspect import signature
+from inspect import cleandoc, signature
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, dataclass_transform
 
 import click
@@ -101,6 +102,20 @@ def takes(run: Callable[..., None]) -> Callable[..., None]:
     for name, one in reversed(list(_flat(declared))):
         one.add(name)(command)
     return command
+
+
+def command(name: str, *more: Any) -> Callable[[Callable[..., None]], click.Command]:
+    """Make a command of a function and its docstring, whose examples end the help."""
+
+    def make(run: Callable[..., None]) -> click.Command:
+        text, _, examples = cleandoc(run.__doc__ or "").partition("\n\nExamples\n--------\n")
+        run = debug(run)
+        for add in more:
+            run = add(run)
+        epilog = "\b\nExamples:\n" + indent(examples, "  ")
+        return click.command(name, help=text, epilog=epilog)(takes(run))
+
+    return make
 
 
 def _flat(declared: Mapping[str, _Given | _Part]) -> Iterator[tuple[str, _Given]]:

@@ -19,16 +19,8 @@ from fires.cli.text import printable, say
 from fires.core.errors import InputError
 from fires.core.optional import require
 
-_REPORT_EXAMPLES = """\b
-Examples:
-  fires report run/
-  fires report run/ other-run/ --out both.html
-"""
 
-
-@click.command("report", epilog=_REPORT_EXAMPLES)
-@options.takes
-@options.debug
+@options.command("report")
 def report(
     runs: tuple[Path, ...] = options.RUNS,
     out: Path | None = options.option(
@@ -41,6 +33,11 @@ def report(
 
     RUN is a folder that fires select --out has made: of a run that has ended, goes on or was
     killed. Several are shown side by side. An earlier report.html in RUN is replaced.
+
+    Examples
+    --------
+    fires report run/
+    fires report run/ other-run/ --out both.html
     """
     if out is not None:
         options.refuse_there(out, overwrite=overwrite)
@@ -81,20 +78,12 @@ def features_of(runs: Sequence[Path]) -> list[int]:
     return counts
 
 
-_SERVE_EXAMPLES = """\b
-Examples:
-  fires serve run/
-  fires serve run/ other-run/ --port 0
-  FIRES_TOKEN=... fires serve run/ --host 0.0.0.0
-"""
 _PORT = 8765
 _POLITE = 10
 _LONGEST = 60.0
 
 
-@click.command("serve", epilog=_SERVE_EXAMPLES)
-@options.takes
-@options.debug
+@options.command("serve")
 def serve(
     runs: tuple[Path, ...] = options.RUNS,
     port: int = options.option(
@@ -119,6 +108,12 @@ def serve(
     or that is taken up again is shown as such.
 
     Ends with Ctrl-C.
+
+    Examples
+    --------
+    fires serve run/
+    fires serve run/ other-run/ --port 0
+    FIRES_TOKEN=... fires serve run/ --host 0.0.0.0
     """
     for library in ("uvicorn", "starlette"):
         require(library, "fires serve", extra="serve")

@@ -46,24 +46,9 @@ if TYPE_CHECKING:
 
 _LEAST_ROWS = 1000
 _LOG = logging.getLogger("fires")
-_EXAMPLES = """\b
-Examples:
-  fires select events.csv --target label --top 20
-  fires select events.csv --target label --top auto
-  fires select events.parquet --target amount --model gaussian --out run/
-  zcat events.csv.gz | fires select - --target label --exclude id,time --json
-  fires select kafka://localhost:9092/events --target label --out run/
-  fires select "duckdb:warehouse.db?select * from events" --position id --target label --out run/
-  fires select events.parquet --target label --out run/ --report --live
-  fires select "logs/*.csv" --target label --columns open --forget-after 100000
-  fires select --resume run/
-"""
 
 
-@click.command("select", epilog=_EXAMPLES)
-@shared.takes
-@shared.config
-@shared.debug
+@shared.command("select", shared.config)
 def command(options: Options = shared.part(Options)) -> None:
     """Rank the features of FILE by how much they tell about a target.
 
@@ -83,6 +68,18 @@ def command(options: Options = shared.part(Options)) -> None:
 
     Whatever ends the run early, Ctrl-C or an error: what was learnt until then is shown and saved.
     With --out, even a run that was killed goes on with --resume, and loses nothing.
+
+    Examples
+    --------
+    fires select events.csv --target label --top 20
+    fires select events.csv --target label --top auto
+    fires select events.parquet --target amount --model gaussian --out run/
+    zcat events.csv.gz | fires select - --target label --exclude id,time --json
+    fires select kafka://localhost:9092/events --target label --out run/
+    fires select "duckdb:warehouse.db?select * from events" --position id --target label --out run/
+    fires select events.parquet --target label --out run/ --report --live
+    fires select "logs/*.csv" --target label --columns open --forget-after 100000
+    fires select --resume run/
     """
     refuse_what_does_not_go_together(options)
     if options.engine == "spark":
