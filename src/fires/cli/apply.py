@@ -80,14 +80,12 @@ def _saved_run(path: Path) -> SavedRun:
 _PREDICTION = "prediction"
 
 
-@options.command("predict")
+@options.command("predict", options.debug)
 def predict(
     run: Path = options.RUN,
     reading: Reading = _NEW_ROWS,
-    id_: str | None = options.option(
-        "COL", "A column to name the rows by, not their number.", "--id"
-    ),
-    proba: bool = options.flag("Add the probability of each class."),
+    id_: str | None = options.option("COL", "", "--id"),
+    proba: bool = options.flag(),
     out: Path | None = options.out_file("the predictions go"),
     overwrite: bool = options.OVERWRITE,
     quiet: bool = options.QUIET,
@@ -102,6 +100,13 @@ def predict(
 
     If FILE has the target too, the predictions are compared with it, and the score is told on
     standard error. Whatever ends the command early: the rows before are written, and whole.
+
+    Parameters
+    ----------
+    id_
+        A column to name the rows by, not their number.
+    proba
+        Add the probability of each class.
 
     Examples
     --------
@@ -205,7 +210,7 @@ class Predict:
         return [f"{', '.join(shown)} on {self._n_rows:,} rows with a target"]
 
 
-@options.command("transform")
+@options.command("transform", options.debug)
 def transform(
     run: Path = options.RUN,
     reading: Reading = _NEW_ROWS,
@@ -273,8 +278,8 @@ class Reduce:
         ]
 
 
+# What messages call it.
 STANDARD = "standard output"
-"""What messages call it."""
 
 _KINDS = {".csv": "CSV", ".parquet": "Parquet", ".pq": "Parquet"}
 _KINDS |= {".arrow": "Arrow", ".feather": "Arrow"}

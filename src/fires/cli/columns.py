@@ -15,7 +15,7 @@ from fires.core.errors import InputError, closest
 _LONGEST = 16  # letters of an example
 
 
-@options.command("columns")
+@options.command("columns", options.debug)
 def command(
     reading: Reading = options.part(Reading, without=OF_SOURCES),
     target: str | None = options.target(),

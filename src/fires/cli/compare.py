@@ -125,6 +125,24 @@ _OF_CLASSES, _OF_NUMBERS = ("accuracy", "balanced_accuracy", "f1"), ("r2", "mae"
 
 @options.record
 class _Options:
+    """What the user said.
+
+    Parameters
+    ----------
+    seeds
+        Runs of each selector; each leaves out another tenth of the rows, and has its own random
+        numbers. One uses all rows; it takes three to test differences.
+    predictor
+        What uses the features: the Bayesian linear model of FIRES, a Perceptron, Gaussian naive
+        Bayes, a Hoeffding tree, or for numbers a linear regression.
+    score
+        What is compared: accuracy, but not where one class is rare; r2 or mae of numbers.
+    scale
+        How columns are scaled while the stream flows, for all alike; efs needs minmax.
+    report
+        Also write compare.html to --out: a page that opens in any browser.
+    """
+
     target: str | None = options.target()
     selectors: tuple[str, ...] = options.option(
         "NAME,...",
@@ -137,33 +155,19 @@ class _Options:
     )
     top: int | float | str = options.TOP
     batch_size: int = options.batch_size("test on and to learn from")
-    seeds: int = options.count(
-        5,
-        "Runs of each selector; each leaves out another tenth of the rows, and has its own random "
-        "numbers. One uses all rows; it takes three to test differences.",
-    )
-    predictor: str = options.choice(
-        ["auto", *dict.fromkeys(CLASSIFIERS + REGRESSORS)],
-        "What uses the features: the Bayesian linear model of FIRES, a Perceptron, Gaussian naive "
-        "Bayes, a Hoeffding tree, or for numbers a linear regression.",
-    )
-    score: str = options.choice(
-        ["auto", *_OF_CLASSES, *_OF_NUMBERS],
-        "What is compared: accuracy, but not where one class is rare; r2 or mae of numbers.",
-    )
-    scale: str = options.choice(
-        ["minmax", "standard"],
-        "How columns are scaled while the stream flows, for all alike; efs needs minmax.",
-    )
+    seeds: int = options.count(5)
+    predictor: str = options.choice(["auto", *dict.fromkeys(CLASSIFIERS + REGRESSORS)])
+    score: str = options.choice(["auto", *_OF_CLASSES, *_OF_NUMBERS])
+    scale: str = options.choice(["minmax", "standard"])
     reading: Reading = options.part(Reading, without=OF_SOURCES)
     out: Path | None = options.out("compare.json, compare.md and compare.toml.")
-    report: bool = options.flag(f"Also write {_PAGE} to --out: a page that opens in any browser.")
+    report: bool = options.flag()
     overwrite: bool = options.OVERWRITE
     as_json: bool = options.AS_JSON
     quiet: bool = options.QUIET
 
 
-@options.command("compare", options.config)
+@options.command("compare", options.debug, options.config)
 def command(given: _Options = options.part(_Options)) -> None:
     """Compare selectors on FILE: which of them to use, and whether it matters.
 

@@ -22,8 +22,7 @@ _N_FEATURES, _N_RELEVANT, _N_SAMPLES, _BATCH_SIZE = 50, 5, 20_000, 100
 _SOURCE = "fires demo"
 
 
-@click.command("demo")
-@options.takes
+@options.command("demo")
 def command(
     out: Path = options.out(
         "the run, with its report; made if it is not there.", default="fires-demo"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MOST_STAYS, _MOST_NAMES = 10, 8
 
 
-@options.command("explain")
+@options.command("explain", options.debug)
 def command(
     run: Path = options.RUN, feature: str = options.argument(), as_json: bool = options.AS_JSON
 ) -> None:

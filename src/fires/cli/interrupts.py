@@ -66,8 +66,8 @@ def _import_scikit_learn() -> None:
 
 Item = TypeVar("Item")
 
+# Under which the code of a command that was interrupted is in ``meta`` of its context.
 EXIT_CODE = "fires.exit_code"
-"""Under which the code of a command that was interrupted is in ``meta`` of its context."""
 _HANGUP = signal.Signals.__members__.get("SIGHUP")
 _SAVE = signal.Signals.__members__.get("SIGUSR1")
 

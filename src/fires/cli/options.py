@@ -1,6 +1,7 @@
 """Options, each declared once: as the default of a parameter of a command, or of a field.
 
-They can be given in a file as well, and are facts of a run: every run writes them down.
+What it does is said with it, or by the docstring of the command or record, under Parameters. They
+can be given in a file as well, and are facts of a run: every run writes them down.
 
 ``takes`` lets a command have them; ``record`` makes a dataclass of several, and ``part`` lets a
 command, or another record, take such a one.
@@ -39,8 +40,9 @@ ABOVE_ZERO = click.FloatRange(min=0.0, min_open=True)
 class _Given(NamedTuple):
     """An option or an argument, whatever it is called."""
 
-    add: Callable[[str], Callable[[Callable[..., None]], object]]
+    add: Callable[[str, str], Callable[[Callable[..., None]], object]]
     default: object = None
+    what: str = ""
 
 
 class _Part(NamedTuple):
@@ -51,31 +53,42 @@ class _Part(NamedTuple):
     default: object = None
 
 
-def option(metavar: str | None, what: str, *names: str, **settings: Any) -> Any:
+def option(metavar: str | None = None, what: str = "", *names: str, **settings: Any) -> Any:
     """An option with a value, and a default that the help shows; named as what it is given to."""
     settings |= {"show_default": True} if "default" in settings else {}
 
-    def add(name: str) -> Callable[[Callable[..., None]], object]:
+    def add(name: str, what: str) -> Callable[[Callable[..., None]], object]:
         spelt = (f"--{name.replace('_', '-')}",) * (not any(one[:2] == "--" for one in names))
         return click.option(*spelt, *names, name, metavar=metavar, help=what, **settings)
 
-    return _Given(add, () if settings.get("multiple") else settings.get("default"))
+    return _Given(add, () if settings.get("multiple") else settings.get("default"), what)
 
 
-def flag(what: str, *names: str, **settings: Any) -> Any:
+def flag(what: str = "", *names: str, **settings: Any) -> Any:
     """An option without a value."""
     return option(None, what, *names, is_flag=True, **settings)._replace(default=False)
 
 
 def argument(**settings: Any) -> Any:
     """What is given without a name."""
-    return _Given(lambda name: click.argument(name, **settings))
+    return _Given(lambda name, what: click.argument(name, **settings))
+
+
+def _told(documented: object) -> dict[str, str]:
+    """What a docstring says of each parameter."""
+    _, _, told = cleandoc(documented.__doc__ or "").partition("\n\nParameters\n----------\n")
+    blocks = re.split(r"\n(?=\S)", told.partition("\n\nExamples\n")[0])
+    pairs = (block.partition("\n") for block in blocks)
+    return {name: " ".join(map(str.strip, what.splitlines())) for name, _, what in pairs}
 
 
 @dataclass_transform(frozen_default=True)
 def record(kind: type[Kind]) -> type[Kind]:
     """A frozen dataclass whose fields are options."""
+    told = _told(kind)
     for name, one in list(vars(kind).items()):
+        if isinstance(one, _Given):
+            one = one._replace(what=one.what or told.get(name, ""))
         if isinstance(one, _Given | _Part):
             setattr(kind, name, field(default=one.default, metadata={"given": one}))
     return dataclass(frozen=True)(kind)
@@ -94,26 +107,29 @@ def part(kind: type, *, only: Sequence[str] = (), without: Sequence[str] = ()) -
 def takes(run: Callable[..., None]) -> Callable[..., None]:
     """Let a command have the options that its parameters declare."""
     declared = {name: one.default for name, one in signature(run).parameters.items()}
+    told = _told(run)
 
     @wraps(run)
     def command(**given: Any) -> None:
         run(**_values(declared, given))
 
     for name, one in reversed(list(_flat(declared))):
-        one.add(name)(command)
+        one.add(name, one.what or told.get(name, ""))(command)
     return command
 
 
-def command(name: str, *more: Any) -> Callable[[Callable[..., None]], click.Command]:
+def command(
+    name: str, *more: Any, group: click.Group | None = None
+) -> Callable[[Callable[..., None]], click.Command]:
     """Make a command of a function and its docstring, whose examples end the help."""
 
     def make(run: Callable[..., None]) -> click.Command:
         text, _, examples = cleandoc(run.__doc__ or "").partition("\n\nExamples\n--------\n")
-        run = debug(run)
+        text = text.partition("\n\nParameters\n")[0]
         for add in more:
             run = add(run)
-        epilog = "\b\nExamples:\n" + indent(examples, "  ")
-        return click.command(name, help=text, epilog=epilog)(takes(run))
+        epilog = f"\b\nExamples:\n{indent(examples, '  ')}" if examples else None
+        return (group or click).command(name, help=text, epilog=epilog)(takes(run))
 
     return make
 
@@ -136,12 +152,12 @@ def _values(declared: Mapping[str, _Given | _Part], given: Mapping[str, Any]) ->
 # --- kinds of options ----------------------------------------------------------------------------
 
 
-def count(default: int, what: str, least: int = 1) -> Any:
+def count(default: int, what: str = "", least: int = 1) -> Any:
     """A whole number, with a default."""
     return option("N", what, type=click.IntRange(min=least), default=default)
 
 
-def choice(values: Sequence[str], what: str, default: str | None = None) -> Any:
+def choice(values: Sequence[str], what: str = "", default: str | None = None) -> Any:
     """One of several words; by default the first."""
     return option(None, what, type=click.Choice(values), default=default or values[0])
 
@@ -211,8 +227,8 @@ def as_height_and_width(value: str) -> str:
 
 # --- in a file, and as facts ----------------------------------------------------------------------
 
+# Options that say where a run goes, not what it is.
 _OF_THE_FOLDER = ("overwrite", "out", "resume", "accept_loss", "live")
-"""Options that say where a run goes, not what it is."""
 
 
 def read_config(ctx: click.Context, path: Path | None) -> None:

@@ -133,8 +133,8 @@ class BenchProgress:
         self._drawn.advance(self._task)
 
 
+# What ``--log-level`` takes.
 LEVELS = ("debug", "info", "warning", "error")
-"""What ``--log-level`` takes."""
 
 logging.getLogger("fires").addHandler(logging.NullHandler())  # nothing is said unless asked for
 _SILENT = 5.0  # seconds before the first line about progress

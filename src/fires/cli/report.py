@@ -20,12 +20,10 @@ from fires.core.errors import InputError
 from fires.core.optional import require
 
 
-@options.command("report")
+@options.command("report", options.debug)
 def report(
     runs: tuple[Path, ...] = options.RUNS,
-    out: Path | None = options.option(
-        "FILE", "The file to write.  [default: report.html in the first RUN]", type=options.PATH
-    ),
+    out: Path | None = options.option("FILE", type=options.PATH),
     overwrite: bool = options.OVERWRITE,
     shape: str | None = options.SHAPE,
 ) -> None:
@@ -33,6 +31,11 @@ def report(
 
     RUN is a folder that fires select --out has made: of a run that has ended, goes on or was
     killed. Several are shown side by side. An earlier report.html in RUN is replaced.
+
+    Parameters
+    ----------
+    out
+        The file to write.  [default: report.html in the first RUN]
 
     Examples
     --------
@@ -78,28 +81,17 @@ def features_of(runs: Sequence[Path]) -> list[int]:
     return counts
 
 
-_PORT = 8765
 _POLITE = 10
 _LONGEST = 60.0
 
 
-@options.command("serve")
+@options.command("serve", options.debug)
 def serve(
     runs: tuple[Path, ...] = options.RUNS,
-    port: int = options.option(
-        None,
-        "The port to listen on; 0 for any that is free.",
-        type=click.IntRange(0, 65535),
-        default=_PORT,
-    ),
-    host: str = options.option(
-        None,
-        "The address to listen on. Others than this machine need a token to look: the address "
-        "that is printed has it. FIRES_TOKEN sets it.",
-        default="127.0.0.1",
-    ),
+    port: int = options.option(type=click.IntRange(0, 65535), default=8765),
+    host: str = options.option(default="127.0.0.1"),
     shape: str | None = options.SHAPE,
-    attached: bool = options.flag("", hidden=True),
+    attached: bool = options.flag(hidden=True),
 ) -> None:
     """Show runs in a browser, also while they go on.
 
@@ -108,6 +100,14 @@ def serve(
     or that is taken up again is shown as such.
 
     Ends with Ctrl-C.
+
+    Parameters
+    ----------
+    port
+        The port to listen on; 0 for any that is free.
+    host
+        The address to listen on. Others than this machine need a token to look: the address that is
+        printed has it. FIRES_TOKEN sets it.
 
     Examples
     --------

@@ -48,7 +48,7 @@ _LEAST_ROWS = 1000
 _LOG = logging.getLogger("fires")
 
 
-@shared.command("select", shared.config)
+@shared.command("select", shared.debug, shared.config)
 def command(options: Options = shared.part(Options)) -> None:
     """Rank the features of FILE by how much they tell about a target.
 

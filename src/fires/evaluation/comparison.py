@@ -15,17 +15,17 @@ from fires.core.output import enumeration, html_list, html_table
 from fires.core.types import Floats, Header, Label
 from fires.evaluation.records import plain
 
+# With fewer runs, or pieces of the stream, differences are not tested: of two one cannot tell how
+# far they spread.
 FEWEST = 3
-"""With fewer runs, or pieces of the stream, differences are not tested: of two one cannot tell how
-far they spread."""
 
+# What a selection should beat. All of them but one are always there: majority or mean.
 BASELINES = {
     "all": "all features",
     "random": "features at random",
     "majority": "the most common class",
     "mean": "the mean",
 }
-"""What a selection should beat. All of them but one are always there: majority or mean."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,8 +47,8 @@ from fires.models.sharded_batch import ShardedBatch, gradient_rounds
 from fires.models.sharded_scale import by_column, scale_of
 from fires.models.target import BayesTarget
 
+# Rounds of a batch, at most; those for its scale come on top.
 MOST_ROUNDS = 12
-"""Rounds of a batch, at most; those for its scale come on top."""
 
 _CLOSE = 10.0  # if so little is to gain, the next point may well be the last one
 

@@ -36,8 +36,8 @@ _BLOCK = 1 << 18  # entries of X that are worked on at a time, so that they stay
 _TOO_MANY = -1
 _NOWHERE = np.zeros(0, dtype=np.intp)
 ScaledRows: TypeAlias = DenseRows | MixedRows | Touched
+# Some rows at a time, and which ones they are.
 Blocks: TypeAlias = Iterator[tuple[slice, ScaledRows]]
-"""Some rows at a time, and which ones they are."""
 
 
 class ShardedScale:
@@ -489,8 +489,6 @@ def _plan(scale: Standard) -> Floats:
 
 def _mean_and_gain(own: Floats) -> tuple[Floats, Floats]:
     """Mean and gain of every column, by its moments over all shards."""
-    count, mean, square = own
-    with np.errstate(all="ignore"):  # overflow is found when sums are checked
-        variance = np.divide(square, count, out=np.zeros_like(count), where=count > 0.0)
-        varies = variance > np.maximum(moments.ROUNDING * mean * mean, 1e-300)
-        return mean, np.where(varies, 1.0 / np.sqrt(variance), 0.0)
+    mean, gain = np.empty((2, own.shape[1]))  # overflow is found when sums are checked
+    moments.own_scale(np.vstack([own, np.zeros(own.shape[1])]), 0, mean, gain)
+    return mean, gain

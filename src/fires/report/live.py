@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 _MAX_CONNECTIONS = 100
+# Seconds between two looks whether a connection that has nothing to wait for has gone on.
 _TIMEOUT = 10.0
-"""Seconds between two looks whether a connection that has nothing to wait for has gone on."""
+# Seconds between two readings: so many times what the last one took, so that they take a
+# twentieth of a core at most.
 _LEAST_PAUSE, _MOST_PAUSE, _TIMES = 1.0, 30.0, 20.0
-"""Seconds between two readings: so many times what the last one took, so that they take a twentieth
-of a core at most."""
 _HEARTBEAT = 15.0
 _RETRY = b"retry: 2000\n\n"  # milliseconds after which a browser asks again
+# Seconds that viewers have to take what was sent: when told to end, and when the run has ended;
+# and that the reading of that end may take.
 _GRACE, _LAST_WORD, _LAST_READING = 0.5, 3.0, 30.0
-"""Seconds that viewers have to take what was sent: when told to end, and when the run has ended;
-and that the reading of that end may take."""
 _LOG = logging.getLogger("fires")
 
 
@@ -291,6 +291,7 @@ class LiveSummary:
 
 
 PATHS = ("/", "/events", "/summary.json", "/favicon.ico")
+# Of every answer; that of the page has a policy of its own.
 HEADERS = {
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
@@ -299,7 +300,6 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-"""Of every answer; that of the page has a policy of its own."""
 _METHODS = ("GET", "HEAD")
 _LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:]+)(:\d*)?", re.IGNORECASE | re.ASCII)

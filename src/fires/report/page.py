@@ -37,8 +37,8 @@ _SCRIPTS = (
     *("panel-drift.js", "panel-twins.js", "panel-picture.js", "panel-features.js"),
     *("panel-health.js", "start.js"),
 )
+# What a page without a comparison does not hold.
 _OF_COMPARISON = ("panel-comparison.js", "panel-comparison.css")
-"""What a page without a comparison does not hold."""
 
 
 def page(data: Header, *, live: bool = False) -> str:
@@ -229,13 +229,13 @@ def _folder(run: str | os.PathLike[str] | SavedRun) -> Path:
 
 
 FILE = "compare.json"
+# What scores are called, where it is not their name.
 SCORES = {
     "balanced_accuracy": "balanced accuracy",
     "r2": "R²",
     "mae": "mean absolute error",
     "f1": "F1",
 }
-"""What scores are called, where it is not their name."""
 
 _NUMBERS = (
     *("score", "spread", "stability", "stability_spread", "agreement"),

@@ -29,8 +29,8 @@ N_SPANS, N_MEMBER_SPANS = 256, 200
 _MOST_FEATURES = 2_000  # of a span
 _MOST_ALARMS = 200
 _MEANS = ("accuracy", "mae")  # the mean over batches is that of all their rows
+# How many of the last sets a stability is of. A set that stays as many batches has settled.
 _WINDOW = 10
-"""How many of the last sets a stability is of. A set that stays as many batches has settled."""
 _SETTLED_KEPT = 20
 _INTERVAL = ("last stability", "last low", "last high")
 _WAYS = {"sum": pl.Expr.sum, "min": pl.Expr.min, "max": pl.Expr.max, "last": pl.Expr.last}
@@ -118,8 +118,8 @@ class Records:
         self.times, self.since, self.alarms_of = np.zeros((3, n_features), dtype=np.int64)
         self.alarms: deque[dict[str, Any]] = deque(maxlen=_MOST_ALARMS)
         self.latencies = Latencies()
+        # The last batch whose importances were written down, and these.
         self.known: tuple[int, Ints, Floats, Floats] | None = None
-        """The last batch whose importances were written down, and these."""
         self._recent: list[Stay] = []  # those of the last ten sets
         self._settled: list[Stay] = []  # the last ones that have lasted, each another set
 
@@ -293,12 +293,12 @@ def _settled(before: list[Stay], stays: list[Stay]) -> list[Stay]:
     return found[-_SETTLED_KEPT:]
 
 
+# Whose scores are those of the pipeline, beside the baselines.
 SELECTED = "selected"
-"""Whose scores are those of the pipeline, beside the baselines."""
 
+# Scores that are read of each batch: the first is shown over time. If there is none of them, it
+# is the first that there is.
 SCORES = ("accuracy", "r2", "mae")
-"""Scores that are read of each batch: the first is shown over time. If there is none of them, it is
-the first that there is."""
 
 _BLOCK = 1 << 21  # larger ones take more memory, and hardly less time
 _REMEMBERED = 256

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -128,8 +127,6 @@ class FromModel(TakesEstimator, BatchSelector):
 
     estimator: Any = None
     random_state: Seed = random_state()
-
-    estimator_: Any = field(init=False)
 
     def _weights(self) -> Floats:
         return weights_of(self.estimator_, self.n_features_in_)

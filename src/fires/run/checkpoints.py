@@ -20,8 +20,8 @@ FOLDER = "checkpoints"
 _KEPT = 2
 _LONG = 1000
 _NAME = re.compile(r"\d{12}\.safetensors")
+# Of the time of a run that checkpoints may take.
 _SHARE = 0.05
-"""Of the time of a run that checkpoints may take."""
 
 
 class Checkpoints:

@@ -32,20 +32,18 @@ if TYPE_CHECKING:
     from fires.streams.base import Batch
 
 
-"""The page of a run: part of its folder, though others write it."""
-
 _RUN, _OPTIONS, _NAMES = "run.json", "run.toml", "names.json"
 _FEATURES, _COLUMNS, _STATE = "features.csv", "columns.csv", "state.safetensors"
 _NUMBER = "[0-9]" * 12
+# The files of a run, as patterns: the ``manifest`` in ``run.json``, before the first record.
 _MANIFEST = (
     *(_RUN, _OPTIONS, _NAMES, STEPS, QUARANTINE, _FEATURES, _COLUMNS, _STATE, REPORT),
     *(f"{folder}/{_NUMBER}.safetensors" for folder in (CHECKPOINTS, SNAPSHOTS)),
     *(f"{TRANSFORMED}/part-{_NUMBER}.{ending}" for ending in ("parquet", "tmp")),
     *(".fires-*.tmp", f"{CHECKPOINTS}/.fires-*.tmp", f"{SNAPSHOTS}/.fires-*.tmp"),
 )
-"""The files of a run, as patterns: the ``manifest`` in ``run.json``, before the first record."""
+# Where an earlier run is until this one has saved something; and while it is moved there.
 REPLACED, _MOVING = ".replaced", ".moving"
-"""Where an earlier run is until this one has saved something; and while it is moved there."""
 
 
 class RunFolder(AbstractContextManager["RunFolder"]):

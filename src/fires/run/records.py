@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from fires.streams.table import Fault
 
 
+# Of the form of the records; in ``run.json`` as ``records``.
 VERSION = 1
-"""Of the form of the records; in ``run.json`` as ``records``."""
 
 STEPS, QUARANTINE, SNAPSHOTS = "steps.jsonl", "quarantine.ndjson", "snapshots"
 REPORT = "report.html"
@@ -388,10 +388,10 @@ class Latencies:
 
 
 _MOST_PENDING, _MOST_UNSAFE, _MOST_KEPT = 1 << 18, 1 << 22, 1 << 26
+# So long a line waits at most for others, before those who watch the file can see it.
 _MOST_SECONDS = 0.05
-"""So long a line waits at most for others, before those who watch the file can see it."""
+# Seconds until a full disk is tried again.
 _LATER = 1.0
-"""Seconds until a full disk is tried again."""
 
 
 class AppendedFile:

@@ -40,8 +40,8 @@ from fires.streams.table import Fault
 
 _LOG = logging.getLogger("fires")
 
+# What a checkpoint holds of the source: its ``bookmark``, and whatever else belongs to it.
 AtSource = Callable[[], Header]
-"""What a checkpoint holds of the source: its ``bookmark``, and whatever else belongs to it."""
 
 
 class Run:

@@ -43,8 +43,8 @@ from fires.selectors.fires import FIRES
 _OURS = "tested"  # a word in the names of our sums
 _MAX_SCORE = 30.0  # of the score of a count: its exponential stays finite, and so does its square
 _GRID = np.linspace(-6.0, 6.0, 241)  # scores of numbers; there is nothing beyond 4
+# From scores to numbers; it can be pickled.
 Unit: TypeAlias = Callable[[Floats], Floats]
-"""From scores to numbers; it can be pickled."""
 
 
 class ShardedTest:

@@ -163,8 +163,8 @@ class RunTotals:
         }
 
 
+# How many batches before an alarm, and after it, are looked at.
 WINDOW = 20
-"""How many batches before an alarm, and after it, are looked at."""
 
 _KEPT = 100  # alarms of a run that notes are kept of, the last ones
 _SIGNIFICANT = 3.0  # standard deviations from 0
