@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from functools import cache
 from html import escape
 from importlib.resources import files
-from operator import attrgetter
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -239,7 +238,7 @@ SCORES = {
 
 _NUMBERS = (
     *("score", "spread", "stability", "stability_spread", "agreement"),
-    *("difference", "low", "high", "p_value", "milliseconds"),
+    *("difference", "low", "high", "p_value", "milliseconds", "won", "lost"),
 )
 _FACTS = ("fires", "started", "seconds", "versions", "settings", "rejected_rows")
 
@@ -250,7 +249,7 @@ def comparison_summary(facts: dict[str, Any], name: str | None = None) -> Header
     outcomes = found.outcomes
     settings = facts.get("settings") or {}
     files = [str(file) for file in settings.get("file") or ()]
-    columns = {key: rounded(list(map(attrgetter(key), outcomes))) for key in _NUMBERS}
+    columns = {key: rounded([vars(one)[key] for one in outcomes]) for key in _NUMBERS}
     columns["microseconds_per_row"] = rounded(
         [1e3 * one.milliseconds / found.batch_size for one in outcomes]
     )
@@ -269,8 +268,6 @@ def comparison_summary(facts: dict[str, Any], name: str | None = None) -> Header
         "selectors": {
             "name": [one.name for one in outcomes],
             "is_baseline": [one.name in BASELINES for one in outcomes],
-            "won": [one.won for one in outcomes],
-            "lost": [one.lost for one in outcomes],
         }
         | columns,
         "pieces": [rounded(one.pieces) for one in outcomes],

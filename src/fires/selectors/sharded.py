@@ -159,22 +159,6 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         return self.selector.transform(X)
 
-    def get_feature_names_out(
-        self, input_features: OptionalArray = None
-    ) -> npt.NDArray[np.object_]:
-        """The names of the selected features.
-
-        Parameters
-        ----------
-        input_features : array of str, optional
-            Names of all features, where X had none.
-
-        Returns
-        -------
-        ndarray of str
-        """
-        return self.selector.get_feature_names_out(input_features)
-
     def __getattr__(self, name: str) -> Any:
         # All that the selector has learnt, and can do, is this object's too.
         if name.startswith("_") or "selector" not in vars(self):
