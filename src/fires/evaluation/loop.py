@@ -138,13 +138,12 @@ def prequential(
 
 def _name_columns(pipeline: OnlinePipeline, names: list[str]) -> None:
     """Let the pipeline know what the columns are called: a stream hands out plain arrays."""
-    parts = (pipeline, pipeline.selector)
-    known = [list(part.feature_names_in_) for part in parts if hasattr(part, "feature_names_in_")]
-    if not known:
+    known = pipeline.known_columns.names
+    if known is None:
         pipeline.name_features(names)
-    elif known[0] != names and set(known[0]) == set(names):
+    elif list(known) != names and set(known) == set(names):
         raise ValueError(
-            f"The columns of the stream come as {names[:5]}, and were learnt as {known[0][:5]}: "
+            f"The columns of the stream come as {names[:5]}, and were learnt as {list(known)[:5]}: "
             "put them in the order that was learnt."
         )
 

@@ -24,22 +24,19 @@ from dataclasses import dataclass, field
 from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import uvicorn
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fires.core.errors import InputError
 from fires.core.types import Header
 from fires.report.page import compact, content_policy, page, page_data
 from fires.report.summary import Summary, side_by_side
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-    from starlette.types import Receive, Scope, Send
 
 _MAX_CONNECTIONS = 100
 # Seconds between two looks whether a connection that has nothing to wait for has gone on.
@@ -357,7 +354,6 @@ class Access:
 
     def refusal(self, request: Request) -> Response | None:
         """What to answer instead of what was asked for."""
-        from starlette.responses import PlainTextResponse
 
         def refused(status: int, why: str, **more: str) -> Response:
             return PlainTextResponse(f"{why}\n", status, HEADERS | more)
@@ -396,8 +392,6 @@ class Access:
 
     def _welcome(self, request: Request) -> Response:
         """Take the token out of the address, where it could be seen, and into a cookie."""
-        from starlette.responses import Response
-
         path = request.scope["path"]
         if request.headers.get("sec-fetch-site") == "cross-site":
             # Of a link on another page, a browser does not take the cookie along to where it is

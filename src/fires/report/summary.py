@@ -102,11 +102,11 @@ class Summary:
             changed |= self._read_records()
         changed |= self._snapshots.refresh() | self._bad.refresh()
         if changed:
-            if self._facts.settings.get("columns") == "open":  # others may have come
+            if self._facts.known["settings"].get("columns") == "open":  # others may have come
                 self._names = self._read_names() or self._names
             self._records.grow(len(self._names))
             ended = self._facts.has_ended and bool(self._names)
-            titles = group_titles(self._facts.settings)
+            titles = group_titles(self._facts.known["settings"])
             self._result = read_result(self._folder, self._names, titles) if ended else Result()
         return changed
 
@@ -185,7 +185,7 @@ class Summary:
     def _has_intervals(self) -> bool:
         if self._result.counts:
             return self._result.above_noise is not None
-        return not self._facts.settings.get("as_published")
+        return not self._facts.known["settings"].get("as_published")
 
     def _counts(self, above_noise: Mask | None) -> dict[str, Any]:
         records, facts = self._records, self._facts.known

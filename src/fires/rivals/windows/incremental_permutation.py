@@ -25,10 +25,9 @@ from fires.models.scale import Scaler
 from fires.models.target import NumberTarget, signed
 from fires.predictors import Predictor, SklearnPredictor, as_predictor
 from fires.predictors.state import predictor_from_state, predictor_state
-from fires.rivals.arrays import as_dense, decay
+from fires.rivals.arrays import KeptRows, as_dense, decay, kept, stacked, without
 from fires.rivals.base import TargetSelector, settings
 from fires.rivals.from_model import TakesEstimator, unwrapped
-from fires.rivals.windows.kept_rows import KeptRows, kept, stacked, without
 
 # A probability of 0 would make a loss infinite.
 _LEAST_PROBABILITY = 1e-6

@@ -20,9 +20,9 @@ from fires.core.types import CsrRows, Floats, Labels, Matrix, Places, Seed
 from fires.core.validation import repeated
 from fires.kernels.select import keep_columns, placed
 from fires.predictors.base import can
+from fires.rivals.arrays import KeptRows, kept, stacked, without
 from fires.rivals.base import TargetSelector, settings, weights_or_ones
 from fires.rivals.from_model import TakesEstimator, weights_of
-from fires.rivals.windows.kept_rows import KeptRows, kept, stacked, without
 
 # Sparse columns with at least this share of entries are centred.
 _FULL = 0.2
