@@ -8,7 +8,6 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -41,10 +40,6 @@ from fires.rivals.windows.window_refit import WindowRefit
 from fires.selectors.base import OnlineSelector
 from fires.streams.base import Batch, Schema, Stream, check_batch_size
 from fires.streams.cutting import PlacedRows, cut
-
-if TYPE_CHECKING:
-    from fires.selectors.fires import FIRES
-
 
 __all__ = ["BASELINES", "SCORES", "Comparison", "Outcome", "compare", "holm"]
 
@@ -299,7 +294,7 @@ def _that_take_part(
     return makers, dict.fromkeys(binary, why), rivals
 
 
-def _is_binary(selector: FIRES) -> bool:
+def _is_binary(selector: OnlineSelector) -> bool:
     tags = selector.__sklearn_tags__().classifier_tags
     return tags is not None and not tags.multi_class
 

@@ -211,7 +211,9 @@ class _Evaluation:
         with closing(source) as batches:  # so that a reader stops when nobody asks any more
             for index, batch in enumerate(batches, first_index):
                 scores, seconds_select, seconds_train = self.step(batch)
-                window, weights = self.window, None
+                window, weights, n_present = self.window, None, None
+                if names is not None and isinstance(window, StabilityWindow):
+                    n_present = window.n_features
                 if keep_weights and self.has_learnt:
                     weights = selector.weights_
                     weights = weights if names is None else names.spread(weights)
@@ -228,9 +230,7 @@ class _Evaluation:
                     alarms=self.new_alarms(),
                     baselines={name: one.latest for name, one in self.baselines.items()},
                     waited=batch.waited,
-                    n_present=None
-                    if names is None or isinstance(window, int)
-                    else window.n_features,
+                    n_present=n_present,
                 )
 
     @property
