@@ -237,8 +237,8 @@ SCORES = {
 }
 
 _NUMBERS = (
-    *("score", "spread", "stability", "stability_spread", "agreement"),
-    *("difference", "low", "high", "p_value", "milliseconds", "won", "lost"),
+    *("won", "lost", "score", "spread", "stability", "stability_spread", "agreement"),
+    *("difference", "low", "high", "p_value", "milliseconds"),
 )
 _FACTS = ("fires", "started", "seconds", "versions", "settings", "rejected_rows")
 
