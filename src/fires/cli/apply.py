@@ -278,6 +278,8 @@ class Reduce:
         ]
 
 
+# --- where the rows go: standard output, or a file of some kind ----------------------------------
+
 # What messages call it.
 STANDARD = "standard output"
 

@@ -1,4 +1,24 @@
-"""What a comparison of selectors found: the numbers, as a table and in words."""
+r"""What a comparison of selectors found: the numbers, as a table and in words.
+
+**Is a difference between two selectors more than chance?** The runs of a comparison have their own
+random numbers and leave out other rows, but share most of them. So chance enters in three ways, and
+the variance of the mean difference has three parts. Let
+:math:`a_r` and :math:`b_r` be the scores of two selectors in run r of R, :math:`a_i` and
+:math:`b_i` those in piece i of P (means over the runs), :math:`s^2` the sample variance, and
+:math:`g` the agreement of a selector's runs on their last set, between 0 and 1:
+
+.. math::
+    V = \underbrace{\tfrac{1}{R}\, s^2_r(a - b)}_{\text{random numbers}}
+      + \underbrace{s^2_r(\sqrt{g_a}\, a - \sqrt{g_b}\, b)}_{\text{rows learnt from}}
+      + \underbrace{\tfrac{1}{P}\, s^2_i(a - b)}_{\text{rows tested}}, \qquad
+    t = \frac{\bar a - \bar b}{\sqrt V}
+
+t is compared with Student's distribution, with the degrees of freedom of Satterthwaite. The first
+part alone is the usual t-test over runs. It is right for sets drawn at random, since every run
+draws its own. A selector without random numbers chooses much the same set in all runs, because
+they share rows: luck with these rows does not average out, and the spread over its runs counts in
+full. The agreement moves between these two cases.
+"""
 
 from __future__ import annotations
 
@@ -270,6 +290,9 @@ def about_outcomes(
         )
     if "random" in outcomes:
         yield "random keeps its set for a whole run: its stability is 1 whatever the stream is."
+
+
+# --- is a difference more than chance? -----------------------------------------------------------
 
 
 def paired(outcomes: dict[str, Outcome], sign: float = 1.0) -> dict[str, Outcome]:

@@ -3,6 +3,10 @@
 Needs the extra ``serve``: starlette and uvicorn.
 
 It is a process of its own, so that whatever happens to it, or to those who look, the run goes on.
+
+It shows data to whoever asks, and other pages in the same browser can ask. So it answers by its own
+names only, which a name that was made to point here is not; it allows no other page to read its
+answers; and where other machines can reach it, it wants a token.
 """
 
 from __future__ import annotations
@@ -286,6 +290,8 @@ class LiveSummary:
         if reading is not None:
             reading.set_result(None)
 
+
+# --- who is let in -------------------------------------------------------------------------------
 
 PATHS = ("/", "/events", "/summary.json", "/favicon.ico")
 # Of every answer; that of the page has a policy of its own.

@@ -227,6 +227,8 @@ def _folder(run: str | os.PathLike[str] | SavedRun) -> Path:
     return Path(run)
 
 
+# --- a comparison of selectors, as the numbers that its page shows -------------------------------
+
 FILE = "compare.json"
 # What scores are called, where it is not their name.
 SCORES = {

@@ -293,6 +293,8 @@ def _settled(before: list[Stay], stays: list[Stay]) -> list[Stay]:
     return found[-_SETTLED_KEPT:]
 
 
+# --- records as they come: lines that another process appends to ---------------------------------
+
 # Whose scores are those of the pipeline, beside the baselines.
 SELECTED = "selected"
 

@@ -1,4 +1,4 @@
-"""Rows and tables as the rivals need them: dense or CSR, forgetting, one row for each class."""
+"""Rows and tables as the rivals need them: dense or CSR, forgetting, by class, kept and saved."""
 
 from __future__ import annotations
 
@@ -75,6 +75,8 @@ def rows_by_class(codes: Codes, n_classes: int, mass: Floats) -> CsrRows:
     rows: CsrRows = sp.csr_array((mass, places), shape=(n_classes, len(codes)))
     return rows
 
+
+# --- rows that a selector keeps ------------------------------------------------------------------
 
 _DENSE = Array("W", "J", missing=True)
 _CSR = {

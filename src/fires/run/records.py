@@ -387,6 +387,8 @@ class Latencies:
         self._max = float(state["max"])
 
 
+# --- files of lines, which can be cut back to where a checkpoint saw them ------------------------
+
 _MOST_PENDING, _MOST_UNSAFE, _MOST_KEPT = 1 << 18, 1 << 22, 1 << 26
 # So long a line waits at most for others, before those who watch the file can see it.
 _MOST_SECONDS = 0.05
