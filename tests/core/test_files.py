@@ -34,9 +34,9 @@ ELSEWHERE = {
     ("integrations/spark/store.py", "rename"): "Hadoop writes it",
     ("rivals/rows/second_order.py", "truncate"): "a setting: which weights are kept",
     ("report/figures.py", "savefig"): "into memory",
-    ("cli/row_output.py", "sink_parquet"): "polars itself writes the draft",
-    ("cli/row_output.py", "sink_ipc"): "polars itself writes the draft",
-    ("cli/row_output.py", "write_ipc"): "polars itself writes the draft",
+    ("cli/apply.py", "sink_parquet"): "polars itself writes the draft",
+    ("cli/apply.py", "sink_ipc"): "polars itself writes the draft",
+    ("cli/apply.py", "write_ipc"): "polars itself writes the draft",
 }
 
 

@@ -17,8 +17,7 @@ def settled(X, y, doubts=()):
     """What is doubtful after a run in batches of 100 rows, taken up again after each."""
     watch = ColumnWatch(classes=y.dtype.kind != "f")
     for start in range(0, len(y), 100):
-        rows = X[start : start + 100], y[start : start + 100]
-        watch.see(Batch(*rows))
+        watch.see(Batch(X[start : start + 100], y[start : start + 100]))
         saved, watch = watch.saved(), ColumnWatch(classes=y.dtype.kind != "f")
         watch.restore(json.loads(json.dumps(saved[0])), saved[1])
     return watch.settled(NAMES[: X.shape[1]], doubts)

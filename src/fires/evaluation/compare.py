@@ -8,7 +8,6 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +23,12 @@ from fires.evaluation.comparison import (
     Outcome,
     about_labels,
     about_outcomes,
+    beaten_baselines,
+    holm,
+    paired,
     sign_of,
 )
 from fires.evaluation.loop import prequential
-from fires.evaluation.paired_test import beaten_baselines, holm, paired
 from fires.evaluation.records import Step, defined_mean
 from fires.evaluation.scoring import Baseline
 from fires.metrics.prediction import NUMBER_SCORES, Scores, check_numbers
@@ -39,10 +40,6 @@ from fires.rivals.windows.window_refit import WindowRefit
 from fires.selectors.base import OnlineSelector
 from fires.streams.base import Batch, Schema, Stream, check_batch_size
 from fires.streams.table import PlacedRows, cut
-
-if TYPE_CHECKING:
-    from fires.selectors.fires import FIRES
-
 
 __all__ = ["BASELINES", "SCORES", "Comparison", "Outcome", "compare", "holm"]
 
@@ -84,7 +81,7 @@ def compare(
     in a selector; consecutive pieces of the stream, all batches but the first cut into equal
     parts, are those for the rows tested; and as far as the runs of a selector agree on the
     features, because they share most rows, their spread is not divided by their number. These
-    three make up the variance of a t-test (:mod:`fires.evaluation.paired_test` has the formula). It
+    three make up the variance of a t-test (:mod:`fires.evaluation.comparison` has the formula). It
     takes three runs and three pieces; with fewer, p is NaN. For m selectors the sorted p-values are
     corrected as Holm did:
 
@@ -297,7 +294,7 @@ def _that_take_part(
     return makers, dict.fromkeys(binary, why), rivals
 
 
-def _is_binary(selector: FIRES) -> bool:
+def _is_binary(selector: OnlineSelector) -> bool:
     tags = selector.__sklearn_tags__().classifier_tags
     return tags is not None and not tags.multi_class
 
