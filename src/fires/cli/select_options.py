@@ -81,6 +81,11 @@ class Options:
         ("auto", "none", "alarm"),
         "Which changes raise an alarm, after which most of the evidence is dropped.",
     )
+    relations: str = shared.choice(
+        ("linear", "curves", "pairs", "auto"),
+        "Which effects to look for: straight lines; curves; also products of two columns. auto: "
+        "these, as long as they predict better than lines.",
+    )
     groups: tuple[str, ...] = shared.option(
         "COL,COL",
         "Columns that are ranked and selected together; once for each group. --top counts groups.",
@@ -177,7 +182,7 @@ class Options:
             settings |= {"columns": "open", "absent": self.absent}
             settings["forget_after"] = self.forget_after
         settings["drift"] = None if self.drift == "none" else self.drift
-        for name in ("model", "redundancy", "memory", "time"):
+        for name in ("model", "redundancy", "memory", "time", "relations"):
             settings[name] = vars(self)[name]
         return FIRES(self.top, **settings)
 
@@ -185,6 +190,8 @@ class Options:
 def refuse_what_does_not_go_together(options: Options) -> None:
     """Raise an error for options of which one cannot be heeded."""
     fixed, paper, model = options.columns == "fixed", options.as_published, options.model
+    bent, others = options.relations != "linear", {"--as-published": paper}
+    others |= {"--columns open": not fixed, "--engine spark": options.engine == "spark"}
     needs_folder = {"transform": options.transform, "report": options.report, "live": options.live}
     for why, is_wrong in {
         "--absent zero goes with --columns open only.": fixed and options.absent == "zero",
@@ -202,6 +209,7 @@ def refuse_what_does_not_go_together(options: Options) -> None:
         "--memory 7d and --time COL go together.": isinstance(options.memory, str)
         != (options.time is not None),
         "--groups does not go with --columns open.": not fixed and options.groups,
+        **{f"--relations does not go with {one}.": bent and on for one, on in others.items()},
         **{
             f"--{name} needs a folder to write to: give --out.": wanted and options.folder is None
             for name, wanted in needs_folder.items()
