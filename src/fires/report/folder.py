@@ -15,13 +15,14 @@ import polars as pl
 
 from fires.core.belief import rank
 from fires.core.errors import InputError
-from fires.core.files import damaged, open_saved
+from fires.core.files import damaged, fits, open_saved
 from fires.core.output import frame_as_written
 from fires.core.types import Floats, Labels, Mask
 from fires.report.reading import well_formed
 from fires.report.wording import rounded
 from fires.run.locking import is_held
 from fires.run.records import STEPS, read_snapshot, snapshots
+from fires.run.relations import RELATIONS
 from fires.run.saved import SavedRun
 
 _NUMBERS = ("rank", "importance", "uncertainty")
@@ -136,6 +137,9 @@ class Snapshot:
             raise ValueError("its arrays are of several lengths")
         self.path, self.index, self.rows = path, int(facts["index"]), int(facts["rows"])
         self.n_classes = int(facts.get("classes", 0))
+        self.relations: dict[str, Any] = facts.get("relations") or {}
+        if self.relations and not fits(self.relations, RELATIONS):
+            raise ValueError("its relations are of another form")
         self.places = arrays["features"].astype(np.int32)
         self.importance = arrays["importance"].astype(np.float32)
         self.uncertainty = arrays["uncertainty"].astype(np.float32)

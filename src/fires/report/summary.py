@@ -25,6 +25,7 @@ from fires.report.features import Features
 from fires.report.folder import Facts, Result, Snapshots, read_result
 from fires.report.reading import SELECTED, BadRows, Follower, n_places, read_block, well_formed
 from fires.report.records import INTERVAL, Records
+from fires.report.relations import relations_over_time
 from fires.report.wording import Change, rounded, sentence
 from fires.run.records import QUARANTINE, STEPS
 from fires.run.saved import group_titles, read_names
@@ -143,6 +144,7 @@ class Summary:
         if above_noise is None and self._has_intervals:
             above_noise = features.above_noise()
         counts = self._counts(above_noise)
+        relations = relations_over_time(shots, facts, records.n_rows)
         change, stability = self._change(above_noise, features.rank), self._stability()
         doubts = facts.get("doubts") or []
         twins = [
@@ -163,11 +165,12 @@ class Summary:
             "sentence": sentence(
                 counts, change, stability["total"], has_ended=self._facts.has_ended
             ),
-            "now": features.now(above_noise),
+            "now": features.now(above_noise, () if relations is None else relations["unsigned"]),
             "rank_before_row": None if features.before is None else features.before.rows,
             "timeline": features.timeline(),
             "members": self._members(features.in_order),
             "ranks": features.ranks(),
+            "relations": relations,
             "scores": self._scores(),
             "stability": stability,
             "alarms": (alarms := self._alarms()),
