@@ -162,6 +162,7 @@ class ImportanceDisplay(_Display):
         shown = seen.weights_ if importances is None else importances
         table = {"names": names, "importances": shown, "low": low, "high": high}
         is_signed = len(classes) == 2 and importances is not None and seen is selector
+        is_signed &= not np.any(getattr(selector, "unsigned_", False))
         more = {"confidence": confidence, "positive": str(classes[1]) if is_signed else None}
         best = cls._best(n_features, rank(seen.weights_), table | {"selected": support}, **more)
         return best.plot(ax, **kwargs)
@@ -190,7 +191,8 @@ class ImportanceDisplay(_Display):
         low, high = (now["low"], now["high"]) if facts["intervals"] else (None, None)
         table = {"names": now["name"], "importances": now["importance"], "low": low, "high": high}
         table["selected"] = now["selected"]
-        positive = str(classes[1]) if len(classes) == 2 and not summary["groups"] else None
+        unsigned = summary["groups"] or (summary.get("relations") or {}).get("unsigned")
+        positive = str(classes[1]) if len(classes) == 2 and not unsigned else None
         return cls._best(n_features, now["rank"], table, positive=positive).plot(ax, **kwargs)
 
     @classmethod

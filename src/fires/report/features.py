@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from statistics import NormalDist
 from typing import Any
@@ -74,8 +74,8 @@ class Features:
         is_above: Mask = np.abs(self.importance) > half_width * self.uncertainty
         return is_above
 
-    def now(self, above_noise: Mask | None, unsigned: Collection[str] = ()) -> Header:
-        """The table of features; importances without a sign are not below 0."""
+    def now(self, above_noise: Mask | None) -> Header:
+        """The table of features."""
         order = self.in_order
         if len(order) > _MAX_FEATURES:
             is_in = self.selected[order]
@@ -90,13 +90,12 @@ class Features:
         if self._drifts is not None:
             drifts[self._drifts[1]] = self._drifts[4]
         selected = self.selected[order]
-        names = self._named(places)
         low = importance - half_width
-        if unsigned:
-            low = np.where(np.isin(names, list(unsigned)), np.maximum(low, 0.0), low)
+        if "low" in result.numbers:  # an importance without a sign is not below 0
+            low = np.fmax(low, result.numbers["low"][order])
         table: dict[str, Any] = {
             "place": places,
-            "name": names,
+            "name": self._named(places),
             "rank": whole(self.rank[order]),
             "importance": rounded(importance),
             "low": rounded(low),

@@ -26,7 +26,7 @@ from fires.run.relations import RELATIONS
 from fires.run.saved import SavedRun
 
 _NUMBERS = ("rank", "importance", "uncertainty")
-_NOT_READ = ("weight", "low", "high", "share_selected", "example", "done")
+_NOT_READ = ("weight", "high", "share_selected", "example", "done")
 
 
 class Facts:
@@ -220,7 +220,7 @@ def read_result(
             result.groups.setdefault(title, []).append(place)
     if features.exists():
         with damaged(features):
-            _add_features(result, _table(features, _NUMBERS))
+            _add_features(result, _table(features, [*_NUMBERS, "low"]))
     return result
 
 
@@ -237,9 +237,10 @@ def _add_features(result: Result, table: pl.DataFrame) -> None:
     if "class" in table.columns:
         result.classes = rows["class"].to_numpy()
     if not rows["selected"].has_nulls():  # or these are other features
-        result.numbers = {name: rows[name].to_numpy(writable=True) for name in _NUMBERS}
+        numbers = [*_NUMBERS, "low"] if "relation" in table.columns else _NUMBERS
+        result.numbers = {name: rows[name].to_numpy(writable=True) for name in numbers}
         together = [place for places in result.groups.values() for place in places]
-        for name in ("importance", "uncertainty"):
+        for name in result.numbers.keys() - {"rank"}:
             result.numbers[name][together] = np.nan
         # Features of a column have its weight, and ties go to the lower index. Those that were
         # forgotten have no rank.

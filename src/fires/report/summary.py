@@ -144,7 +144,6 @@ class Summary:
         if above_noise is None and self._has_intervals:
             above_noise = features.above_noise()
         counts = self._counts(above_noise)
-        relations = relations_over_time(shots, facts, records.n_rows)
         change, stability = self._change(above_noise, features.rank), self._stability()
         doubts = facts.get("doubts") or []
         twins = [
@@ -165,12 +164,12 @@ class Summary:
             "sentence": sentence(
                 counts, change, stability["total"], has_ended=self._facts.has_ended
             ),
-            "now": features.now(above_noise, () if relations is None else relations["unsigned"]),
+            "now": features.now(above_noise),
             "rank_before_row": None if features.before is None else features.before.rows,
             "timeline": features.timeline(),
             "members": self._members(features.in_order),
             "ranks": features.ranks(),
-            "relations": relations,
+            "relations": relations_over_time(shots, facts, records.n_rows),
             "scores": self._scores(),
             "stability": stability,
             "alarms": (alarms := self._alarms()),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fires.core.types import Header
-from fires.pipeline import OnlinePipeline
+
+if TYPE_CHECKING:
+    from fires.pipeline import OnlinePipeline
 
 _POINTS = 21
 _CURVE: dict[str, Any] = {key: [(int, float)] for key in ("values", "effect", "low", "high")}

@@ -145,8 +145,8 @@ panels.push({
     const picture = svg("svg", { class: "pairs", role: "img", tabindex: 0 });
     const chart = el("div", { class: "chart" }, picture);
     const legend = el("div", { class: "legend" });
-    const beside = el("div", {}), more = disclosure("Show all", () => asTable(pairs));
-    body.append(el("div", { class: "beside" }, el("div", {}, chart, legend), el("div", {}, beside, more)));
+    const beside = el("div", {}), rest = el("div", {}), more = disclosure("Show all", () => asTable(pairs));
+    body.append(el("div", { class: "beside" }, el("div", {}, chart, legend), el("div", {}, beside, rest)));
     const tip = new Tip(chart);
     let pairs = [], drawn = [], names = [], greatest = 1, at = null, cell = 0, places = new Map(), left = 0, cursor;
 
@@ -228,7 +228,7 @@ panels.push({
       picture.setAttribute("aria-label", `${plural(pairs.length, "pair")} of ${plural(names.length, "column")}. The strongest: ` +
         `${listed(pairs.slice(0, 4).map(({ first, second }) => `${first} and ${second}`), 4)}. Arrow keys read the pairs.`);
       beside.replaceChildren(asTable(pairs.slice(0, FIRST)));
-      more.hidden = pairs.length <= FIRST;
+      if (!more.isConnected || pairs.length <= FIRST) rest.replaceChildren(...(pairs.length > FIRST ? [more] : []));
       more.firstElementChild.textContent = `Show all ${pairs.length}`;
       renew(more);
       redraw();
