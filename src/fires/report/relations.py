@@ -24,7 +24,7 @@ def relations_over_time(
     now; a pair has been there since the row ``since``.
     """
     told = {shot.rows: shot.relations for shot in shots}
-    told |= {n_rows: facts["relations"]} if "relations" in facts else {}
+    told |= {n_rows: found} if (found := facts.get("relations")) else {}
     moments = list(told.items())
     now = moments[-1][1] if moments else {}
     if not now.get("curves") and not now.get("pairs"):
