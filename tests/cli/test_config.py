@@ -51,6 +51,7 @@ def test_a_run_writes_down_its_options(first, csv_file):
         "redundancy": "ignore",
         "memory": 10_000.0,
         "drift": "auto",
+        "relations": "linear",
         "exclude": ["a", "e,f"],
         "no-header": False,
         "keep-suspicious": False,

@@ -203,6 +203,27 @@ def of_changing_columns():
     return out
 
 
+def relations_table(n_rows=3_000, seed=0):
+    """dose is a quadratic, price a logarithm, age and income matter together; height is a line."""
+    rng = np.random.default_rng(seed)
+    names = ["age", "income", "height", "dose", "price", "x5", "x6", "x7"]
+    X = rng.normal(size=(n_rows, 8))
+    score = 2.0 * X[:, 0] * X[:, 1] + 1.2 * X[:, 2] + 1.5 * (X[:, 3] ** 2 - 1.0) + 1.5 * X[:, 4]
+    X[:, 4] = np.exp(X[:, 4])
+    frame = pl.DataFrame(X.round(4), schema=names)
+    return frame, score + 0.5 * rng.normal(size=n_rows)
+
+
+@cache
+def of_relations():
+    """Curves and pairs; a column of categories says nothing."""
+    table, score = relations_table()
+    towns = np.array(["Bonn", "Ulm", "Trier"])[np.arange(len(table)) % 3]
+    label = pl.Series(np.where(score > 0, "yes", "no"))
+    table = table.with_columns(town=pl.Series(towns), label=label)
+    return select("relations", table, "--top", 5, "--relations", "auto")
+
+
 ALL = {
     "classes": of_classes,
     "three classes": of_three_classes,
@@ -219,5 +240,6 @@ ALL = {
     "no step": without_a_step,
     "ended early": that_ended_early,
     "changing columns": of_changing_columns,
+    "relations": of_relations,
 }
 """What makes each of them."""

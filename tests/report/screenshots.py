@@ -9,8 +9,10 @@ from tests.report.browser import NARROW, WIDE, Chromium, program
 from fires.report.page import write_page
 
 
-def take(run: Path, out: Path, *, shape: tuple[int, int] | None = None) -> list[Path]:
-    """Write ``light-1280.png`` and the like; what was written comes back.
+def take(
+    run: Path, out: Path, *, shape: tuple[int, int] | None = None, panel: str | None = None
+) -> list[Path]:
+    """Write ``page-light-1280.png`` and the like; what was written comes back.
 
     Parameters
     ----------
@@ -20,11 +22,13 @@ def take(run: Path, out: Path, *, shape: tuple[int, int] | None = None) -> list[
         The folder for the pictures; made if it is not there.
     shape : tuple of int, optional
         Height and width, if the features are pixels.
+    panel : str, optional
+        The id of a panel; by default the whole page is taken.
 
     Returns
     -------
     list of Path
-        The pictures, each of the whole page.
+        The pictures.
     """
     found = program()
     if found is None:
@@ -41,8 +45,11 @@ def take(run: Path, out: Path, *, shape: tuple[int, int] | None = None) -> list[
                     with chromium.tab(size=size, theme=theme) as tab:
                         tab.open(page)
                         tab.scroll_through()
-                        pictures.append(out / f"{theme}-{size[0]}.png")
-                        tab.page.screenshot(path=pictures[-1], full_page=True)
+                        pictures.append(out / f"{panel or 'page'}-{theme}-{size[0]}.png")
+                        if panel is None:
+                            tab.page.screenshot(path=pictures[-1], full_page=True)
+                        else:
+                            tab.page.locator(f"#{panel}").screenshot(path=pictures[-1])
     finally:
         chromium.close()
     return pictures
@@ -54,9 +61,11 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="the folder of a run")
     parser.add_argument("out", type=Path, help="the folder for the pictures")
     parser.add_argument("--shape", help="HEIGHTxWIDTH, if the features are pixels")
+    parser.add_argument("--panel", help="the id of one panel, such as curves")
     given = parser.parse_args()
     height, width = map(int, given.shape.split("x")) if given.shape else (0, 0)
-    for picture in take(given.run, given.out, shape=(height, width) if given.shape else None):
+    shape = (height, width) if given.shape else None
+    for picture in take(given.run, given.out, shape=shape, panel=given.panel):
         print(picture)
 
 

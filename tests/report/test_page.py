@@ -23,6 +23,8 @@ KINDS = [
 PANELS = {
     "now": lambda run: True,
     "importance": lambda run: run["timeline"]["series"],
+    "curves": lambda run: run["relations"] and run["relations"]["curves"],
+    "pairs": lambda run: run["relations"] and run["relations"]["pairs"],
     "members": lambda run: run["members"]["names"],
     "ranks": lambda run: len(run["ranks"]["rows"]) > 1,
     "changes": lambda run: len(run["timeline"]["rows"]) > 1,
@@ -135,6 +137,8 @@ def test_theme_can_be_switched(tab):
     [
         ("drift", "light", WIDE),
         ("drift", "dark", NARROW),
+        ("relations", "light", WIDE),
+        ("relations", "dark", NARROW),
         pytest.param("three classes", "dark", WIDE, marks=pytest.mark.slow),
         pytest.param("pixels", "light", NARROW, marks=pytest.mark.slow),
     ],
@@ -419,6 +423,72 @@ def test_picture_tells_each_pixel(tab):
     tab.page.locator("#picture canvas").focus()
     tab.page.keyboard.press("ArrowRight")
     assert re.match(r"p1 line 1, column 2 importance", tip(tab, "picture"))
+
+
+def test_curves_tell_by_pointer_by_keys_and_as_a_table(tab):
+    tab.open(page_of("relations"))
+    curves = summary_of("relations")["relations"]["curves"]
+    assert [one["name"] for one in curves] == ["dose", "price"]
+    assert tab.page.locator("#curves h3").all_inner_texts() == ["dose", "price"]
+    first = curves[0]
+    before = tab.page.locator("#curves svg").first.locator(".curve-line.before")
+    assert before.count() == len(first["rows"]) - 1 > 0
+    faint = before.evaluate_all("all => all.map(one => Number(one.getAttribute('opacity')))")
+    assert faint == sorted(faint)
+
+    def said(place):
+        numbers = first["values"][-1][place], first["effect"][-1][place]
+        value, effect = (f"{number:.3g}".replace("-", "−") for number in numbers)
+        return value, effect
+
+    tab.page.locator("#curves svg").first.focus()
+    tab.page.keyboard.press("ArrowRight")
+    tab.page.keyboard.press("ArrowRight")
+    told = tip(tab, "curves")
+    assert told.startswith("dose at −")
+    assert f": {said(1)[1]} 95 % interval" in told
+    assert re.search(r"at row [\d,]+$", told)
+    tab.page.keyboard.press("Escape")
+    assert tab.page.locator("#curves .tip:visible").count() == 0
+    hover(tab, "#curves svg", 0.99, 0.5)
+    assert f": {said(-1)[1]} 95 % interval" in tip(tab, "curves")
+
+    tab.page.locator("#curves summary").click()
+    cells = tab.page.locator("#curves tbody tr")
+    expect(cells).to_have_count(sum(len(one["values"][-1]) for one in curves))
+    assert cells.first.inner_text().split("\t")[:3] == ["dose", *said(0)]
+
+
+def test_pairs_are_a_map_with_signs_and_a_table(tab):
+    tab.open(page_of("relations"))
+    (pair,) = summary_of("relations")["relations"]["pairs"]
+    assert {pair["first"], pair["second"]} == {"age", "income"}
+    assert tab.page.locator("#pairs .sign").all_text_contents() == ["+"]
+    tab.page.locator("#pairs svg").focus()
+    tab.page.keyboard.press("ArrowDown")
+    told = re.sub("[\u2068\u2069]", "", tip(tab, "pairs"))
+    assert told.startswith(f"age × income importance {pair['importance']:.3g}, 95 % interval ")
+    assert f"since row {pair['since']:,}" in told
+    cells = tab.page.locator("#pairs tbody tr").first.inner_text().split()
+    assert cells[:4] == ["age", "×", "income", f"{pair['importance']:.3g}"]
+
+
+def test_many_pairs_are_folded_and_the_map_has_a_bound(tab, tmp_path):
+    changed = deepcopy(summary_of("relations"))
+    (pair,) = changed["relations"]["pairs"]
+    numbers = {"importance": -0.5, "low": -0.6, "high": -0.4}
+    changed["relations"]["pairs"] = [pair] + [
+        pair | numbers | {"first": f"left {i}", "second": "r" * 200 + str(i)} for i in range(39)
+    ]
+    tab.open(written(tmp_path, changed))
+    tab.page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
+    tab.scroll_through()
+    assert tab.page.evaluate("document.scrollingElement.scrollWidth") <= NARROW[0]
+    assert tab.page.locator("#pairs rect:not(.none, .cursor)").count() == 15
+    assert "25 more in the table" in text_of(tab, "#pairs .legend")
+    assert tab.page.locator("#pairs tbody tr").count() == 12
+    tab.page.get_by_text("Show all 40").click()
+    expect(tab.page.locator("#pairs tbody tr")).to_have_count(52)
 
 
 def column(tab, place):

@@ -43,6 +43,10 @@ def steps_of(run):
     return lines_of(run / "steps.jsonl")
 
 
+def facts_of(run):
+    return json.loads((run / "run.json").read_bytes())
+
+
 def near(value, wanted):
     """Whether a number is the one wanted, to four digits; None stands for none."""
     if wanted is None or not math.isfinite(wanted):
@@ -83,8 +87,8 @@ def test_every_kind_of_run_is_summed_up_as_json_of_four_digits(make):
     json.dumps(summary, allow_nan=False)
     assert list(summary) == [
         *("version", "run", "counts", "sentence", "now", "rank_before_row", "timeline", "members"),
-        *("ranks", "scores", "stability", "alarms", "events", "drift", "picture", "twins"),
-        *("groups", "doubts", "health"),
+        *("ranks", "relations", "scores", "stability", "alarms", "events", "drift", "picture"),
+        *("twins", "groups", "doubts", "health"),
     ]
 
     def check(value):
@@ -470,6 +474,56 @@ def test_columns_are_told_apart_from_groups_whose_names_they_could_have(tmp_path
     result = read_result(tmp_path, ["a", "a (b)", "c (x)", "c (y)"])
     assert result.groups == {"c": [2, 3]}
     assert result.columns == ["a", "a (b)", "c", "c"]
+
+
+def test_curves_and_pairs_over_time_are_those_of_snapshots_and_of_the_end():
+    run = runs.of_relations()
+    found, end = summarise(run)["relations"], facts_of(run)["relations"]
+    assert [one["name"] for one in found["curves"]] == [one["feature"] for one in end["curves"]]
+    for one, then in zip(found["curves"], end["curves"], strict=True):
+        assert len(one["rows"]) == len(one["values"]) == len(one["effect"]) == 6
+        assert one["rows"] == sorted(set(one["rows"]))
+        assert one["rows"][-1] == 3_000
+        assert all_near(one["effect"][-1], then["effect"])
+        assert all_near(one["low"], then["low"])
+        shots = {int(read_state(path)[0]["rows"]): path for _, path in snapshots(run)}
+        first = read_state(shots[one["rows"][0]])[0]["relations"]["curves"]
+        (before,) = [curve for curve in first if curve["feature"] == one["name"]]
+        assert all_near(one["effect"][0], before["effect"])
+    (pair,) = found["pairs"]
+    found_in = [
+        facts["rows"]
+        for facts in (read_state(path)[0] for _, path in snapshots(run))
+        if facts.get("relations", {}).get("pairs")
+    ]
+    assert pair["since"] == min(found_in)
+    assert len(found_in) == (3_000 - pair["since"]) // 100 + 1  # it has never left
+    now = summarise(run)["now"]
+    low = dict(zip(now["name"], now["low"], strict=True))
+    assert all(low[name] >= 0.0 for name in found["unsigned"])
+
+
+def test_a_run_that_goes_on_shows_the_curves_of_its_last_snapshot(tmp_path):
+    run = runs.copy_of(runs.of_relations(), tmp_path / "run")
+    facts = facts_of(run)
+    del facts["relations"]
+    (run / "run.json").write_text(json.dumps(facts | {"status": "running"}))
+    last = [read_state(path)[0] for _, path in snapshots(run)][-1]
+    found = summarise(run)["relations"]
+    assert [one["name"] for one in found["curves"]] == [
+        one["feature"] for one in last["relations"]["curves"]
+    ]
+    assert {one["rows"][-1] for one in found["curves"]} == {last["rows"]}
+
+
+def test_relations_of_another_form_are_damaged(tmp_path):
+    run = runs.copy_of(runs.of_relations(), tmp_path / "run")
+    _, path = [*snapshots(run)][-1]
+    facts, arrays = read_state(path)
+    facts["relations"]["curves"][0]["effect"] = "steep"
+    write_state(path, facts, arrays)
+    with pytest.raises(InputError, match="damaged: its relations"):
+        summarise(run)
 
 
 def test_a_picture_is_there_if_its_shape_fits():

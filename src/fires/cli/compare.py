@@ -43,6 +43,7 @@ _NOT_COMPARED = {
 }  # they take columns one by one, or need more than a number of features
 SELECTORS = {
     **{_CALLED.get(name, name.lower()): name for name in REGISTRY if name not in _NOT_COMPARED},
+    "fires-relations": "FIRES",
     "fires-ann": "FIRES",
     "fires-sdt": "FIRES",
     "window-lightgbm": "WindowRefit",
@@ -81,6 +82,8 @@ def maker(name: str, top: int | float, *, numeric: bool = False) -> Callable[[in
             given |= {"target": "numbers"} | ({"model": "gaussian"} if kind is fires.FIRES else {})
         if name in MODELS:
             given["model"] = imported("fires.models", MODELS[name])()
+        if name == "fires-relations":
+            given["relations"] = "auto"
         if name == "window-lightgbm":
             given["estimator"] = "lightgbm"
         fitting = {setting: value for setting, value in given.items() if setting in known}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options
+from fires.cli.curve_picture import curve_picture
 from fires.cli.interrupts import quick_imports
 from fires.cli.text import alarm_lines, printable
 from fires.core.errors import InputError, closest
@@ -32,7 +33,8 @@ def command(
 
     RUN is a folder that fires select --out has made. Shown are how the column was read, its rank
     and importance, what the sign of it says, whether it is selected, when it came and left, and
-    the alarms that concern it. Rows are those after which a choice was made.
+    the alarms that concern it. Rows are those after which a choice was made. With --relations, also
+    the curve of the column, as what it adds to the linear predictor, and the pairs that it is in.
 
     Examples
     --------
@@ -74,11 +76,12 @@ def feature_history(run: SavedRun, feature: str) -> dict[str, Any]:
     if not features:
         raise InputError(f"{run.path}: its files are not of one run")
     concerned = {None, feature, *features.values()}
-    known |= {"n_features": len(ranked)} | _stays(run, list(features))
+    known |= {"n_features": len(ranked)} | _stays(run, list(features)) | _relations(run, features)
     with damaged(run.path / "run.json"):
         known["alarms"] = [one for one in run.facts["alarms"] if one["feature"] in concerned]
-        is_group = title in titles.values()  # of several features, the importance has no sign
-        return known | {"meaning": "" if is_group else _meaning(known, run.facts["classes"])}
+        # Of several features, or of a curve that turns, the importance has no sign.
+        unsigned = title in titles.values() or known.get("unsigned")
+        return known | {"meaning": "" if unsigned else _meaning(known, run.facts["classes"])}
 
 
 _READ: dict[str, Callable[[str], Json]] = {
@@ -143,6 +146,32 @@ def _stays(run: SavedRun, places: list[int]) -> Header:
     return {"batches": len(row), "batches_selected": int(is_in.sum()), "stays": stays}
 
 
+def _relations(run: SavedRun, features: Mapping[int, str]) -> dict[str, Any]:
+    """The curves of some features, and the pairs that they are in, if there are any."""
+    from fires.run.relations import relations_of
+
+    with damaged(run.path / "state.safetensors"):
+        found: dict[str, Any] | None = relations_of(run.pipeline, features)
+    if found is None or found["kind"] == "linear":
+        return {}
+    own = {*features.values()}
+    pairs = [pair for pair in found["pairs"] if not own.isdisjoint((pair["first"], pair["second"]))]
+    return {"curves": found["curves"], "pairs": pairs, "unsigned": bool(found["unsigned"])}
+
+
+def _relation_lines(known: Mapping[str, Any]) -> Iterator[str]:
+    """The curves of a column as pictures, and its pairs."""
+    for curve in known.get("curves", ()):
+        name = f" of {curve['feature']}" if curve["feature"] != known["feature"] else ""
+        label = f' for "{curve["class"]}"' if curve.get("class") is not None else ""
+        yield f"effect{name}{label} by value, with its 95% band:"
+        yield from curve_picture(curve)
+    for pair in known.get("pairs", ()):
+        ends = f"[{pair['low']:.4g}, {pair['high']:.4g}]"
+        what = f"{pair['first']} x {pair['second']}"
+        yield f"interaction {what}: importance {pair['importance']:.4g}, 95% interval {ends}"
+
+
 def _meaning(known: dict[str, Any], classes: list[Any] | None) -> str:
     """What the sign of the importance says, if it says anything."""
     importance = known["importance"]
@@ -164,7 +193,8 @@ def lines_of(known: dict[str, Any]) -> list[str]:
     if "rank" not in known:
         return lines
     lines.append(_importance(known))
-    return [*lines, _selected(known), *_earlier(known["stays"]), *alarm_lines(known["alarms"])]
+    lines += [_selected(known), *_earlier(known["stays"]), *alarm_lines(known["alarms"])]
+    return [*lines, *_relation_lines(known)]
 
 
 def _reading(known: dict[str, Any]) -> str:

@@ -57,6 +57,9 @@ class Options:
         With --memory 7d: the column that says when a row was. It is no feature.
     drift
         Which changes raise an alarm, after which most of the evidence is dropped.
+    relations
+        Which effects to look for: straight lines; curves; also products of two columns. auto:
+        these, as long as they predict better than lines.
     groups
         Columns that are ranked and selected together; once for each group. --top counts groups.
     resume
@@ -110,6 +113,7 @@ class Options:
     )
     time: str | None = shared.option("COL")
     drift: str = shared.choice(("auto", "none", "alarm"))
+    relations: str = shared.choice(("linear", "curves", "pairs", "auto"))
     groups: tuple[str, ...] = shared.option("COL,COL", multiple=True)
     reading: Reading = shared.part(Reading)
     out: Path | None = shared.out(
@@ -163,7 +167,7 @@ class Options:
             settings |= {"columns": "open", "absent": self.absent}
             settings["forget_after"] = self.forget_after
         settings["drift"] = None if self.drift == "none" else self.drift
-        for name in ("model", "redundancy", "memory", "time"):
+        for name in ("model", "redundancy", "memory", "time", "relations"):
             settings[name] = vars(self)[name]
         return FIRES(self.top, **settings)
 
@@ -171,6 +175,8 @@ class Options:
 def refuse_what_does_not_go_together(options: Options) -> None:
     """Raise an error for options of which one cannot be heeded."""
     fixed, paper, model = options.columns == "fixed", options.as_published, options.model
+    bent, others = options.relations != "linear", {"--as-published": paper}
+    others |= {"--columns open": not fixed, "--engine spark": options.engine == "spark"}
     needs_folder = {"transform": options.transform, "report": options.report, "live": options.live}
     for why, is_wrong in {
         "--absent zero goes with --columns open only.": fixed and options.absent == "zero",
@@ -188,6 +194,7 @@ def refuse_what_does_not_go_together(options: Options) -> None:
         "--memory 7d and --time COL go together.": isinstance(options.memory, str)
         != (options.time is not None),
         "--groups does not go with --columns open.": not fixed and options.groups,
+        **{f"--relations does not go with {one}.": bent and on for one, on in others.items()},
         **{
             f"--{name} needs a folder to write to: give --out.": wanted and options.folder is None
             for name, wanted in needs_folder.items()

@@ -10,7 +10,16 @@ import click
 
 from fires.cli.reading import rejected_lines
 from fires.cli.select_options import Options
-from fires.cli.text import SCORES, alarm_lines, if_known, printable, say, twin_lines
+from fires.cli.text import (
+    SCORES,
+    alarm_lines,
+    if_known,
+    listed,
+    printable,
+    relation_lines,
+    say,
+    twin_lines,
+)
 
 if TYPE_CHECKING:
     from fires.core.types import Json, Label
@@ -49,7 +58,8 @@ def print_result(
         return
     if chosen:
         print_features(chosen)
-        click.echo("\n" + _meaning(facts["classes"]))
+        unsigned = facts.get("relations", {}).get("unsigned", ())
+        click.echo("\n" + _meaning(facts["classes"], unsigned))
     for line in _lines_of_features(chosen, facts):
         click.echo(line)
     speed = [f"{totals.n_rows:,} rows in {facts['seconds']:.1f} s"]
@@ -74,6 +84,7 @@ def _lines_of_features(chosen: list[dict[str, Any]], facts: dict[str, Any]) -> I
         yield printable(facts["why"])
     else:
         yield from noise_lines(chosen, facts["n_features"])
+    yield from relation_lines(facts.get("relations", {}))
     if absent := [printable(f'"{row["feature"]}"') for row in chosen if row.get("absent")]:
         has = "has" if len(absent) == 1 else "have"
         yield f"{', '.join(absent)} {has} not come lately, and nothing else took the place"
@@ -105,14 +116,15 @@ def _left_out_lines(chosen: list[dict[str, Any]], *, twins: bool) -> Iterator[st
     yield f"  not significantly better than the current selection{other}"
 
 
-def _meaning(classes: list[Label] | None) -> str:
-    """What the sign of an importance says."""
+def _meaning(classes: list[Label] | None, unsigned: Sequence[str] = ()) -> str:
+    """What the sign of an importance says, and of which features it says nothing."""
+    none = f"; no sign: {listed(unsigned)}" if unsigned else ""
     if classes is None:
-        return "positive values: the target grows with the feature"
+        return f"positive values: the target grows with the feature{none}"
     names = [printable(str(label)) for label in classes]
     if len(names) == 2:
-        return f'positive values favour class "{names[1]}", negative ones "{names[0]}"'
-    return "positive values favour the class, negative ones count against it"
+        return f'positive values favour class "{names[1]}", negative ones "{names[0]}"{none}'
+    return f"positive values favour the class, negative ones count against it{none}"
 
 
 _UNEVEN = 0.6  # the share of the most common class from which on shares are told

@@ -97,12 +97,21 @@ def saying_where(file: str, target: str, done: Counted | None = None) -> Iterato
 def twin_lines(twins: Mapping[str, Sequence[str]]) -> list[str]:
     """A line for each selected feature that stands for others."""
     return [
-        f"{printable(one)} stands for {_listed(others)}"
+        f"{printable(one)} stands for {listed(others)}"
         if len(others) <= _FEW
         else f"{len(others) + 1} correlated columns carry this signal; "
         f"{printable(one)} stands for them"
         for one, others in twins.items()
     ]
+
+
+def relation_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """Which features have a curve, and which pairs there are."""
+    if curves := [one["feature"] for one in found.get("curves", ())]:
+        what = "a curve, not a line" if len(curves) == 1 else "curves, not lines"
+        yield f"{listed(curves)}: {what}"
+    if pairs := [f"{one['first']} x {one['second']}" for one in found.get("pairs", ())]:
+        yield f"interaction{'s' * (len(pairs) > 1)}: {listed(pairs)}"
 
 
 def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -113,7 +122,7 @@ def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
     lines: list[str] = []
     for one in shown:
         at = f"alarm at row {one['row']:,} (batch {one['batch']:,})"
-        what = _listed(one["features"]) or "all features"
+        what = listed(one["features"]) or "all features"
         more = f", {one['n_alarms']} alarms up to row {one['last_row']:,}" * (one["n_alarms"] > 1)
         lines.append(f"{at}: concept drift, {what} ({one['severity']}{more})")
         lines += [f"  {line}" for line in _change(one)]
@@ -128,7 +137,7 @@ _MOVED = {"left": "dropped", "came": "added", "flipped": "changed sign"}
 
 def _change(alarm: Mapping[str, Any]) -> list[str]:
     """What an event was followed by, in a few words."""
-    moved = [f"{word}: {_listed(alarm[key])}" for key, word in _MOVED.items() if alarm.get(key)]
+    moved = [f"{word}: {listed(alarm[key])}" for key, word in _MOVED.items() if alarm.get(key)]
     lines = ["; ".join(moved) or "the selected features are the same"]
     before, after = dict(alarm.get("before") or {}), dict(alarm.get("after") or {})
     n_before, n_after = before.pop("batches", 0), after.pop("batches", 0)
@@ -141,7 +150,7 @@ def _change(alarm: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _listed(names: Sequence[str], most: int = 5) -> str:
+def listed(names: Sequence[str], most: int = 5) -> str:
     """The first of some names, and how many more there are."""
     more = len(names) - most
     shown = ", ".join(printable(name) for name in names[:most])

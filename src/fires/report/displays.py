@@ -162,6 +162,7 @@ class ImportanceDisplay(_Display):
         shown = seen.weights_ if importances is None else importances
         table = {"names": names, "importances": shown, "low": low, "high": high}
         is_signed = len(classes) == 2 and importances is not None and seen is selector
+        is_signed &= not np.any(getattr(selector, "unsigned_", False))
         more = {"confidence": confidence, "positive": str(classes[1]) if is_signed else None}
         best = cls._best(n_features, rank(seen.weights_), table | {"selected": support}, **more)
         return best.plot(ax, **kwargs)
@@ -190,7 +191,8 @@ class ImportanceDisplay(_Display):
         low, high = (now["low"], now["high"]) if facts["intervals"] else (None, None)
         table = {"names": now["name"], "importances": now["importance"], "low": low, "high": high}
         table["selected"] = now["selected"]
-        positive = str(classes[1]) if len(classes) == 2 and not summary["groups"] else None
+        unsigned = summary["groups"] or (summary.get("relations") or {}).get("unsigned")
+        positive = str(classes[1]) if len(classes) == 2 and not unsigned else None
         return cls._best(n_features, now["rank"], table, positive=positive).plot(ax, **kwargs)
 
     @classmethod
@@ -347,6 +349,158 @@ class TimelineDisplay(_Display):
                 (mark,) = axes.plot([], [], "v", color=GREY, markersize=7)
                 shown.append(("alarm about it", mark))
             figures.legend_outside(axes, [*shown, *[("alarm about all", one) for one in marks[:1]]])
+        return self
+
+
+class CurveDisplay(_Display):
+    """What a feature adds to the linear predictor, value by value, with its band.
+
+    Make it with :meth:`from_selector` or :meth:`from_run`.
+
+    Parameters
+    ----------
+    name : str
+        The feature.
+    values, effect : ndarray (n_points,)
+        Its values, and what it adds there; 0 on average over rows.
+    low, high : ndarray (n_points,)
+        The ends of the band.
+    confidence : float, default=0.95
+        The probability of the band.
+    label : str, optional
+        With three or more classes, the one that is told from the rest.
+    earlier : sequence of (values, effect)
+        Earlier curves, the oldest first: they are drawn fainter.
+
+    Attributes
+    ----------
+    line_ : matplotlib.lines.Line2D
+        The curve.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it is.
+
+    Examples
+    --------
+    >>> from fires import FIRES
+    >>> X = np.random.default_rng(0).normal(size=(2000, 4))
+    >>> selector = FIRES(1, relations="curves").fit(X, X[:, 1] ** 2 > 1)
+    >>> display = CurveDisplay.from_selector(selector, 1)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        name: str,
+        values: npt.ArrayLike,
+        effect: npt.ArrayLike,
+        low: npt.ArrayLike,
+        high: npt.ArrayLike,
+        *,
+        confidence: float = 0.95,
+        label: str | None = None,
+        earlier: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]] = (),
+    ) -> None:
+        self.name, self.confidence, self.label = name, confidence, label
+        self.values, self.effect, self.low, self.high = map(_floats, (values, effect, low, high))
+        self.earlier = [(_floats(at), _floats(of)) for at, of in earlier]
+
+    @classmethod
+    def from_selector(
+        cls,
+        selector: Any,
+        feature: int | str,
+        *,
+        label: Hashable | None = None,
+        confidence: float = 0.95,
+        n_points: int = 41,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the curve of a feature.
+
+        Parameters
+        ----------
+        selector : FIRES or OnlinePipeline
+            What has learnt, with ``relations`` other than ``"linear"``. A pipeline gives values in
+            the units of the data.
+        feature, label, confidence, n_points
+            As in :meth:`fires.FIRES.curve`.
+        ax : matplotlib Axes, optional
+            What to draw on.
+        **kwargs
+            Properties of the line.
+
+        Returns
+        -------
+        CurveDisplay
+        """
+        curve = selector.curve(feature, label, confidence=confidence, n_points=n_points)
+        names = _names(getattr(selector, "selector", selector), None)
+        name = feature if isinstance(feature, str) else names[feature]
+        told = None if label is None else str(label)
+        return cls(name, *curve, confidence=confidence, label=told).plot(ax, **kwargs)
+
+    @classmethod
+    def from_run(cls, run: RunLike, feature: str, *, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the curve of a selected feature at the end of a run, and earlier ones.
+
+        Parameters
+        ----------
+        run : path, SavedRun or dict
+            The folder that ``fires select --out`` made, or its :mod:`fires.report.summary`.
+        feature : str
+            Its name.
+        ax, **kwargs
+            As in :meth:`from_selector`.
+
+        Returns
+        -------
+        CurveDisplay
+        """
+        known = {
+            one["name"]: one for one in (_summary(run).get("relations") or {"curves": ()})["curves"]
+        }
+        if feature not in known:
+            hint = closest(feature, list(known), "its effect is a line, or it is not selected")
+            raise InputError(f'the run has no curve of a feature "{feature}"', hint=hint)
+        one = known[feature]
+        *earlier, (values, effect) = zip(one["values"], one["effect"], strict=True)
+        band = one["low"], one["high"]
+        curve = cls(feature, values, effect, *band, label=one["class"], earlier=earlier)
+        return curve.plot(ax, **kwargs)
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            What to draw on; by default, a new figure.
+        **kwargs
+            Properties of the line.
+
+        Returns
+        -------
+        self
+        """
+        with self._axes(ax, 3.6) as axes:
+            axes.axhline(0.0, color=GREY, linewidth=0.8)
+            for place, (values, effect) in enumerate(self.earlier):
+                alpha = 0.25 + 0.5 * place / len(self.earlier)
+                axes.plot(values, effect, color=GREY, linewidth=1.0, alpha=alpha)
+            looks: dict[str, Any] = {"color": COLOURS[0], "linewidth": 2.0} | kwargs
+            (self.line_,) = axes.plot(self.values, self.effect, **looks)
+            colour = self.line_.get_color()
+            ends = self.low, self.high
+            axes.fill_between(self.values, *ends, color=colour, alpha=0.18, linewidth=0)
+            axes.margins(x=0.0)
+            axes.set_xlabel(figures.cut(self.name), parse_math=False)
+            toward = (
+                "" if self.label is None else f" for {figures.cut(self.label, figures.SHORTER)}"
+            )
+            band = f"effect{toward}\nwith {100 * self.confidence:.4g} % band"
+            axes.set_ylabel(band, parse_math=False)
+            if self.earlier:
+                axes.set_title("grey: earlier, the older the fainter", loc="left", fontsize="small")
         return self
 
 

@@ -89,12 +89,15 @@ class Features:
         if self._drifts is not None:
             drifts[self._drifts[1]] = self._drifts[4]
         selected = self.selected[order]
+        low = importance - half_width
+        if "low" in result.numbers:  # an importance without a sign is not below 0
+            low = np.fmax(low, result.numbers["low"][order])
         table: dict[str, Any] = {
             "place": places,
             "name": self._named(places),
             "rank": whole(self.rank[order]),
             "importance": rounded(importance),
-            "low": rounded(importance - half_width),
+            "low": rounded(low),
             "high": rounded(importance + half_width),
             "uncertainty": rounded(uncertainty),
             "above_noise": [None] * len(order)

@@ -15,17 +15,18 @@ import polars as pl
 
 from fires.core.belief import rank
 from fires.core.errors import InputError
-from fires.core.files import damaged, open_saved
+from fires.core.files import damaged, fits, open_saved
 from fires.core.output import frame_as_written
 from fires.core.types import Floats, Labels, Mask
 from fires.report.records import well_formed
 from fires.report.wording import rounded
 from fires.run.locking import is_held
 from fires.run.records import STEPS, read_snapshot, snapshots
+from fires.run.relations import RELATIONS
 from fires.run.saved import SavedRun
 
 _NUMBERS = ("rank", "importance", "uncertainty")
-_NOT_READ = ("weight", "low", "high", "share_selected", "example", "done")
+_NOT_READ = ("weight", "high", "share_selected", "example", "done")
 
 
 class Facts:
@@ -130,6 +131,9 @@ class Snapshot:
             raise ValueError("its arrays are of several lengths")
         self.path, self.index, self.rows = path, int(facts["index"]), int(facts["rows"])
         self.n_classes = int(facts.get("classes", 0))
+        self.relations: dict[str, Any] = facts.get("relations") or {}
+        if self.relations and not fits(self.relations, RELATIONS):
+            raise ValueError("its relations are of another form")
         self.places = arrays["features"].astype(np.int32)
         self.importance = arrays["importance"].astype(np.float32)
         self.uncertainty = arrays["uncertainty"].astype(np.float32)
@@ -210,7 +214,7 @@ def read_result(
             result.groups.setdefault(title, []).append(place)
     if features.exists():
         with damaged(features):
-            _add_features(result, _table(features, _NUMBERS))
+            _add_features(result, _table(features, [*_NUMBERS, "low"]))
     return result
 
 
@@ -227,9 +231,10 @@ def _add_features(result: Result, table: pl.DataFrame) -> None:
     if "class" in table.columns:
         result.classes = rows["class"].to_numpy()
     if not rows["selected"].has_nulls():  # or these are other features
-        result.numbers = {name: rows[name].to_numpy(writable=True) for name in _NUMBERS}
+        numbers = [*_NUMBERS, "low"] if "relation" in table.columns else _NUMBERS
+        result.numbers = {name: rows[name].to_numpy(writable=True) for name in numbers}
         together = [place for places in result.groups.values() for place in places]
-        for name in ("importance", "uncertainty"):
+        for name in result.numbers.keys() - {"rank"}:
             result.numbers[name][together] = np.nan
         # Features of a column have its weight, and ties go to the lower index. Those that were
         # forgotten have no rank.

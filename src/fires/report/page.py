@@ -32,8 +32,14 @@ _SCRIPTS = (
     *("dom.js", "format.js", "shell.js", "charts.js", "drawing.js"),
     # The panels, in the order in which they are shown.
     *("panel-comparison.js", "panel-runs.js", "panel-now.js", "panel-importance.js"),
-    *("panel-members.js", "panel-ranks.js", "panel-changes.js", "panel-scores.js"),
-    *("panel-drift.js", "panel-twins.js", "panel-picture.js", "panel-features.js"),
+    *("panel-relations.js", "panel-members.js", "panel-ranks.js", "panel-changes.js"),
+    *(
+        "panel-scores.js",
+        "panel-drift.js",
+        "panel-twins.js",
+        "panel-picture.js",
+        "panel-features.js",
+    ),
     *("panel-health.js", "start.js"),
 )
 # What a page without a comparison does not hold.

@@ -24,6 +24,7 @@ from fires.core.types import Header, Ints, Mask
 from fires.report.features import Features
 from fires.report.folder import Facts, Result, Snapshots, read_result
 from fires.report.records import SELECTED, BadRows, Follower, Records, read_block, well_formed
+from fires.report.relations import relations_over_time
 from fires.report.wording import Change, rounded, sentence
 from fires.run.records import QUARANTINE, STEPS
 from fires.run.saved import group_titles, read_names
@@ -166,6 +167,7 @@ class Summary:
             "timeline": features.timeline(),
             "members": self._members(features.in_order),
             "ranks": features.ranks(),
+            "relations": relations_over_time(shots, facts, records.n_rows),
             "scores": self._scores(),
             "stability": stability,
             "alarms": (alarms := self._alarms()),

@@ -56,11 +56,11 @@ class ByColumn:
         return self._selector.get_support()[self.first]
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """The interval of each importance; that of several features together is not below 0."""
+        """The interval of each importance; not below 0 for several features, or without a sign."""
         half_width = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * self.uncertainties_
-        several = np.bincount(self.groups) > 1
+        unsigned = (np.bincount(self.groups) > 1) | self._selector.unsigned_[self.first]
         low = self.importances_ - half_width
-        return np.where(several, np.maximum(low, 0.0), low), self.importances_ + half_width
+        return np.where(unsigned, np.maximum(low, 0.0), low), self.importances_ + half_width
 
     @property
     def class_importances_(self) -> Floats:
@@ -151,6 +151,8 @@ def _feature_table(
     }
     if absent is not None:
         table["absent"] = absent[order]
+    if getattr(selector, "relations_", "linear") != "linear":
+        table["relation"] = _relations(selector)[order]
     by_class = by_class[:, order]
     if len(by_class) >= 3:
         # The class whose coefficient is the importance; by gradient, that is a mean of all.
@@ -158,6 +160,17 @@ def _feature_table(
         best = np.where(own.any(axis=0), own, np.abs(by_class)).argmax(axis=0)
         table["class"] = seen.classes_[best].tolist()
     return pl.DataFrame(table)
+
+
+def _relations(selector: FIRES) -> Labels:
+    """What the effect of each feature is made of, or that of a column."""
+    n, known = selector.n_features_in_, selector.known_names
+    ends = [end for pair in selector.pairs_ for end in pair[:2]]
+    kind = selector.curved_ + 2 * np.isin(np.arange(n) if known is None else known, ends)
+    if (groups := groups_of(selector)) is not None:
+        features, kind = kind, np.zeros(groups.max() + 1, dtype=np.int64)
+        np.bitwise_or.at(kind, groups, features)
+    return np.array(["line", "curve", "line, pairs", "curve, pairs"])[kind]
 
 
 def _shares(totals: RunTotals, names: Sequence[str]) -> Floats:

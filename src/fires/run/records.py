@@ -15,7 +15,8 @@
 ``snapshots/INDEX.safetensors`` holds all features after a batch, or the first 10,000 by rank:
 arrays ``features`` (places), ``importance``, ``uncertainty``, ``rank`` (1 is the best) and
 ``selected``; where columns are standardised also ``mean`` and ``deviation`` of their last rows,
-some 10,000. Its facts say how many ``classes`` there were so far. There are never more than 128: of
+some 10,000. Its facts say how many ``classes`` there were so far, and, where there are any, which
+curves and pairs: ``relations``, see :mod:`fires.run.relations`. There are never more than 128: of
 the first 128 batches each, of the first 256 every second, and so on.
 
 What is written depends on the batches alone, not on time: a run that was killed and taken up again
@@ -45,6 +46,7 @@ from fires.core.files import is_transient, naming, open_saved
 from fires.core.named import Names, RunNames
 from fires.core.state import Arrays, read_state, write_state
 from fires.core.types import Floats, Header, Labels, Places
+from fires.run.relations import relations_of
 
 if TYPE_CHECKING:
     from fires.core.types import Json
@@ -121,7 +123,7 @@ class RunRecords:
         n_batches, n_rows = (0, 0) if totals is None else (totals.n_batches, totals.n_rows)
         self._folder, self._names = folder, names if isinstance(names, RunNames) else None
         self._before = np.empty(0, dtype=np.intp) if selected is None else selected
-        self._late: dict[int, tuple[dict[str, int], Arrays]] = {}
+        self._late: dict[int, tuple[Header, Arrays]] = {}
         # Of the selected features, if the last record tells them: importance and uncertainty.
         self.told: tuple[Floats, Floats] | None = None
         least = n_batches if accept_loss else None
@@ -219,8 +221,10 @@ class RunRecords:
         if moments is not None:
             names = ("mean", "deviation")
             arrays |= {name: of[features] for name, of in zip(names, moments, strict=True)}
-        facts = {"records": VERSION, "index": step.index, "rows": step.position.rows}
+        facts: Header = {"records": VERSION, "index": step.index, "rows": step.position.rows}
         facts["classes"] = len(selector.label_index)
+        if (found := relations_of(pipeline)) is not None and found["kind"] != "linear":
+            facts["relations"] = found
         self._late[step.index] = facts, arrays
         self._write_snapshots()
 

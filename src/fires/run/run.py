@@ -33,6 +33,7 @@ from fires.run.emit import Emitter
 from fires.run.features import alarm_rows, classes_of
 from fires.run.folder import RunFolder
 from fires.run.records import Latencies
+from fires.run.relations import relations_of
 from fires.run.totals import RunTotals
 from fires.run.watch import ColumnWatch
 from fires.streams.base import Batch, Stream
@@ -207,8 +208,9 @@ class Run:
 
     def facts(self, names: Sequence[str], reason: str | None = None) -> Header:
         """What is known of the run at its end, for ``run.json``; ``names`` are those of columns."""
-        selector = self.pipeline.selector
+        selector, relations = self.pipeline.selector, relations_of(self.pipeline)
         return {
+            **({} if relations is None else {"relations": relations}),
             "seconds": round(self.seconds, 3),
             "ended_early": reason,
             "model": selector.model_,

@@ -15,6 +15,7 @@ from fires.core.output import csv_rows, html_list, html_table
 from fires.core.types import Header
 from fires.evaluation.comparison import BASELINES
 from fires.run.locking import is_held
+from fires.run.relations import RELATIONS
 
 if TYPE_CHECKING:
     from fires.columns import Column, Columns
@@ -35,6 +36,7 @@ _FACTS |= {"rejected_rows?": int, "missing_values?": int, "seconds?": _NUMBER, "
 _FACTS |= {"stability?": _NUMBER, "scores?": _NUMBERS, "latency?": {"p50": _NUMBER, "*": _NUMBER}}
 _FACTS |= {"baselines?": {"*": {"scores": _NUMBERS}}, "alarms?": [_ALARM], "twins?": {"*": [str]}}
 _FACTS |= {"doubts?": [{"column": str, "kind": str, "why": str}], "classes?": list}
+_FACTS |= {"relations?": RELATIONS}
 
 
 @dataclass(frozen=True)

@@ -225,6 +225,9 @@ class FIRES(OnlineSelector):
         What the answer is made of: ``"linear"``, ``"curves"`` or ``"pairs"``. See :meth:`curve`.
     pairs_ : list of Pair
         The pairs of features that add to the answer, each with its importance and 95 % interval.
+    curved_, unsigned_ : ndarray of bool (n_features,)
+        Which features have a curve, and which importances have no sign: those of curves that turn,
+        and of features in a pair.
     alarms_ : list of Alarm
         The changes noticed so far: row, batch, feature (None for all together) and strength. See
         :class:`fires.drift.Alarm`.
@@ -637,6 +640,18 @@ class FIRES(OnlineSelector):
         """What the answer is made of now: ``"linear"``, ``"curves"`` or ``"pairs"``."""
         self._check_fitted()
         return relations.kind_of(self._learner_)
+
+    @property
+    def curved_(self) -> Mask:
+        """Which features have a curve: see :meth:`curve`."""
+        self._check_fitted()
+        return relations.curved(self._learner_, self.n_features_in_)
+
+    @property
+    def unsigned_(self) -> Mask:
+        """Which importances have no sign: of curves that turn, and of features in a pair."""
+        self._check_fitted()
+        return relations.unsigned(self._learner_, self.n_features_in_)
 
     def curve(
         self,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fires.core.types import Floats
+from fires.core.types import Floats, Mask
 from fires.models.base import Learner
 from fires.models.relations import RelationsLearner
 
@@ -72,6 +72,15 @@ def pairs_of(learner: Learner, confidence: float = 0.95) -> list[tuple[int, int,
 def kind_of(learner: Learner) -> str:
     """What the answer is made of: "linear", "curves" or "pairs"."""
     return learner.kind if isinstance(learner, RelationsLearner) else "linear"
+
+
+def curved(learner: Learner, n_features: int) -> Mask:
+    """Which features have a curve."""
+    found = np.zeros(n_features, dtype=np.bool_)
+    if isinstance(learner, RelationsLearner) and learner.kind != "linear":
+        assert learner.wide is not None
+        found[learner.wide.terms.curved] = True
+    return found
 
 
 def unsigned(learner: Learner, n_features: int) -> np.ndarray:

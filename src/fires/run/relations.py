@@ -1,0 +1,71 @@
+"""Curves and pairs of a run, as plain values: in ``run.json``, and with each snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fires.core.types import Header
+
+if TYPE_CHECKING:
+    from fires.pipeline import OnlinePipeline
+
+_POINTS = 21
+_CURVE: dict[str, Any] = {key: [(int, float)] for key in ("values", "effect", "low", "high")}
+_PAIR: dict[str, Any] = dict.fromkeys(("importance", "low", "high"), (int, float))
+RELATIONS: dict[str, Any] = {
+    "kind": str,
+    "curves": [_CURVE | {"feature": str, "class?": str}],
+    "pairs": [_PAIR | {"first": str, "second": str}],
+    "unsigned": [str],
+}
+"""The form of :func:`relations_of`."""
+
+
+def relations_of(pipeline: OnlinePipeline, features: Iterable[int] | None = None) -> Header | None:
+    """Curves of the selected features, or of some, and all pairs; None if lines were asked for.
+
+    ``unsigned`` has those of the features whose importance has no sign.
+    """
+    selector = pipeline.selector
+    if getattr(selector, "relations", "linear") == "linear":
+        return None
+    if features is None:
+        chosen = selector.get_support(indices=True)
+        features = chosen[np.argsort(selector.ranking_[chosen])].tolist()
+    known = selector.known_names
+
+    def called(feature: int | str) -> str:
+        if isinstance(feature, str):
+            return feature
+        return f"x{feature}" if known is None else str(known[feature])
+
+    curved, unsigned, some = selector.curved_, selector.unsigned_, list(features)
+    return {
+        "kind": selector.relations_,
+        "curves": [
+            {"feature": called(place)} | _curve(pipeline, place) for place in some if curved[place]
+        ],
+        "pairs": [
+            {"first": called(pair.first), "second": called(pair.second)}
+            | {name: _short(getattr(pair, name)) for name in _PAIR}
+            for pair in selector.pairs_
+        ],
+        "unsigned": [called(place) for place in some if unsigned[place]],
+    }
+
+
+def _curve(pipeline: OnlinePipeline, place: int) -> Header:
+    """A curve; of several classes, that of the class for which the feature matters most."""
+    label, told = None, {}
+    if len(by_class := pipeline.selector.class_importances_) >= 3:
+        label = pipeline.selector.classes_[np.abs(by_class[:, place]).argmax()].item()
+        told = {"class": str(label)}
+    curve = pipeline.curve(place, label, n_points=_POINTS)._asdict()
+    return told | {name: [_short(one) for one in of.tolist()] for name, of in curve.items()}
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.5g}")
