@@ -44,7 +44,7 @@ from fires.kernels.moments import N_SHOWN
 from fires.kernels.select import union
 from fires.models.base import Learner, Rates, kept_rows
 from fires.models.bayes_changes import Changes
-from fires.models.covariance import MOST, PRIOR, CovarianceBlock
+from fires.models.covariance import MOST, CovarianceBlock
 from fires.models.families import FAMILIES
 from fires.models.mixed import Mixed
 from fires.models.scale import Scaler, Standard
@@ -175,11 +175,6 @@ class BayesLearner(Learner):
     def inflation(self) -> Floats:
         """See :class:`fires.models.base.JointPosterior`."""
         return self.leading.inflation
-
-    @property
-    def has_few_rows_of_a_class(self) -> bool:
-        """See :class:`fires.models.base.JointPosterior`."""
-        return self.n_rows > 1 or self.changes.level.share > 0.0
 
     @property
     def fewest_rows(self) -> float:
@@ -735,12 +730,6 @@ class BayesLearner(Learner):
             inverse = np.linalg.pinv(precision, hermitian=True)
         covariance = np.asarray(inverse, dtype=np.float64)
         return (covariance @ pull)[:, :, 0], covariance
-
-    def prior_deviations(self) -> Floats:
-        """The standard deviations of :meth:`by_class` before any row."""
-        prior = np.full(self.n_features, math.sqrt(self.prior))
-        prior[self.leading.columns] = math.sqrt(PRIOR)
-        return prior
 
     def _leader(self, columns: RowIndex = slice(None)) -> Places | None:
         """The row of parameters that each feature matters most for."""
