@@ -86,7 +86,7 @@ def forward_plain(
     sure: float = np.inf,
     first: list[int] | None = None,
 ) -> tuple[list[int], Floats, float]:
-    """The definition of :func:`forward`: who has joined, in turn, and the deviations of all.
+    """The definition of :func:`forward`: who has joined, and the deviations of all.
 
     And the squared deviations of the intercept and of all that have joined, of all systems.
 
@@ -129,7 +129,7 @@ def forward_plain(
         else:
             S = [systems.shape[1] - 1, *(j for c in order for j in candidates[c])]
             found = [one[S, -1] @ np.linalg.solve(one[np.ix_(S, S)], one[S, -1]) for one in systems]
-            return order, z, float(sum(found))
+            return sorted(order), z, float(sum(found))
         order.append(chosen)
         served = np.maximum(served, now[chosen])
 

@@ -159,17 +159,6 @@ def _widest(starts: Indices) -> int:
     return widest
 
 
-@inner
-def _without(order: Indices, n: int, gone: int) -> int:
-    """Take one out of a list; how many are left."""
-    at = 0
-    for i in range(n):
-        if order[i] != gone:
-            order[at] = order[i]
-            at += 1
-    return at
-
-
 @compiled
 def forward(
     systems: Floats,
@@ -180,28 +169,27 @@ def forward(
     limits: Floats,
     sure: float,
     z: Floats,
-    order: Indices,
-    n_in: int,
-) -> tuple[int, float]:
+    state: Indices,
+) -> float:
     """Let candidates join, the one that adds most first, while it is beyond its limit.
 
     What candidates add is multiplied by ``late``, for those that were seen in fewer rows, and some
     are ahead by so many deviations. One that is below its limit beside the others leaves, and the
     weakest does where there are more than limits. A class that no candidate that has joined is sure
-    to serve gets one of the last places. The first ``n_in`` in ``order`` have joined before.
-
-    Returns how many have joined, and their squared deviations: ``order`` has them, ``z`` the
-    deviations of all candidates, beside those that have joined.
+    to serve gets one of the last places. ``state`` is 1 for those that have joined, before and
+    after, 2 for those that have left, else 0. ``z`` becomes the deviations of all candidates,
+    beside those that have joined; returned are the squared deviations of these.
     """
     work, n_candidates = _triangles(systems), len(starts) - 1
     n_systems, n = len(work), work.shape[1]
-    state = np.zeros(n_candidates, dtype=np.int64)  # 1 for those that have joined, 2 that left
     served, now, line = np.zeros(n_systems), np.empty((n_candidates, n_systems + 1)), np.empty(n)
     block = np.empty((_widest(starts), _widest(starts) + 1))
+    n_in = 0
     _exchange_all(work, line, np.array([n - 2]))
-    for i in range(n_in):
-        state[order[i]] = 1
-        _exchange_all(work, line, columns[starts[order[i]] : starts[order[i] + 1]])
+    for c in range(n_candidates):
+        if state[c] == 1:
+            n_in += 1
+            _exchange_all(work, line, columns[starts[c] : starts[c + 1]])
     while True:
         _measure(work, columns, starts, block, now, z)
         moved, greatest, weakest, least = -1, -1.0, -1, np.inf
@@ -215,15 +203,15 @@ def forward(
                 moved, greatest = c, worth
         if weakest >= 0 and (n_left < 0 or z[weakest] + ahead[weakest] < limits[n_in - 1]):
             moved, state[weakest] = weakest, 2
-            n_in = _without(order, n_in, weakest)
+            n_in -= 1
         elif n_left > 0:
             n_wanting, neediest = _neediest(served, now, state, sure)
             if n_left <= n_wanting and _SERVING * n_left <= len(limits):
                 moved = neediest
             if moved >= 0:
-                order[n_in], state[moved] = moved, 1
+                state[moved] = 1
                 n_in += 1
                 _serve(served, now[moved])
         if moved < 0:
-            return n_in, -work[:, -1, -1].sum()
+            return float(-work[:, -1, -1].sum())
         _exchange_all(work, line, columns[starts[moved] : starts[moved + 1]])

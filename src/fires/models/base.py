@@ -180,9 +180,6 @@ class JointPosterior(Learner, Protocol):
     def ranked(self, columns: Places) -> tuple[Floats, Floats]:
         """Importances of features, and how far chance may take each for itself."""
 
-    def scored(self) -> tuple[Floats, Floats]:
-        """Coefficients, each for itself, and how far chance may take them."""
-
     def settle_classes(self) -> None:
         """Note which class features matter most for, so that equal classes do not take turns."""
 

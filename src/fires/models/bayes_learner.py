@@ -646,10 +646,6 @@ class BayesLearner(Learner):
         wide = self.family.start_width * (self._spread() ** 2).sum(axis=1) / 3.0
         return np.asarray(1.0 + wide[:, None])
 
-    def scored(self) -> tuple[Floats, Floats]:
-        """Coefficients, each for itself, and how far chance may take them."""
-        return self._means(), np.maximum(self._spread(), 1e-12)
-
     def features(self) -> Belief:
         """Posterior mean and standard deviation. See :class:`fires.models.base.Learner`.
 

@@ -15,9 +15,8 @@ limit beside the others leaves again.
 **From both ends.** Two features that say something only together are not found from an empty set.
 And for two classes the precision is that of a row beside all features: what one of them says alone
 is then too little. So with two classes, and with numbers, the rule also begins with all leading
-features, of which the weakest leaves, again and again. Of the two sets, the one is taken that
-explains more: the squared deviations of all its features together, less the square of the limit of
-each.
+features, of which the weakest leaves, again and again. That set is taken if it explains more: the
+squared deviations of all its features together, less the square of the limit of each.
 
 **Several classes** have one posterior each. Features are taken in the order of the root mean square
 of z over the classes, so that the set serves all of them. Whether one may enter is asked of the
@@ -70,10 +69,11 @@ if TYPE_CHECKING:
     from fires.models.base import JointPosterior
 
 _AUTO = 0  # the number of features where nobody says how many
-_BOND = 0.15  # deviations beyond the limit of "auto" that a newcomer needs
+_BOND = 0.2  # deviations beyond the limit of "auto" that a newcomer needs
 _TOGETHER = 4.5  # deviations beyond which all together predict better than the level
 _LIMIT = 2.5  # deviations beyond which one enters, if k is fixed
 _BONUS = 2.0  # then, or where rows are dependent, a member is ahead by so much
+_MORE = 2.0  # squared deviations by which the set that comes from all must explain more
 _FILL = 8.0  # deviations by which a member is ahead where importances decide
 _COPY = 0.9  # the square of the correlation beyond which features of dependent rows count as one
 _DEPENDENT = 2.0  # the inflation of dependent rows from which on all must be looked at together
@@ -86,7 +86,7 @@ _NONE: Places = np.empty(0, dtype=np.int64)
 
 
 class Chosen(NamedTuple):
-    """Who is in, in turn, the deviations of all candidates beside them, and what they explain."""
+    """Who is in, the deviations of all candidates beside them, and what they explain."""
 
     numbers: Places
     z: Floats
@@ -113,15 +113,13 @@ class Candidates(NamedTuple):
         sure: float = np.inf,
     ) -> Chosen:
         """Who is in at last, if the first have joined before; each has its limit."""
-        size, limits = len(self.numbers), limits[: len(self.numbers)]
-        z, order = np.empty(size), np.empty(size, dtype=np.int64)
-        ahead = bonus * self.are_in(members)
+        limits, z = limits[: len(self.numbers)], np.empty(len(self.numbers))
+        ahead, state = bonus * self.are_in(members), self.are_in(first).astype(np.int64)
         late = 1.0 / np.sqrt(self.seen[self.columns[self.starts[:-1]]])
-        order[: len(first)] = np.flatnonzero(self.are_in(first))
         own = self.systems, self.columns, self.starts, ahead, late
-        n_in, explained = forward(*own, limits, sure, z, order, len(first))
-        costs = np.maximum(limits[:n_in] - ahead[order[:n_in]], 0.0) ** 2
-        return Chosen(self.numbers[order[:n_in]], z, explained - float(costs.sum()))
+        explained, inside = forward(*own, limits, sure, z, state), state == 1
+        costs = np.maximum(limits[: inside.sum()] - ahead[inside], 0.0) ** 2
+        return Chosen(self.numbers[inside], z, explained - float(costs.sum()))
 
     def beside(self, chosen: Places) -> Floats:
         """The deviations of all, beside those that are chosen."""
@@ -269,11 +267,13 @@ class SelectionRule:
             # The root mean square over classes varies less than what it is of.
             limits, bonus = np.full(k, _LIMIT), _BONUS / math.sqrt(learner.n_rows)
             sure = known.sure if several else np.inf
-        found = [
-            known.forward(limits, first, members=self.columns, bonus=bonus, sure=sure)
-            for first in ((_NONE,) if several else (_NONE, known.numbers))
-        ]
-        chosen, z, _ = max(found, key=lambda one: one.explained)
+        members = self.columns
+        chosen, z, explained = known.forward(limits, members=members, bonus=bonus, sure=sure)
+        if not several:
+            other = known.forward(limits, known.numbers, members=members, bonus=bonus)
+            # Of columns that came late, less is explained so far than they say.
+            if other.explained > explained + _MORE or known.seen.min() < 1.0:
+                chosen, z, _ = other
         if k == _AUTO and not len(chosen) and known.together() > _TOGETHER:
             chosen = known.numbers[[z.argmax()]]  # none is for itself, but all together are
         return chosen
@@ -282,11 +282,11 @@ class SelectionRule:
         self, learner: JointPosterior, chosen: Places, k: int, resting: Mask | None
     ) -> Places:
         """Those chosen, and others by their importance, members with a bonus."""
+        numbers = self._all()
         if self.groups is not None:
-            numbers, worth = self._all(), self.groups.belief(*learner.by_class()).mu
-            bond = self.groups.belief(*learner.scored()).sigma
+            belief = self.groups.belief(*learner.by_class())
+            worth, bond = belief.mu, belief.sigma
         else:
-            numbers = self._all()
             if learner.touched is not None:  # of millions, a few have moved
                 some = union(union(learner.touched, self.columns), np.sort(chosen))
                 numbers = some if len(some) >= k else numbers
