@@ -83,18 +83,19 @@ def forward_plain(
     *,
     inside: list[int] | None = None,
     late: Floats | None = None,
-    leave: Floats | float = 0.0,
     bonus: float = 0.0,
     sure: float = np.inf,
     first: list[int] | None = None,
-) -> tuple[list[int], Floats]:
-    """The definition of :func:`forward`: who has joined, in turn, and the deviations of all.
+) -> tuple[list[int], Floats, float]:
+    """The definition of :func:`forward`: who has joined, and the deviations of all.
+
+    And the squared deviations of the intercept and of all that have joined, of all systems.
 
     A member counts by what it adds to the other members.
     """
     n_rows, n, n_places = len(systems), len(candidates), len(limits)
     ahead = bonus * np.isin(np.arange(n), inside or [])
-    leave, late = np.broadcast_to(leave, n_places), np.ones(n) if late is None else late
+    late = np.ones(n) if late is None else late
     order: list[int] = list(first or [])
     left: list[int] = []
     served = np.zeros(n_rows)
@@ -109,8 +110,9 @@ def forward_plain(
             of_one = np.sqrt(np.maximum(z**2 - 2.0 * np.log(n_rows), 0.0))
             scaled = squares * (n_rows - 1) / n_rows
             z = np.maximum(of_one, [chi_deviations(s, n_rows - 1) for s in scaled])
-        weakest = min(order, key=lambda c: z[c], default=-1)
-        if 0 < len(order) <= n_places and z[weakest] < leave[len(order) - 1]:
+        weakest = min(order, key=lambda c: late[c] * z[c] + ahead[c], default=-1)
+        too_many = len(order) > n_places
+        if order and (too_many or z[weakest] + ahead[weakest] < limits[len(order) - 1]):
             order.remove(weakest)
             left.append(weakest)
             continue
@@ -126,7 +128,9 @@ def forward_plain(
         elif may:
             chosen = max(may, key=lambda c: worth[c])
         else:
-            return order, z
+            S = [systems.shape[1] - 1, *(j for c in order for j in candidates[c])]
+            found = [one[S, -1] @ np.linalg.solve(one[np.ix_(S, S)], one[S, -1]) for one in systems]
+            return sorted(order), z, float(sum(found))
         order.append(chosen)
         served = np.maximum(served, now[chosen])
 

@@ -199,15 +199,6 @@ class WideLearner(BayesLearner):
             mu, bond = np.where(alone, left, mu), _LOOSE * bond
         return mu[columns], bond[columns]
 
-    def scored(self) -> tuple[Floats, Floats]:
-        """See :class:`BayesLearner`."""
-        mean, spread = super().scored()
-        return mean[:, : self.n_columns], spread[:, : self.n_columns]
-
-    def prior_deviations(self) -> Floats:
-        """See :class:`BayesLearner`."""
-        return super().prior_deviations()[: self.n_columns]
-
     def pair_belief(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of each pair, for each row of parameters."""
         mu, sigma = super().by_class()

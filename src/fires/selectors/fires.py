@@ -568,11 +568,6 @@ class FIRES(OnlineSelector):
         scored = posterior is not None
         if posterior is not None and self._groups_ is not None:
             posterior.groups = self._groups_.of
-        if self.redundancy == "drop" and not scored:
-            raise ValueError(
-                "redundancy='drop' is for linear models and update='bayes': others do not know "
-                "how features are correlated."
-            )
         self._rule_ = SelectionRule(self._width, self._groups_, scored=scored)
         self._monitor_ = DriftMonitor(self.drift, self.memory_rows)
         self._begun_ = True
@@ -757,7 +752,7 @@ class FIRES(OnlineSelector):
         >>> y = X[:, 3] - X[:, 5] + rng.normal(size=2000) > 0
         >>> FIRES("auto").fit(X, y).why()
         '2 of 20 features are significantly non-zero: the expected share of false ones is at most
-         0.05; with the next, x14, it could be 0.095'
+         0.05; with the next, x14, it could be 0.086'
         >>> FIRES(5).fit(X, y).why()
         '5 of 20 features, as asked for: 2 of them are significant'
         """
@@ -912,32 +907,31 @@ class FIRES(OnlineSelector):
         sigma_rate = self.learning_rate_sigma
         sigma_rate = self.learning_rate if sigma_rate is None else sigma_rate
         self.rates_ = Rates(self.learning_rate, sigma_rate)
-        drops, groups = self.redundancy == "drop", self._find_groups()
-        if drops and self.score != "auto":
+        groups, linear = self._find_groups(), isinstance(self.model, str | Linear)
+        by_bayes = linear and self.update == "bayes"
+        if self.redundancy == "drop" and not (by_bayes and self.score == "auto"):
             raise ValueError(
-                "redundancy='drop' needs score='auto': omega ranks redundant features too."
+                "redundancy='drop' is for linear models, update='bayes' and score='auto': others "
+                "do not know how features are correlated, or rank them for themselves."
             )
         by_time = seconds_of(self.memory) is not None
         if by_time != (self.time is not None):
             raise ValueError("memory as a time, and time, which names a column, go together.")
         if self._begun_:
-            if drops and not self._rule_.scored:
-                raise ValueError("redundancy cannot change once something was learnt.")
             if groups != self._groups_:
                 raise ValueError("groups cannot change once something was learnt.")
             self._monitor_.follow(self.drift)
             return
         self._groups_ = groups
-        linear = isinstance(self.model, str | Linear)
         if self.columns == "open" and not (linear and self.groups is None):
             what = "groups" if self.groups is not None else "a model that is not linear"
             raise ValueError(f"columns='open' does not go with {what}.")
-        if by_time and not (linear and self.update == "bayes"):
+        if by_time and not by_bayes:
             raise ValueError("memory as a time is for linear models with update='bayes'.")
         if self.relations != "linear":
             self._check_relations(by_bayes=linear and self.update == "bayes")
         self._check_starts()
-        if self._is_auto and not (linear and self.update == "bayes"):
+        if self._is_auto and not by_bayes:
             self._refuse_auto()
 
     def _check_relations(self, *, by_bayes: bool) -> None:
