@@ -3,8 +3,10 @@
 import re
 import subprocess
 
+import polars as pl
 import pytest
 from playwright.sync_api import expect
+from tests.report import runs
 from tests.report.viewers import FIRES, PATIENCE, rows, served, wait_until
 
 pytest.importorskip("uvicorn")
@@ -75,3 +77,36 @@ def test_live_page_goes_on_and_keeps_what_is_picked(browser, going_on):
         expect(page.locator(".status")).to_contain_text("killed", **SOON)
         assert tab.complaints == []
         assert all(address.startswith(server.address) for address in tab.requests)
+
+
+def test_curves_come_to_a_live_page_and_what_is_pointed_at_stays(browser, tmp_path):
+    table, score = runs.relations_table()
+    lines = table.with_columns(label=pl.Series(score > 0).cast(pl.Int8)).write_csv().splitlines()
+    file, out = tmp_path / "events.csv", tmp_path / "run"
+    file.write_text("\n".join(lines[:201]) + "\n")
+    options = ("--target", "label", "--top", "5", "--relations", "auto", "--quiet", "--follow")
+    child = subprocess.Popen([*FIRES, "select", file, *options, "--out", out])
+    try:
+        wait_until((out / "steps.jsonl").exists)
+        with served(out) as server, browser.tab() as tab:
+            tab.open(server.address)
+            read = tab.page.locator(".tile", has_text="rows read").locator("b")
+            expect(read).to_have_text("200", **SOON)
+            assert tab.page.locator("#curves, #pairs").count() == 0
+            with file.open("a") as more:
+                more.write("\n".join(lines[201:2_001]) + "\n")
+            expect(tab.page.locator("#pairs tbody")).to_contain_text("income", **SOON)
+            expect(tab.page.locator("#curves h3", has_text="dose")).to_be_visible(**SOON)
+            expect(read).to_have_text("2,000", **SOON)
+            tab.page.locator("#curves svg").first.focus()
+            tab.page.keyboard.press("ArrowRight")
+            tip = tab.page.locator("#curves .tip").first
+            expect(tip).to_be_visible()
+            with file.open("a") as more:
+                more.write("\n".join(lines[2_001:]) + "\n")
+            expect(read).to_have_text("3,000", **SOON)
+            expect(tip).to_be_visible()
+            assert tab.complaints == []
+    finally:
+        child.kill()
+        child.wait()

@@ -39,7 +39,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fires.core.errors import InputError
 from fires.core.types import Header
-from fires.report.page import compact, content_policy, page, page_data
+from fires.report.page import LIVE_PARTS, compact, content_policy, page, page_data
 from fires.report.summary import Summary, side_by_side
 
 _MAX_CONNECTIONS = 100
@@ -201,7 +201,7 @@ class LiveSummary:
         data, text = await self.latest()
         if path == "/summary.json":
             return Response(text, media_type="application/json")
-        policy = {"content-security-policy": content_policy(live=True)}
+        policy = {"content-security-policy": content_policy(LIVE_PARTS, live=True)}
         text = page(data, live=True).encode(errors="backslashreplace")
         return Response(text, headers=policy, media_type="text/html; charset=utf-8")
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from html import escape
@@ -27,7 +27,7 @@ from fires.report.summary import side_by_side
 from fires.report.wording import rounded
 from fires.run.saved import SavedRun
 
-_STYLES = ("uplot.css", "page.css", "panels.css", "panel-comparison.css")
+_STYLES = ("uplot.css", "page.css", "panels.css", "panel-comparison.css", "panel-relations.css")
 _SCRIPTS = (
     *("dom.js", "format.js", "shell.js", "charts.js", "drawing.js"),
     # The panels, in the order in which they are shown.
@@ -42,31 +42,39 @@ _SCRIPTS = (
     ),
     *("panel-health.js", "start.js"),
 )
-# What a page without a comparison does not hold.
-_OF_COMPARISON = ("panel-comparison.js", "panel-comparison.css")
+# What has a script and a style of its own, and is not in every page; what a page that goes on may
+# come to hold.
+_PARTS = ("comparison", "relations")
+LIVE_PARTS = ("relations",)
 
 
 def page(data: Header, *, live: bool = False) -> str:
     """The whole page as text."""
-    compared = data["comparison"] is not None
-    policy = content_policy(compared=compared)
+    parts = LIVE_PARTS if live else _parts(data)
+    policy = content_policy(parts)
     text = Template(_asset("page.html")).substitute(
         policy="" if live else f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         version=escape(__version__),
         title=escape(str(data["title"])),
-        style=_style(compared),
+        style=_style(parts),
         data=_as_data(data),
-        script=_script(compared),
+        script=_script(parts),
     )
     return text.replace('<html lang="en">', '<html lang="en" data-live>', 1) if live else text
 
 
-def content_policy(*, live: bool = False, compared: bool = False) -> str:
+def _parts(data: Mapping[str, Any]) -> tuple[str, ...]:
+    has = {"comparison": data["comparison"] is not None}
+    has["relations"] = any(run.get("relations") for run in data["runs"])
+    return tuple(part for part in _PARTS if has[part])
+
+
+def content_policy(parts: tuple[str, ...], *, live: bool = False) -> str:
     """What the page may do: run its own script, and nothing else."""
     rules = [
         "default-src 'none'",
-        f"script-src '{_hashed(_script(compared))}'",
-        f"style-src '{_hashed(_style(compared))}'",
+        f"script-src '{_hashed(_script(parts))}'",
+        f"style-src '{_hashed(_style(parts))}'",
         "img-src data:",
         "base-uri 'none'",
         "form-action 'none'",
@@ -125,17 +133,22 @@ def _as_data(data: Header) -> str:
 
 
 @cache
-def _style(compared: bool) -> str:
-    return "\n".join(_asset(name) for name in _STYLES if compared or name not in _OF_COMPARISON)
+def _style(parts: tuple[str, ...]) -> str:
+    return "\n".join(_asset(name) for name in _needed(_STYLES, parts))
 
 
 @cache
-def _script(compared: bool) -> str:
+def _script(parts: tuple[str, ...]) -> str:
     library = _asset("uplot.js")
     licence = "/*\n" + _asset("uplot-license.txt") + "*/"
-    names = (name for name in _SCRIPTS if compared or name not in _OF_COMPARISON)
-    ours = "\n".join(_trimmed(_asset(name)) for name in names)
+    ours = "\n".join(_trimmed(_asset(name)) for name in _needed(_SCRIPTS, parts))
     return f'{licence}\n{library}\n(() => {{\n"use strict";\n{ours}\n}})();'
+
+
+def _needed(names: Sequence[str], parts: Sequence[str]) -> list[str]:
+    """The files of a page with some of the parts."""
+    left_out = tuple(f"panel-{part}." for part in _PARTS if part not in parts)
+    return [name for name in names if not name.startswith(left_out)]
 
 
 def _trimmed(script: str) -> str:

@@ -59,9 +59,10 @@ def relations_of(pipeline: OnlinePipeline, features: Iterable[int] | None = None
 
 def _curve(pipeline: OnlinePipeline, place: int) -> Header:
     """A curve; of several classes, that of the class for which the feature matters most."""
-    label, told = None, {}
-    if len(by_class := pipeline.selector.class_importances_) >= 3:
-        label = pipeline.selector.classes_[np.abs(by_class[:, place]).argmax()].item()
+    label, told, selector = None, {}, pipeline.selector
+    if len(selector.label_index) >= 3:
+        best = int(np.abs(selector.class_importances_[:, place]).argmax())
+        label = selector.classes_.tolist()[best]
         told = {"class": str(label)}
     curve = pipeline.curve(place, label, n_points=_POINTS)._asdict()
     return told | {name: [_short(one) for one in of.tolist()] for name, of in curve.items()}
