@@ -56,6 +56,14 @@ def test_a_pair_is_found(X, paired, relations):
     assert set(selector.ranking_[[0, 1]]) == {1, 2}
 
 
+def test_a_line_beside_a_pair_keeps_its_sign(X):
+    y = 1.5 * np.sign(X[:, 0] * X[:, 1]) - 0.7 * X[:, 5] + noise() > 0.0
+    selector = FIRES(3, relations="auto").fit(X, y)
+    assert selected(selector) == [0, 1, 5]
+    assert selector.importances_[5] < 0.0
+    assert selector.unsigned_.tolist() == [True, True, *[False] * 6]
+
+
 def test_curves_know_no_pairs(X, paired):
     selector = FIRES(2, relations="curves").fit(X, paired)
     assert (selector.relations_, selector.pairs_) == ("linear", [])

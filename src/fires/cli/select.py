@@ -405,6 +405,7 @@ def _finish(learning: Learning, notices: Notices, facts: Header, name: str) -> O
     """
     from fires.run.features import twin_names
     from fires.run.folder import refuse_one_class
+    from fires.selectors.fires import FIRES
 
     stream, run, reason = learning.stream, learning.run, learning.source.reason
     selector, names = run.pipeline.selector, learning.names
@@ -427,6 +428,8 @@ def _finish(learning: Learning, notices: Notices, facts: Header, name: str) -> O
     facts |= stream_facts(stream, run.seconds) | run.facts(known, reason)
     facts["target"] = None if stream.target is None else stream.target.column.as_json()
     facts["cautions"] = run.watch.cautions(run.totals.class_shares)
+    if isinstance(selector, FIRES) and (selector.relations, selector.update) == ("linear", "bayes"):
+        facts["hints"] = run.watch.hints(known)
     if twins := twin_names(selector, known):
         facts["twins"] = twins
     described = () if stream.columns is None else stream.describe()

@@ -85,6 +85,7 @@ def _lines_of_features(chosen: list[dict[str, Any]], facts: dict[str, Any]) -> I
     else:
         yield from noise_lines(chosen, facts["n_features"])
     yield from relation_lines(facts.get("relations", {}))
+    yield from map(printable, facts.get("hints", ()))
     if absent := [printable(f'"{row["feature"]}"') for row in chosen if row.get("absent")]:
         has = "has" if len(absent) == 1 else "have"
         yield f"{', '.join(absent)} {has} not come lately, and nothing else took the place"

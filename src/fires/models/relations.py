@@ -169,12 +169,13 @@ class RelationsLearner(Learner):
         bend = stats[:, 2] / (1.0 + stats[:, WIDTH] * stats[:, 2])
         log_z, slope = stats[:, 1], bend * stats[:, 3]
         noise = learner.noise[:, None] if learner.family.noise else 0.0
-        if values is not None and self.wide is not None and self.wide.terms.are_pairs.any():
+        paired = self.wide is not None and bool(self.wide.terms.are_pairs.any())
+        if values is not None and self.wide is not None and paired:
             pairs = self.wide.terms.are_pairs
             added = learner.mu[:, self.wide.n_columns + np.flatnonzero(pairs)] @ values[:, pairs].T
             log_z, slope, _ = scores(stats[:, 0] - added, stats[:, WIDTH] + noise, target)
             slope = weight * slope
-        if self.screen.rows < _LEARNING * learner.n_present:
+        if paired or self.screen.rows < _LEARNING * learner.n_present:
             level = learner.intercept_mean[:, None], learner.intercept_var[:, None] + noise
             of_level, at_level, _ = scores(*level, target)
             gain = float(weight @ (log_z - of_level).sum(axis=0))

@@ -15,6 +15,7 @@ from fires.core.state import Arrays, State, part_of
 from fires.core.types import Floats, Header, Label, Labels
 from fires.evaluation.comparison import about_labels
 from fires.metrics.prediction import Scores
+from fires.selectors.fires import FIRES
 from fires.streams.base import Batch
 
 _MOST_COLUMNS = 2000  # for more, the regression on all others would take too long
@@ -22,6 +23,7 @@ _FEWEST_ROWS, _ENOUGH_ROWS = 500, 1000  # of the sample that leaks are looked fo
 _RIDGE = (0.01, 0.1, 1.0)  # penalties of the regression on all others; the best counts
 _GOOD = {"accuracy": 0.8, "R2": 0.9}  # what a leak makes of the way from knowing nothing to all
 _MANY_ROWS = 1000  # in which a column that only grows does not do so by chance
+_WIDE = 500  # columns, for more of which curves and pairs are not looked for
 _MUCH_BETTER = 0.5  # of the errors of all other columns together
 
 
@@ -95,6 +97,14 @@ class ColumnWatch:
         counts = Counter({label: round(n * share) for label, share in shares.items()})
         return list(about_labels(counts, n_runs))
 
+    def hints(self, names: Sequence[str]) -> list[str]:
+        """Which effects straight lines do not show, of the first rows."""
+        curves, pairs = self._leak.beyond_lines()
+        how = "in a way that a straight line does not show: --relations"
+        lines = [f"{names[j]} matters {how} curves" for j in curves[:1]]
+        lines += [f"{names[i]} and {names[j]} matter together, {how} pairs" for i, j in pairs[:1]]
+        return lines
+
     def saved(self) -> State:
         """Everything there is to save."""
         leak, arrays = self._leak.saved()
@@ -153,6 +163,7 @@ class LeakCheck:
         self._rows: list[Floats] = []  # the columns, and the target last
         self._n_rows = 0
         self.found: tuple[int, str] | None = None  # None while more rows may change it
+        self._beyond: tuple[list[int], list[list[int]]] = [], []
 
     def see(self, X: Floats, y: Labels) -> None:
         """Take rows in, until there are enough of them."""
@@ -166,8 +177,21 @@ class LeakCheck:
         self._rows.append(np.column_stack([X, target])[: _ENOUGH_ROWS - self._n_rows])
         self._n_rows += len(self._rows[-1])
         if self._n_rows == _ENOUGH_ROWS:
-            self.found = self.verdict()
+            self.found, self._beyond = self.verdict(), self.beyond_lines()
             self._rows = []
+
+    def beyond_lines(self) -> tuple[list[int], list[list[int]]]:
+        """The columns that have a curve, and the pairs; nothing before there are enough rows."""
+        if not self._rows or not self._n_rows >= _FEWEST_ROWS or self._rows[0].shape[1] > _WIDE:
+            return self._beyond
+        rows = np.vstack(self._rows).astype(np.float64)
+        rows = rows[~np.isnan(rows[:, -1]) & ~np.isinf(rows).any(axis=1)]
+        if len(rows) < _FEWEST_ROWS or len(np.unique(rows[:, -1])) < 2:
+            return self._beyond
+        selector = FIRES(1, relations="pairs", model="probit" if self._classes else "gaussian")
+        selector.fit(rows[:, :-1], rows[:, -1])
+        pairs = [[int(end) for end in pair[:2]] for pair in selector.pairs_]
+        return np.flatnonzero(selector.curved_).tolist(), pairs
 
     def verdict(self) -> tuple[int, str]:
         """The column that is taken for a leak, and why; nothing if none is."""
@@ -210,13 +234,14 @@ class LeakCheck:
     def saved(self) -> State:
         """Everything there is to save."""
         arrays: Arrays = {"sample": np.vstack(self._rows)} if self._rows else {}
-        return {"class": self._class, "found": self.found}, arrays
+        return {"class": self._class, "found": self.found, "beyond lines": self._beyond}, arrays
 
     def restore(self, header: dict[str, Any], arrays: Arrays) -> None:
         """Go on from :meth:`saved`."""
         self._class = header["class"]
         if header["found"] is not None:
             self.found = int(header["found"][0]), str(header["found"][1])
+        self._beyond = header.get("beyond lines", self._beyond)
         if "sample" in arrays:
             self._rows, self._n_rows = [arrays["sample"]], len(arrays["sample"])
 

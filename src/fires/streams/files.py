@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -359,6 +360,9 @@ def from_file(
         table = open_followed(path, text, block_size, None if after is None else start_of(after))
     else:
         table = open_table(path, text, block_size, after)
+    said = {*signature(stream_of).parameters, *signature(Hints).parameters}
+    for name in options.keys() - said:
+        raise TypeError(f"from_file() got an unexpected keyword argument {name!r}")
     if isinstance(table, SvmlightStream) and options.get("columns") != "open":
         return cast("TableStream", table)  # it can do the same
     return stream_of(with_names(table), target, after=after, **options)
