@@ -67,17 +67,17 @@ def _write_sparse(path: Path) -> None:
 
 
 def _run(folder: Any, path: Any, every: str, after: Any = None) -> Any:
-    from fires.cli.learning import Learning
+    from fires.cli.select import Learning
+    from fires.cli.select_options import Options
     from fires.run.checkpoints import Schedule
     from fires.streams.files import from_file
 
     stream = from_file(path, "label", after=after)
-    return Learning(stream, 100, folder, Schedule(every))
+    return Learning(stream, Options(), folder, Schedule(every))
 
 
 def _learn(files: list[Path], out: Path, every: str) -> tuple[float, float, int]:
     """Seconds of a run, those within checkpoints, and how many there were."""
-    from fires import FIRES
     from fires.run.folder import RunFolder
 
     saving: list[float] = []
@@ -93,7 +93,7 @@ def _learn(files: list[Path], out: Path, every: str) -> tuple[float, float, int]
         folder.checkpoint = checkpoint  # type: ignore[method-assign]
         started = time.perf_counter()
         durable = _run(folder, files if len(files) > 1 else files[0], every)
-        durable.begin(FIRES(10), "auto", "standard")
+        durable.begin()
         durable.learn(bool)
         durable.save()
         return time.perf_counter() - started, sum(saving), len(saving)

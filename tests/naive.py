@@ -29,6 +29,7 @@ from fires.kernels.online import (
     Ints,
     coefficients_plain,
 )
+from fires.kernels.screen import KNOTS, MEANS, ORDERS, REACH
 from fires.kernels.second_order import AROW, CONFIDENT, SCW_1, Rule
 from fires.kernels.select import Indices
 from fires.rivals.arriving.independence import FisherZ, _sets, as_codes, fisher_z
@@ -82,18 +83,19 @@ def forward_plain(
     *,
     inside: list[int] | None = None,
     late: Floats | None = None,
-    leave: Floats | float = 0.0,
     bonus: float = 0.0,
     sure: float = np.inf,
     first: list[int] | None = None,
-) -> tuple[list[int], Floats]:
-    """The definition of :func:`forward`: who has joined, in turn, and the deviations of all.
+) -> tuple[list[int], Floats, float]:
+    """The definition of :func:`forward`: who has joined, and the deviations of all.
+
+    And the squared deviations of the intercept and of all that have joined, of all systems.
 
     A member counts by what it adds to the other members.
     """
     n_rows, n, n_places = len(systems), len(candidates), len(limits)
     ahead = bonus * np.isin(np.arange(n), inside or [])
-    leave, late = np.broadcast_to(leave, n_places), np.ones(n) if late is None else late
+    late = np.ones(n) if late is None else late
     order: list[int] = list(first or [])
     left: list[int] = []
     served = np.zeros(n_rows)
@@ -108,8 +110,9 @@ def forward_plain(
             of_one = np.sqrt(np.maximum(z**2 - 2.0 * np.log(n_rows), 0.0))
             scaled = squares * (n_rows - 1) / n_rows
             z = np.maximum(of_one, [chi_deviations(s, n_rows - 1) for s in scaled])
-        weakest = min(order, key=lambda c: z[c], default=-1)
-        if 0 < len(order) <= n_places and z[weakest] < leave[len(order) - 1]:
+        weakest = min(order, key=lambda c: late[c] * z[c] + ahead[c], default=-1)
+        too_many = len(order) > n_places
+        if order and (too_many or z[weakest] + ahead[weakest] < limits[len(order) - 1]):
             order.remove(weakest)
             left.append(weakest)
             continue
@@ -125,7 +128,9 @@ def forward_plain(
         elif may:
             chosen = max(may, key=lambda c: worth[c])
         else:
-            return order, z
+            S = [systems.shape[1] - 1, *(j for c in order for j in candidates[c])]
+            found = [one[S, -1] @ np.linalg.solve(one[np.ix_(S, S)], one[S, -1]) for one in systems]
+            return sorted(order), z, float(sum(found))
         order.append(chosen)
         served = np.maximum(served, now[chosen])
 
@@ -572,3 +577,26 @@ def symmetrical_uncertainty(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     """
     codes = as_codes(np.asarray(a), "a"), as_codes(np.asarray(b), "b")
     return float(uncertainties(codes[0], codes[1][np.newaxis])[0])
+
+
+def normal_scores_plain(Z, knots):
+    """The definition of normal scores in :mod:`fires.kernels.screen`: lines between quantiles."""
+    gap, last = KNOTS[1] - KNOTS[0], len(KNOTS) - 2
+    scores = np.full(Z.shape, KNOTS[0])
+    for k in range(last + 1):
+        step = gap * (Z - knots[k]) / np.maximum(knots[k + 1] - knots[k], 1e-9)
+        scores += np.clip(step, 0.0 if k else -np.inf, gap if k < last else np.inf)
+    return np.clip(scores, -REACH, REACH)
+
+
+def cosines_plain(scores):
+    """The cosines of normal scores less their means, as the first axis."""
+    turns = np.pi / (2.0 * REACH) * ORDERS[:, None, None]
+    return np.cos(turns * (scores + REACH)) - MEANS[:, None, None]
+
+
+def screen_rows_plain(Z, slope, knots):
+    """The definition of the sums of :func:`fires.kernels.screen.screen_rows`."""
+    functions = np.concatenate([Z[None], cosines_plain(normal_scores_plain(Z, knots))])
+    said = slope[:, None, :, None] * functions
+    return said.sum(axis=2), (said**2).sum(axis=2), (said[:, 1:] * said[:, :1]).sum(axis=2)

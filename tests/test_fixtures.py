@@ -31,6 +31,11 @@ from fires.selectors import REGISTRY
 
 FIXTURES = Path(__file__).parent / "fixtures"
 VERSIONS = ["ea88466"]
+STATES = [
+    (path.parents[1].name, name)
+    for name in CASES
+    for path in sorted(FIXTURES.glob(f"*/states/{file_name(name)}"))
+]
 
 
 def assert_same(found, expected, rtol, where="it"):
@@ -49,8 +54,7 @@ def assert_same(found, expected, rtol, where="it"):
         assert found == expected, where
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("version", "name"), STATES)
 def test_a_saved_state_is_loaded_and_goes_on(version, name, tmp_path):
     case = CASES[name]
     pytest.importorskip(case.needs)
@@ -80,3 +84,4 @@ def test_a_run_goes_on(version, name, tmp_path, monkeypatch):
 
 def test_every_method_is_among_them():
     assert set(REGISTRY) - set(CASES) == {"FIRES"}
+    assert {name for _, name in STATES} == set(CASES)

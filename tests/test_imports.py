@@ -34,7 +34,6 @@ def test_the_page_of_a_run_needs_no_model(tmp_path):
     heavy = ["sklearn", "scipy", "numba", "pandas"]
     code = (
         "import sys, fires.cli.report, fires.report.live, fires.report.page, fires.report.summary\n"
-        "import fires.report.comparison\n"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     assert run(code).strip() == "[]"

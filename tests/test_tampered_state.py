@@ -192,6 +192,7 @@ def groups():
                 lambda: fires.FIRES(3, update="gradient"), sparse=True
             ),
             "FIRES of CSR, three classes": by_rows(lambda: fires.FIRES(3), "three", sparse=True),
+            "FIRES, pairs": by_rows(lambda: fires.FIRES(3, relations="auto")),
             "FIRES, minmax": by_rows(lambda: fires.FIRES(3, scale="minmax")),
             "FIRES, three classes": by_rows(lambda: fires.FIRES(3), "three"),
             "FIRES, three classes, gradient": by_rows(

@@ -23,6 +23,7 @@ PARTS = (
     "chosen",
     "field",
     "nets",
+    "relations",
     "null",
     "words",
 )
@@ -48,6 +49,7 @@ def main() -> None:
     parser.add_argument(
         "--seeds", type=int, help="seeds (row orders); by default what a part needs"
     )
+    parser.add_argument("--first", type=int, default=0, help="the first seed; 0")
     parser.add_argument("--only", default="", help="only figures whose name has this in it")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     asked = parser.parse_args()
@@ -55,7 +57,9 @@ def main() -> None:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     reached = n_judged = 0
     with workers(asked.jobs) as pool:
-        bench = Bench(Maker(asked.selector, asked.settings), asked.seeds, pool, asked.only)
+        bench = Bench(
+            Maker(asked.selector, asked.settings), asked.seeds, pool, asked.only, asked.first
+        )
         for name in asked.part or PARTS:
             part, began = import_module(f"benchmarks.answer.{name}"), time.perf_counter()
             figures = [figure for figure in part.measure(bench) if bench.wanted(figure.what)]

@@ -50,6 +50,7 @@ class Bench:
     n_seeds: int | None = None
     pool: Executor | None = None
     only: str = ""
+    first: int = 0
 
     def wanted(self, what: str) -> bool:
         """Whether the name of a figure has what was asked for in it.
@@ -59,8 +60,8 @@ class Bench:
         return self.only.lower() in what.lower()
 
     def seeds(self, default: int) -> range:
-        """The seeds 0, 1, 2, ...; as many as were asked for, or as the part needs."""
-        return range(self.n_seeds or default)
+        """The seeds, from the first on; as many as were asked for, or as the part needs."""
+        return range(self.first, self.first + (self.n_seeds or default))
 
     def map(self, measure: Callable[..., Any], cases: Iterable[Sequence[Any]]) -> list[Any]:
         """``measure(make, *case)`` for every case, in order."""

@@ -142,8 +142,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     @property
     def missing(self) -> str:  # type: ignore[override]
         """The selector's setting for missing entries."""
-        missing: str = self._setting("missing", "ignore")
-        return missing
+        return str(self._setting("missing", "ignore"))
 
     @property
     def time(self) -> str | None:  # type: ignore[override]
@@ -234,7 +233,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         batch, learn_scale = self.admit(*given)
         self.check(batch)
         selected, _ = self.select(batch)
-        self.train(batch, self.shown(batch, selected))
+        self.train(batch, self.shown(batch.X, batch.known, selected))
         learn_scale()
 
     def start(self) -> Self:
@@ -455,12 +454,11 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             self._step_.give_slots(batch.known.named(selected))
         return selected, time.perf_counter() - started
 
-    def shown(self, batch: CheckedBatch, selected: Places) -> Matrix:
-        """The rows of a batch as the predictor sees them: see :meth:`_masked`."""
-        return self._masked(batch.X, batch.known, selected)
+    def shown(self, X: Matrix, known: KnownColumns, selected: Places) -> Matrix:
+        """Rows as the predictor sees them.
 
-    def _masked(self, X: Matrix, known: KnownColumns, selected: Places) -> Matrix:
-        """Rows with zeros or NaN where a feature is not selected; of open columns, the slots."""
+        They have zeros or NaN where a feature is not selected; of open columns, it sees the slots.
+        """
         fill = self._step_.fill
         if not isinstance(known, OpenColumns):
             rows: Matrix = keep_columns(X, selected, fill)
@@ -519,16 +517,14 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray (n_samples,)
         """
-        prediction: Labels = self.ready_predictor.predict(self._shown(X))
-        return prediction
+        return np.asarray(self.ready_predictor.predict(self._shown(X)))
 
     def predict_proba(self, X: RowsLike) -> Floats:
         """The probability of each class, for each row as in :meth:`predict`."""
         predictor = self.ready_predictor
         if not can(predictor, "predict_proba"):
             raise AttributeError(f"{predictor!r} gives no probabilities.")
-        probabilities: Floats = predictor.predict_proba(self._shown(X))
-        return probabilities
+        return np.asarray(predictor.predict_proba(self._shown(X)))
 
     def transform(self, X: RowsLike) -> Matrix:
         """X reduced to the selected columns: numbers for text, and not scaled."""
@@ -557,14 +553,13 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     @property
     def classes_(self) -> Labels:
         """The labels the predictor knows, sorted."""
-        classes: Labels = self.ready_predictor.classes_
-        return classes
+        return np.asarray(self.ready_predictor.classes_)
 
     def _shown(self, X: RowsLike) -> Matrix:
         """Rows in the form the predictor sees: scaled, with zeros where not selected."""
         scaled = self._scale("a scale").applied(self._admit(self.known_columns, X).X)
         selected = self.selector.get_support(indices=True)
-        return self._masked(scaled, self.known_columns, selected)
+        return self.shown(scaled, self.known_columns, selected)
 
     @property
     def can_predict(self) -> bool:

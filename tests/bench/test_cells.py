@@ -15,7 +15,7 @@ from fires.bench.cells import (
     run,
     run_of,
 )
-from fires.bench.summary import published_value
+from fires.bench.tables import published_value
 from fires.core.errors import Diverged
 from fires.predictors import Perceptron
 from fires.streams import from_arrays

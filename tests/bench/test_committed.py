@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fires.bench import tables
-from fires.bench.summary import Summary, published_value
+from fires.bench.tables import Summary, published_value
 
 DOCS = Path(__file__).parents[2] / "docs"
 FOLDERS = sorted(path.parent for path in (DOCS / "results").glob("*/cells.jsonl"))

@@ -8,7 +8,7 @@ from fires.bench import kdd2020
 from fires.bench.cells import DATASETS, METHODS, PROTOCOLS
 from fires.bench.datasets.catalogue import CATALOGUE
 from fires.bench.datasets.loading import named
-from fires.bench.summary import QUANTITIES, published
+from fires.bench.tables import QUANTITIES, published
 from fires.core import version
 from fires.streams.base import InputError
 

@@ -8,8 +8,7 @@ import pytest
 
 from fires.bench import tables
 from fires.bench.cells import METHODS
-from fires.bench.summary import Summary, protocol_notes, published
-from fires.bench.tables import NONE
+from fires.bench.tables import NONE, Summary, protocol_notes, published
 
 RUN = {
     "date": "2026-11-15",

@@ -124,8 +124,8 @@ def forked(folder, work):
 def select(arguments, faults=None):
     """Run ``fires select`` here; returns its exit code and what it wrote to standard error."""
     ticks = itertools.count()
-    clock = SimpleNamespace(monotonic=lambda: 0.02 * next(ticks))
-    importlib.import_module("fires.run.lines").time = clock  # the same operations always
+    clock = SimpleNamespace(monotonic=lambda: 0.02 * next(ticks), perf_counter=time.perf_counter)
+    importlib.import_module("fires.run.records").time = clock  # the same operations always
     errors = Path("errors.txt")
     descriptor = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     nowhere = os.open(os.devnull, os.O_WRONLY)

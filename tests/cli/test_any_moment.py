@@ -51,7 +51,7 @@ LEARNT = ("--target", "label", "--batch-size", "10", "--keep-doubtful", "--quiet
 FAST = ["sklearn.base", "exit"]
 SLOW = [
     "fires.cli.reading:Reading.open",
-    "fires.cli.learning:_pipeline",
+    "fires.cli.select:_pipeline",
     *("polars", "numba", "fires.selectors.fires", "fires.streams.table_stream"),
     "fires.cli.select:settings_facts",
     "fires.run.folder:RunFolder.begin",

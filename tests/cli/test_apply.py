@@ -30,7 +30,6 @@ from fires.evaluation.loop import prequential
 from fires.report.summary import summarise
 from fires.run.saved import SavedRun
 from fires.streams.files import from_file
-from fires.streams.rows import Rows
 
 FEATURES = ["n0", "n1", "n2", "n3", "town", "price", "late"]
 SELECTED = ["n2", "n3", "price"]
@@ -287,7 +286,7 @@ def test_probabilities_where_there_are_some(run, new):
     pipeline = fires.OnlinePipeline(fires.FIRES(3), GaussianNB())
     stream = from_file(new, "label", exclude=["id", "amount"])
     assert len(list(prequential(stream, pipeline))) == 7
-    found = Predict(pipeline, proba=True)(Rows(frame, np.arange(1, 701)))
+    found = Predict(pipeline, proba=True)((frame, np.arange(1, 701), 0))
     assert found.columns == ["row", "prediction", "probability of ham", "probability of spam"]
     np.testing.assert_array_equal(found[:, 2:].to_numpy(), pipeline.predict_proba(frame))
 

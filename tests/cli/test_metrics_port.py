@@ -93,7 +93,7 @@ def test_after_closing_the_port_is_free_and_no_thread_is_left():
     before = threading.active_count()
     metrics = MetricsPort(0)
     assert asked(metrics.port) == {}
-    metrics.close()
+    metrics.__exit__()
     assert threading.active_count() <= before
     with pytest.raises(URLError):
         asked(metrics.port)

@@ -7,6 +7,7 @@ import json
 import tomllib
 from datetime import UTC, datetime, timedelta
 
+import click
 import numpy as np
 import polars as pl
 import pytest
@@ -260,3 +261,15 @@ def test_where_columns_are_open_a_file_may_have_no_time(tmp_path):
     assert selector_of(out).n_samples_seen_ == 600
     late = frame["when"][-100:].dt.epoch("us").to_numpy() / 1e6
     assert selector_of(out)._clock_.at == np.median(late)
+
+
+def test_every_option_of_every_command_says_what_it_does():
+    waiting, seen = [main], 0
+    while waiting:
+        command = waiting.pop()
+        waiting += getattr(command, "commands", {}).values()
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                assert option.help, f"{command.name} {option.opts}"
+                seen += 1
+    assert seen > 100

@@ -23,8 +23,7 @@ OF_TABLES = {"sink_parquet", "sink_ipc", "sink_csv", "sink_ndjson", "write_ipc",
 
 ELSEWHERE = {
     ("core/files.py", "*"): "the module",
-    ("checks/selectors/contract.py", "TemporaryDirectory"): "a check of the user's selector",
-    ("checks/selectors/state.py", "TemporaryDirectory"): "a check of the user's selector",
+    ("checks/selectors.py", "TemporaryDirectory"): "a check of the user's selector",
     ("cli/interrupts.py", "write"): "to standard output and standard error",
     ("cli/interrupts.py", "open"): "the null device",
     ("streams/columnar.py", "write"): "to standard error",
@@ -35,9 +34,9 @@ ELSEWHERE = {
     ("integrations/spark/store.py", "rename"): "Hadoop writes it",
     ("rivals/rows/second_order.py", "truncate"): "a setting: which weights are kept",
     ("report/figures.py", "savefig"): "into memory",
-    ("cli/row_output.py", "sink_parquet"): "polars itself writes the draft",
-    ("cli/row_output.py", "sink_ipc"): "polars itself writes the draft",
-    ("cli/row_output.py", "write_ipc"): "polars itself writes the draft",
+    ("cli/apply.py", "sink_parquet"): "polars itself writes the draft",
+    ("cli/apply.py", "sink_ipc"): "polars itself writes the draft",
+    ("cli/apply.py", "write_ipc"): "polars itself writes the draft",
 }
 
 

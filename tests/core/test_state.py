@@ -292,19 +292,30 @@ def test_a_file_of_a_million_arrays_is_refused_at_once(tmp_path):
     assert time.process_time() - started < 0.5
 
 
-def test_the_format_is_what_version_1_was(tmp_path):
+def write_version_1(path, header, mu):
     """Written by hand, as any later reader must be able to read it."""
-    mu, header = np.array([0.5], dtype="<f8").tobytes(), b'{"a":1}'
-    described = b'["__header__", "uint8", [7]]' + header + b'["mu", "float64", [1]]' + mu
-    checksum = hashlib.sha256(described).hexdigest()
+    sizes = len(header), len(header) + 8
+    described = b'["__header__", "uint8", [%d]]' % sizes[0] + header
+    checksum = hashlib.sha256(described + b'["mu", "float64", [1]]' + mu).hexdigest()
     index = {
         "__metadata__": {"format": "fires-state", "version": "1", "checksum": checksum},
         "mu": {"dtype": "F64", "shape": [1], "data_offsets": [0, 8]},
-        "__header__": {"dtype": "U8", "shape": [7], "data_offsets": [8, 15]},
+        "__header__": {"dtype": "U8", "shape": [sizes[0]], "data_offsets": [8, sizes[1]]},
     }
     text = json.dumps(index).encode()
-    (tmp_path / "state").write_bytes(len(text).to_bytes(8, "little") + text + mu + header)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + mu + header)
+
+
+def test_the_format_is_what_version_1_was(tmp_path):
+    write_version_1(tmp_path / "state", b'{"a":1}', np.array([0.5], dtype="<f8").tobytes())
     assert_holds(tmp_path / "state", {"a": 1}, {"mu": np.array([0.5])})
+
+
+def test_what_an_old_format_does_not_say_of_an_estimator_is_not_guessed(tmp_path):
+    write_version_1(tmp_path / "state", b'{"class":"FIRES"}', np.zeros(1).tobytes())
+    assert fault(tmp_path / "state") == (
+        "was written by an old fires, in state format 1; learn it anew."
+    )
 
 
 def test_a_missing_file_is_a_missing_file(tmp_path):

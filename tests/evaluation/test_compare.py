@@ -11,8 +11,8 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 import fires
 from fires import EFS, FIRES, FSDS, OFS, AllFeatures, FixedFeatures, RandomFeatures, WindowRefit
 from fires.evaluation.compare import Comparison, OnePass, Outcome, compare, holm
+from fires.evaluation.comparison import p_value
 from fires.evaluation.loop import prequential
-from fires.evaluation.paired_test import p_value
 from fires.metrics import Scores
 from fires.predictors import BayesLinear, LinearRegressor, Perceptron
 from fires.streams import DriftingFeatures, KnownTruth, from_arrays

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -8,7 +6,6 @@ from fires.evaluation.loop import prequential
 from fires.metrics.stability import stability
 from fires.predictors import Perceptron
 from fires.streams.arrays import from_arrays
-from fires.streams.base import Schema
 
 
 def data(n=600, width=8, seed=0):
@@ -199,40 +196,3 @@ def test_labels_are_looked_up_once_for_all(monkeypatch):
     monkeypatch.setattr(Classes, "take", counted)
     steps = list(prequential(from_arrays(X, y), FIRES(2), Perceptron(), batch_size=50))
     assert len(looked) == len(steps)
-
-
-class Changing:
-    """A stream whose column 1 has another meaning and unit from row 300 on."""
-
-    schema = Schema(tuple("abcdefgh"))
-
-    def batches(self, batch_size):
-        X, y = data()
-        X[300:, 1] = -1e6 * X[300:, 1]
-        for batch in from_arrays(X, y).batches(batch_size):
-            yield replace(batch, restarted=(1,) if batch.position.rows == 350 else ())
-
-
-def test_features_start_anew_before_their_batch_is_tested(spy):
-    model = OnlinePipeline(AllFeatures(), spy)
-    list(prequential(Changing(), model, batch_size=50))
-    X = np.concatenate([batch.X for batch in Changing().batches(50)])[:, 1]
-    own = (X[300:350] - X[300:350].mean()) / X[300:350].std()
-    for shown in (spy.tested[5], spy.trained[6][0]):
-        np.testing.assert_allclose(shown[:, 1], own, atol=1e-9)
-
-
-def test_a_feature_that_starts_anew_is_learnt_again():
-    selector, predictor = FIRES(2), Perceptron()
-    steps = list(prequential(Changing(), selector, predictor, batch_size=50))
-    assert steps[-1].selected.tolist() == [1, 4]
-    assert selector.importances_[1] < 0.0 < selector.importances_[4]
-    assert steps[-1].scores["accuracy"] > 0.8
-
-
-def test_rows_that_wait_for_labels_do_not_tell_the_old_meaning(spy):
-    list(prequential(Changing(), AllFeatures(), spy, batch_size=50, label_delay=2))
-    shown = [X for X, *_ in spy.trained]
-    assert all((X[:, 1] == 0.0).all() for X in shown[4:6])
-    assert all(X[:, 1].any() and X[:, 4].any() for X in (*shown[:4], *shown[6:]))
-    assert all(X[:, 4].any() for X in shown)

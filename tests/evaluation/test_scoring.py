@@ -9,7 +9,6 @@ from fires.evaluation.scoring import _shares, beats, usual_baselines
 from fires.metrics import Scores
 from fires.predictors import LinearRegressor, Perceptron
 from fires.streams import KnownTruth, from_arrays
-from fires.streams.base import Batch, Position
 
 CLASSES, NUMBERS = ("accuracy", "balanced_accuracy"), ("r2", "mae")
 
@@ -83,28 +82,6 @@ def test_rows_without_a_label_are_nobody_s():
 
 
 PAIR = FIRES(2), Perceptron(), CLASSES
-
-
-class Restarted:
-    """The first feature gets another meaning half-way."""
-
-    def __init__(self, X, y):
-        self.schema, self._rows = from_arrays(X, y).schema, (X, y)
-
-    def batches(self, batch_size):
-        X, y = self._rows
-        for start in range(0, len(y), batch_size):
-            part = slice(start, start + batch_size)
-            again = (0,) if start == len(y) // 2 else ()
-            yield Batch(X[part], y[part], Position(start + batch_size), again)
-
-
-def test_a_feature_that_starts_anew_does_so_for_all():
-    X, y = rows_of()
-    stream = Restarted(X, np.where(y > 0, 1, 0))
-    _, beside = evaluated(stream, *PAIR)
-    whole, _ = evaluated(stream, AllFeatures(), Perceptron(), CLASSES)
-    assert beside["all"].total == whole.total
 
 
 def test_a_pipeline_that_goes_on_has_fresh_ones_beside_it():

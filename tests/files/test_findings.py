@@ -402,7 +402,7 @@ def test_a_full_disk_does_not_lose_the_table(
     truth, lines, tmp_path, command, file_size_limit, limit, batch_size, monkeypatch
 ):
     # However fast the machine is, the records are written in the middle, and not all at the end.
-    monkeypatch.setattr("fires.run.lines._MOST_SECONDS", 0.0)
+    monkeypatch.setattr("fires.run.records._MOST_SECONDS", 0.0)
     path, out = tmp_path / "x.csv", tmp_path / "out"
     path.write_text("".join(lines(planted(truth))), encoding="utf-8")
     with file_size_limit(limit):

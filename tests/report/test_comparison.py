@@ -11,9 +11,8 @@ from fires import FIRES, AllFeatures, FixedFeatures, RandomFeatures
 from fires.cli import main
 from fires.core.errors import InputError
 from fires.evaluation.compare import compare
-from fires.evaluation.comparison import Comparison, Outcome
-from fires.evaluation.paired_test import interval, p_value
-from fires.report.comparison import comparison_summary, read_comparison
+from fires.evaluation.comparison import Comparison, Outcome, interval, p_value
+from fires.report.page import comparison_summary, read_comparison
 from fires.streams import KnownTruth
 
 SELECTORS = {

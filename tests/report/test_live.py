@@ -26,7 +26,7 @@ from tests.report.viewers import (
 )
 
 from fires.cli import main
-from fires.report.live_access import Access
+from fires.report.live import Access
 
 pytest.importorskip("uvicorn")
 

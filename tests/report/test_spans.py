@@ -8,8 +8,7 @@ import polars as pl
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fires.report.reading import BadRows, Follower, n_places, read_block
-from fires.report.records import Records, Spans
+from fires.report.records import BadRows, Follower, Records, Spans, read_block
 from fires.report.wording import rounded
 
 
@@ -98,7 +97,7 @@ def records_of(path, sets, n_features, size=1 << 21):
     """What these records add up to."""
     records = Records(n_features)
     for block in blocks_of(path, sets, size):
-        records.add(*block)
+        records.add(*block[:2])
     return records
 
 
@@ -161,9 +160,9 @@ def test_the_records_of_a_long_run_take_no_more_memory_than_those_of_a_short_one
 
 def test_blocks_give_what_polars_reads(tmp_path):
     path = tmp_path / "steps.jsonl"
-    ((block, scores),) = blocks_of(path, [[1, 2], [1, 2], [], [3]])
+    ((block, scores, n_named),) = blocks_of(path, [[1, 2], [1, 2], [], [3]])
     frame = pl.read_ndjson(path)
     for name in ("rows", "selected", "came"):
         assert block[name].to_list() == frame[name].to_list()
     assert scores == ["accuracy"]
-    assert n_places(block) == 4
+    assert n_named == 4

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from fires.core import files
-from fires.run.lines import AppendedFile
+from fires.run.records import AppendedFile
 
 
 def failing(monkeypatch, name, code, spoil=lambda *arguments: None):

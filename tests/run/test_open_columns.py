@@ -112,23 +112,6 @@ def test_late_labels_need_fixed_columns():
         prequential(Changing(), FIRES(2, columns="open"), label_delay=1)
 
 
-def test_a_column_of_another_kind_starts_anew_by_its_name():
-    batches = list(Changing(12).batches())
-    batches[8] = Batch(*vars(batches[8]).values())
-    changed = dict(vars(batches[8])) | {"restarted": ("c1", "new")}
-
-    class Stream(Changing):
-        def batches(self, batch_size):
-            yield from (*batches[:8], Batch(**changed))
-
-    selector = FIRES(2, columns="open")
-    other = FIRES(2, columns="open")
-    *_, _ = prequential(Stream(), OnlinePipeline(selector, Perceptron()), batch_size=50)
-    *_, _ = prequential(Changing(9), OnlinePipeline(other, Perceptron()), batch_size=50)
-    at = selector.feature_names_in_.tolist().index("c1")
-    assert selector.uncertainties_[at] > other.uncertainties_[at]
-
-
 def test_totals_grow(tmp_path):
     totals, names = RunTotals(None), RunNames()
     stream = prequential(

@@ -13,12 +13,11 @@ from fires.streams.base import Batch
 N_ROWS, NAMES = 3_000, ["a", "b", "c", "d"]
 
 
-def settled(X, y, doubts=(), restarted_at=None):
+def settled(X, y, doubts=()):
     """What is doubtful after a run in batches of 100 rows, taken up again after each."""
     watch = ColumnWatch(classes=y.dtype.kind != "f")
     for start in range(0, len(y), 100):
-        rows = X[start : start + 100], y[start : start + 100]
-        watch.see(Batch(*rows, restarted=(0,) if start == restarted_at else ()))
+        watch.see(Batch(X[start : start + 100], y[start : start + 100]))
         saved, watch = watch.saved(), ColumnWatch(classes=y.dtype.kind != "f")
         watch.restore(json.loads(json.dumps(saved[0])), saved[1])
     return watch.settled(NAMES[: X.shape[1]], doubts)
@@ -82,12 +81,6 @@ def test_constants_are_those_of_the_whole_run():
     X[:, 3] = np.nan
     before = [Doubt("c", "constant", "has one value only, 7.0")]
     assert kinds(settled(X, y, before)) == [("b", "constant")]
-
-
-def test_a_column_of_another_meaning_starts_anew():
-    X, _ = table()
-    assert kinds(settled(X, X[:, 0] > 0)) == [("a", "leak")]
-    assert settled(X, X[:, 0] > 0, restarted_at=2_700) == []
 
 
 def test_one_column_alone_and_sparse_rows_are_not_judged():

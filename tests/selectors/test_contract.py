@@ -38,8 +38,7 @@ from fires import (
 )
 from fires.checks import selector_checks
 from fires.checks.data import NAMES, as_frame, make_batches, with_entry
-from fires.checks.selectors import find_target
-from fires.checks.selectors.contract import learnt_names, saved_state
+from fires.checks.selectors import find_target, learnt_names, saved_state
 from fires.selectors.base import OnlineSelector
 
 K = 3
@@ -112,6 +111,14 @@ CASES = [
     Case(FIRES(K, model="poisson"), "counts", skip=BAYES),
     # So few rows show nothing: none is selected.
     Case(FIRES("auto"), skip=BAYES),
+    Case(FIRES(K, relations="auto"), skip=BAYES),
+    Case(FIRES(K, relations="auto"), "many classes", skip=BAYES),
+    Case(
+        FIRES("auto", relations="auto", model="gaussian"),
+        "numbers",
+        skip=(*BAYES, "the_state_does_not_grow"),
+    ),
+    Case(FIRES(K, relations="auto", model="poisson"), "counts", skip=BAYES),
     Case(FIRES("auto", groups=[0, 0, 1, 1, 2, 2, 3, 3]), "many classes", skip=GROUPED),
     Case(FIRES("auto", model="gaussian"), "numbers", skip=(*BAYES, "the_state_does_not_grow")),
     Case(FIRES(K, **GRADIENT), skip=SCALED),

@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
 from fires import FIRES, FromModel, OnlinePipeline, Sharded
-from fires.checks.selectors.contract import expect_same_state
+from fires.checks.selectors import expect_same_state
 from fires.core.named import NamedRows
 from fires.core.validation import take_rows
 from fires.predictors import LinearRegressor, Perceptron

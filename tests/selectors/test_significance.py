@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
+from scipy.signal import lfilter
 from scipy.special import erfc
 from sklearn import datasets
 from sklearn.linear_model import LogisticRegression
@@ -22,7 +23,7 @@ from fires.models.covariance import CovarianceBlock
 from fires.predictors import Perceptron
 from fires.selectors.rule import Candidates
 from fires.selectors.sharded import Sharded
-from fires.selectors.significance import Distances, best_of_the_rest
+from fires.selectors.significance import Distances, found
 
 NOBODY = np.empty(0, dtype=np.intp)
 
@@ -56,7 +57,8 @@ def candidates(n_leading, n):
 @pytest.mark.parametrize(("n_leading", "n"), [(5, 5), (20, 20), (100, 2000)])
 def test_the_s_th_one_enters_if_so_many_false_ones_are_5_percent_of_s(n_leading, n):
     limits = candidates(n_leading, n).limits()
-    expected = 0.05 * np.arange(1, n_leading + 1) / n
+    s = np.arange(1, n_leading + 1)
+    expected = 0.05 * s / (n + 1 - 0.95 * s)  # of those that are left
     np.testing.assert_allclose(tail(limits), expected)
 
 
@@ -64,17 +66,17 @@ def test_the_more_are_selected_the_more_may_be():
     known = candidates(4, 100)
     known.systems[0, :4, -1] = [4.5, 4.5, 4.5, 3.0]
     limits = known.limits()
-    assert sorted(known.forward(NOBODY, limits)[0]) == [0, 1, 2]
+    assert sorted(known.forward(limits).numbers) == [0, 1, 2]
     known.systems[0, 3, -1] = 3.2  # 2 Phi(-3.2) = 0.0014 < 0.05 * 4 / 100
-    assert sorted(known.forward(NOBODY, limits)[0]) == [0, 1, 2, 3]
+    assert sorted(known.forward(limits).numbers) == [0, 1, 2, 3]
     known.systems[0, :3, -1] = 0.0
-    assert sorted(known.forward(NOBODY, limits)[0]) == []
+    assert sorted(known.forward(limits).numbers) == []
 
 
 def test_all_together_may_be_sure_while_none_is():
     known = candidates(20, 20)
     known.systems[0, :20, -1] = 2.0
-    assert not len(known.forward(NOBODY, known.limits())[0])
+    assert not len(known.forward(known.limits()).numbers)
     assert known.together() > 4.5  # chi-squared is 80 with 20 degrees of freedom
     known.systems[0, :20, -1] = 1.0
     assert known.together() < 1.5
@@ -82,10 +84,9 @@ def test_all_together_may_be_sure_while_none_is():
 
 def test_the_next_one_says_what_it_would_cost():
     known = Distances(np.arange(3), np.array([9.0, 2.0, 1.0]), 30)
-    following = best_of_the_rest(known, np.array([0]))
-    assert following.column == 1
-    assert following.share == pytest.approx(30 * tail(2.0) / 2)
-    assert best_of_the_rest(known, np.arange(3)) is None
+    share = tail(2.0) * (31 - 0.95 * 2) / 2
+    assert f"with the next, x1, it could be {share:.2g}" in found(known, [0], 30, "", "x{}".format)
+    assert "there is no other" in found(known, range(3), 3, "", "x{}".format)
 
 
 # --- On known truth ----------------------------------------------------------------------------
@@ -117,6 +118,17 @@ def test_a_shadow_is_not_selected():
     X[:, 1] = 0.9 * X[:, 0] + np.sqrt(0.19) * X[:, 1]
     y = X[:, 0] + rng.normal(size=4000) > 0
     assert auto(X, y).get_support(indices=True).tolist() == [0]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_of_copies_among_dependent_rows_one_is_selected(noise):
+    """Neither is significant beside the other."""
+    rng, n = np.random.default_rng(0), 6000
+    X = lfilter([1.0], [1.0, -0.9], rng.normal(size=(n, 14)), axis=0)
+    X[:, 7] = X[:, 1] + noise * X[:, 12]
+    selector = auto(X[:, :12], X[:, 1] + X[:, 3] + X[:, 13], model="gaussian")
+    assert selector._learner_.inflation.max() > 2.0
+    assert selector.get_support(indices=True).tolist() == [1, 3]
 
 
 @pytest.mark.parametrize("seed", range(3))

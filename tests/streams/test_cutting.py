@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from fires.streams.cutting import PlacedRows, cut
-from fires.streams.table import Fault
+from fires.streams.table import Fault, PlacedRows, cut
 
 
 def block(n_rows, *faults):

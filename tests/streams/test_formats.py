@@ -23,10 +23,10 @@ from fires.streams.base import InputError, Position
 from fires.streams.byte_sources import Damaged, File, unpacked
 from fires.streams.columnar import _without_panics
 from fires.streams.files import from_file, open_table
-from fires.streams.sampling import read_sample
 from fires.streams.svmlight import SvmlightStream
 from fires.streams.table import Fault
-from fires.streams.text_source import Pieces, TextSource
+from fires.streams.table_stream import read_sample
+from fires.streams.text_blocks import Pieces, TextSource
 from fires.streams.text_table import TextOptions, unique_names
 
 zstandard = pytest.importorskip("zstandard")
@@ -194,7 +194,7 @@ def test_very_many_columns_are_read_as_few_are(end):
     if chunk.numbers is None:
         numbers = chunk.frame.drop("c7", "c9").to_numpy()
     else:
-        numbers = chunk.numbers.X
+        numbers = chunk.numbers.matrix
         assert chunk.frame.columns == ["c7", "c9"]
         assert chunk.numbers.names == tuple(name for name in names if name not in ("c7", "c9"))
     assert (chunk.numbers is None) == bool(end)

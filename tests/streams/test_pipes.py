@@ -17,8 +17,7 @@ from fires.streams import text_blocks
 from fires.streams.byte_sources import Damaged, unpacked
 from fires.streams.files import from_file
 from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS
-from fires.streams.text_blocks import Records
-from fires.streams.text_source import Pieces
+from fires.streams.text_blocks import Pieces, Records
 from fires.streams.text_table import read_header
 
 SECONDS = 120  # until a test that waits in vain gives up

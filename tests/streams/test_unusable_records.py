@@ -18,7 +18,7 @@ NESTED = 'an object or a list in the target column "label"'
 @pytest.fixture(autouse=True)
 def small_sample(monkeypatch):
     """So that a late record need not be behind 10,000 others."""
-    for module in ("json_table", "sampling"):
+    for module in ("json_table", "table"):
         monkeypatch.setattr(f"fires.streams.{module}.SAMPLE_ROWS", SAMPLE)
 
 

@@ -17,8 +17,8 @@ from fires.bench.worker import Record, Work, Worker
 from fires.core import files
 from fires.core.errors import InputError
 from fires.core.version import __version__, code
-from fires.run.lines import AppendedFile
 from fires.run.locking import FolderLock
+from fires.run.records import AppendedFile
 
 if TYPE_CHECKING:
     from fires.bench.cells import Cell

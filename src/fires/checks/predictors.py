@@ -10,14 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fires.checks.running import (
-    NamedCheck,
-    expect,
-    expect_refusal,
-    list_checks,
-    no_global_randomness,
-    run_checks,
-)
+from fires.checks import running
+from fires.checks.running import NamedCheck, expect, list_checks, run_checks
 from fires.core.types import Codes, Floats, Labels
 from fires.predictors.base import Predictor
 
@@ -114,7 +108,7 @@ class LearningContract:
             model.partial_fit(X[codes == label], y[codes == label], classes=classes)
         assert_array_equal(model.classes_, sorted(classes))
         before = model.predict(X)
-        expect_refusal("'cat'", model.partial_fit, X[:1], _NAMES[2:], classes=classes)
+        running.expect_refusal("'cat'", model.partial_fit, X[:1], _NAMES[2:], classes=classes)
         assert_array_equal(model.predict(X), before, err_msg="what was refused has left a trace")
         model.partial_fit(X, y, classes=classes)
         expect_learnt(model, X, y)
@@ -153,7 +147,7 @@ class LearningContract:
 
     def global_random_numbers_are_not_moved(self) -> None:
         """What is random does not come from the global random numbers."""
-        with no_global_randomness():
+        with running.no_global_randomness():
             taught(self._predictor)
 
     def a_copy_learns_apart(self) -> None:

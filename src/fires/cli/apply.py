@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -14,11 +16,14 @@ from fires.cli import options
 from fires.cli.interrupts import EndsEarly, let_signals_through, quick_imports
 from fires.cli.progress import one_bar, seen
 from fires.cli.reading import OF_TEXT, Notices, Reading, rejected_lines
-from fires.cli.row_output import STANDARD, RowOutput, open_output
 from fires.cli.text import SCORES, message, printable, score_text, tried
+from fires.core import files
 from fires.core.errors import InputError
+from fires.core.output import frame_as_text
 
 if TYPE_CHECKING:
+    from io import BytesIO
+
     import polars as pl
 
     from fires.columns import Column, Hints
@@ -47,7 +52,7 @@ def write_rows(
     with source, one_bar("0 rows", total=reader.n_bytes, hidden=hidden) as show:
         for rows in source:
             output.write(make(rows))
-            show(partial(seen, output.n_rows, began, rows.n_bytes))
+            show(partial(seen, output.n_rows, began, rows[2]))
     if source.signal is not None and not output.n_rows:
         raise KeyboardInterrupt
     if isinstance(source.error, BrokenPipeError):  # whoever read the output has seen enough
@@ -72,25 +77,15 @@ def _saved_run(path: Path) -> SavedRun:
     return SavedRun(path)
 
 
-_PREDICT_EXAMPLES = """\b
-Examples:
-  fires predict run/ new.csv > predictions.csv
-  fires predict run/ "new/*.parquet" --id customer --out predictions.parquet
-  zcat new.csv.gz | fires predict run/ -
-"""
 _PREDICTION = "prediction"
 
 
-@click.command("predict", epilog=_PREDICT_EXAMPLES)
-@options.takes
-@options.debug
+@options.command("predict", options.debug)
 def predict(
     run: Path = options.RUN,
     reading: Reading = _NEW_ROWS,
-    id_: str | None = options.option(
-        "COL", "A column to name the rows by, not their number.", "--id"
-    ),
-    proba: bool = options.flag("Add the probability of each class."),
+    id_: str | None = options.option("COL", "", "--id"),
+    proba: bool = options.flag(),
     out: Path | None = options.out_file("the predictions go"),
     overwrite: bool = options.OVERWRITE,
     quiet: bool = options.QUIET,
@@ -105,6 +100,19 @@ def predict(
 
     If FILE has the target too, the predictions are compared with it, and the score is told on
     standard error. Whatever ends the command early: the rows before are written, and whole.
+
+    Parameters
+    ----------
+    id_
+        A column to name the rows by, not their number.
+    proba
+        Add the probability of each class.
+
+    Examples
+    --------
+    fires predict run/ new.csv > predictions.csv
+    fires predict run/ "new/*.parquet" --id customer --out predictions.parquet
+    zcat new.csv.gz | fires predict run/ -
     """
     saved = _saved_run(run)
     if proba and not saved.pipeline.gives_probabilities:
@@ -151,8 +159,8 @@ class Predict:
         """Predict some rows."""
         import polars as pl
 
-        frame = rows.frame
-        named = pl.Series("row", rows.numbers) if self._id is None else frame[self._id]
+        frame, numbers, _ = rows
+        named = pl.Series("row", numbers) if self._id is None else frame[self._id]
         if not len(frame):
             return pl.DataFrame([named, pl.Series(_PREDICTION, [], dtype=pl.String)])
         X = self._encoded(frame)
@@ -202,16 +210,7 @@ class Predict:
         return [f"{', '.join(shown)} on {self._n_rows:,} rows with a target"]
 
 
-_TRANSFORM_EXAMPLES = """\b
-Examples:
-  fires transform run/ new.csv --out reduced.parquet
-  fires transform run/ "new/*.csv" --keep customer,label > reduced.csv
-"""
-
-
-@click.command("transform", epilog=_TRANSFORM_EXAMPLES)
-@options.takes
-@options.debug
+@options.command("transform", options.debug)
 def transform(
     run: Path = options.RUN,
     reading: Reading = _NEW_ROWS,
@@ -229,6 +228,11 @@ def transform(
 
     Rows that cannot be read are counted, shown and left out. Whatever ends the command early: the
     rows before are written, and whole.
+
+    Examples
+    --------
+    fires transform run/ new.csv --out reduced.parquet
+    fires transform run/ "new/*.csv" --keep customer,label > reduced.csv
     """
     saved = _saved_run(run)
     with open_output(out, overwrite=overwrite) as output:
@@ -253,8 +257,9 @@ class Reduce:
 
         from fires.columns.cells import read_cells
 
-        lacking = [name for name in self._names if name not in rows.frame.columns]
-        frame = rows.frame.with_columns(pl.lit(None, pl.String).alias(name) for name in lacking)
+        frame = rows[0]
+        lacking = [name for name in self._names if name not in frame.columns]
+        frame = frame.with_columns(pl.lit(None, pl.String).alias(name) for name in lacking)
         frame = frame.select(self._names)
         found = []
         for column in self._numbers:
@@ -272,3 +277,171 @@ class Reduce:
             for name, n_lost in self._n_lost.items()
             if n_lost
         ]
+
+
+# --- where the rows go: standard output, or a file of some kind ----------------------------------
+
+# What messages call it.
+STANDARD = "standard output"
+
+_KINDS = {".csv": "CSV", ".parquet": "Parquet", ".pq": "Parquet"}
+_KINDS |= {".arrow": "Arrow", ".feather": "Arrow"}
+_PART_CELLS = 1_000_000
+
+
+def open_output(path: Path | None, *, overwrite: bool) -> RowOutput:
+    """Make room for rows."""
+    if path is None:
+        return RowOutput()
+    kind = _KINDS.get(path.suffix.lower())
+    if kind is None:
+        raise InputError(
+            f"{path} may hold anything by its name", hint="let it end with .csv, .parquet or .arrow"
+        )
+    options.refuse_there(path, overwrite=overwrite)
+    return CsvFile(path) if kind == "CSV" else TypedFile(path, kind)
+
+
+class RowOutput(contextlib.AbstractContextManager["RowOutput"]):
+    """Rows as CSV on standard output, as soon as they are known."""
+
+    name = STANDARD
+    is_typed = False
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self._file: BinaryIO = sys.stdout.buffer
+        self._has_header = False
+
+    def __exit__(self, *error: object) -> None:
+        """Leave nothing behind but what was published."""
+
+    def write(self, frame: pl.DataFrame) -> None:
+        """Write some rows, whole."""
+        self._file.write(_as_csv(frame, header=not self._has_header))
+        self._file.flush()
+        self._has_header = True
+        self.n_rows += len(frame)
+
+    def publish(self) -> None:
+        """Put what was written into place."""
+
+
+class _Draft(RowOutput):
+    """A file that is written beside its place, and moved there when it is whole."""
+
+    def __init__(self, path: Path) -> None:
+        if path.is_dir():
+            raise InputError(f"{path} is a directory")
+        self.n_rows = 0
+        self.name, self._path = str(path), path
+        files.make_folder(path.parent)
+        with files.naming(path):
+            self._folder = files.draft_folder(".fires-", path.parent)
+
+    def __exit__(self, *error: object) -> None:
+        files.remove_tree(self._folder)
+
+
+class CsvFile(_Draft):
+    """Rows as CSV in a file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._draft = self._folder / "rows.csv"
+        self._file = files.open_new(self._draft)
+        self._has_header = False
+        self._n_whole = 0
+
+    def write(self, frame: pl.DataFrame) -> None:
+        """See :meth:`RowOutput.write`."""
+        with files.naming(self._path):
+            super().write(frame)
+        self._n_whole = self._file.tell()
+
+    def publish(self) -> None:
+        """See :meth:`RowOutput.publish`."""
+        with contextlib.suppress(OSError):  # the disk was full: the last rows are not whole
+            self._file.close()
+        with files.naming(self._path):
+            files.truncate(self._draft, self._n_whole)
+            files.move(self._draft, self._path)
+
+    def __exit__(self, *error: object) -> None:
+        with contextlib.suppress(OSError):
+            self._file.close()
+        super().__exit__(*error)
+
+
+class TypedFile(_Draft):
+    """Rows in a Parquet or Arrow file.
+
+    Neither can be written row by row, so that what is there could be read at any time. The rows
+    are kept in parts on the disk until the end.
+    """
+
+    is_typed = True
+
+    def __init__(self, path: Path, kind: str) -> None:
+        super().__init__(path)
+        self._kind = kind
+        self._held: list[pl.DataFrame] = []
+        self._n_held = 0
+        self._parts: list[Path] = []
+
+    def write(self, frame: pl.DataFrame) -> None:
+        """See :meth:`RowOutput.write`."""
+        self._held.append(frame)
+        self._n_held += frame.height * frame.width
+        self.n_rows += frame.height
+        if self._n_held >= _PART_CELLS:
+            self._write_part()
+
+    def _write_part(self) -> None:
+        import polars as pl
+
+        rows = pl.concat(self._held, how="vertical_relaxed")
+        part = self._folder / f"{len(self._parts):09}.arrow"
+        try:
+            self._to_disk(rows.write_ipc, part)
+        except OSError:
+            self.n_rows -= len(rows)
+            raise
+        finally:
+            self._held, self._n_held = [], 0
+        self._parts.append(part)
+
+    def publish(self) -> None:
+        """See :meth:`RowOutput.publish`."""
+        import polars as pl
+
+        if self._held or not self._parts:
+            self._write_part()
+        rows = pl.concat((pl.scan_ipc(part) for part in self._parts), how="vertical_relaxed")
+        draft = self._folder / "rows"
+        self._to_disk(rows.sink_parquet if self._kind == "Parquet" else rows.sink_ipc, draft)
+        with files.naming(self._path):
+            files.move(draft, self._path)
+
+    def _to_disk(self, write: Callable[[Path], BytesIO | pl.LazyFrame | None], path: Path) -> None:
+        """Let polars write a file; on a full disk, not all of its errors are of the system."""
+        import polars as pl
+
+        with files.naming(self._path):
+            try:
+                write(path)
+            except pl.exceptions.PolarsError as error:
+                raise OSError(None, next(iter(str(error).splitlines()), "cannot write")) from error
+
+
+def _as_csv(frame: pl.DataFrame, *, header: bool) -> bytes:
+    import polars as pl
+
+    nested = [name for name, kind in frame.schema.items() if kind.is_nested()]
+    if nested:
+        raise InputError(
+            f'column "{nested[0]}" holds lists or structures, which CSV cannot',
+            hint="give --out a name that ends with .parquet",
+        )
+    objects = frame.select(pl.col(pl.Binary).cast(pl.String, strict=False))
+    return frame_as_text(frame.with_columns(objects)).write_csv(include_header=header).encode()

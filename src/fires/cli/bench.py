@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options
-from fires.cli.config import typed_options
 from fires.cli.progress import bars
 from fires.cli.text import printable
 
 if TYPE_CHECKING:
     from fires.bench.cells import Cell
     from fires.bench.figures import FigureCell
-    from fires.bench.summary import Summary
-    from fires.bench.tables import TextTable
+    from fires.bench.tables import Summary, TextTable
     from fires.bench.worker import Record
 
 
@@ -91,27 +89,20 @@ def command() -> None:
     """The experiments of the paper (Haug et al., KDD 2020), run again."""
 
 
-@command.command("kdd2020")
-@options.takes
+@options.command("kdd2020", group=command)
 def _kdd2020(
-    quick: bool = options.flag("One setting, at most 3,000 rows: some minutes."),
+    quick: bool = options.flag(),
     jobs: int | None = _JOBS,
     out: Path | None = options.out(
         "results, tables and figures.  [default: fires-kdd2020, with --quick fires-kdd2020-quick]",
         file_okay=False,
     ),
-    datasets: str | None = options.option(
-        "A,B", "Only these of the data sets that `fires data list` shows.  [default: all but RBF]"
-    ),
-    all_datasets: bool = options.flag("RBF too, which takes longest."),
+    datasets: str | None = options.option("A,B"),
+    all_datasets: bool = options.flag(),
     methods: str | None = options.option("X,Y", f"Only these of {_METHODS}.  [default: all]"),
-    protocol: str = options.choice(
-        [*PROTOCOLS, "both"],
-        "The paper's order and scaling, or tested before learnt from, or one after the other.",
-        default="both",
-    ),
-    no_figures: bool = options.flag("Tables only."),
-    no_run: bool = options.flag("Write tables and figures anew, from what was run."),
+    protocol: str = options.choice([*PROTOCOLS, "both"], default="both"),
+    no_figures: bool = options.flag(),
+    no_run: bool = options.flag(),
 ) -> None:
     """Run the experiments; write tables, ours beside the published, and figures.
 
@@ -123,12 +114,27 @@ def _kdd2020(
     3, 8 and 9 apart; accuracy and stability over time and against each other, and with several
     penalties, on Gisette or, where a part of it is missing, on MNIST or else Madelon. They show
     those of the methods that are run, but Boosting and VFDT. They need matplotlib, the extra plot.
+
+    Parameters
+    ----------
+    quick
+        One setting, at most 3,000 rows: some minutes.
+    datasets
+        Only these of the data sets that `fires data list` shows.  [default: all but RBF]
+    all_datasets
+        RBF too, which takes longest.
+    protocol
+        The paper's order and scaling, or tested before learnt from, or one after the other.
+    no_figures
+        Tables only.
+    no_run
+        Write tables and figures anew, from what was run.
     """
     from fires.bench import figures, kdd2020, tables
     from fires.bench.cells import DATASETS, METHODS
     from fires.bench.datasets.loading import describe, named
     from fires.bench.runner import CELLS
-    from fires.bench.summary import Summary
+    from fires.bench.tables import Summary
     from fires.run.folder import refuse_foreign
 
     if datasets is not None and all_datasets:
@@ -171,7 +177,7 @@ def _command() -> str:
     """The command as it was given, but for where the results went."""
     ctx = click.get_current_context()
     words = ctx.command_path.split()
-    for name in (str(option.name) for option in typed_options(ctx)):
+    for name in (str(option.name) for option in options.typed_options(ctx)):
         if name != "out":
             value = ctx.params[name]
             words.append(f"--{name.replace('_', '-')}")
@@ -265,29 +271,31 @@ def _means(table: TextTable) -> dict[str, list[str]]:
     return {name: [*block] for name, block in zip(table.columns, columns, strict=True)}
 
 
-@command.command("tune")
-@options.takes
+@options.command("tune", group=command)
 def _tune(
     dataset: str = options.argument(metavar="DATASET"),
     target: str | None = options.target("; DATASET is a file then"),
-    quick: bool = options.flag("At most 3,000 rows."),
+    quick: bool = options.flag(),
     jobs: int | None = _JOBS,
     out: Path | None = options.out("results.  [default: fires-tune-DATASET]", file_okay=False),
     batch_size: int = options.batch_size(),
-    fraction: float = options.option(
-        "F", "The share of features to select.", type=options.SHARE, default=0.1
-    ),
-    protocol: str | None = options.option(
-        None,
-        "As in kdd2020.  [default: as-published; for a file honest, which is the only one]",
-        type=click.Choice(PROTOCOLS),
-    ),
+    fraction: float = options.option("F", type=options.SHARE, default=0.1),
+    protocol: str | None = options.option(type=click.Choice(PROTOCOLS)),
 ) -> None:
     """Search learning rate and uncertainty penalty of FIRES as the paper did.
 
     DATASET is a data set of the paper or, with --target, a file. All 45 pairs of the paper's grid
     are tried with a linear model, and ordered by the harmonic mean of accuracy and stability; of
     R2 and stability, where the target holds numbers.
+
+    Parameters
+    ----------
+    quick
+        At most 3,000 rows.
+    fraction
+        The share of features to select.
+    protocol
+        As in kdd2020.  [default: as-published; for a file honest, which is the only one]
     """
     from fires.bench import kdd2020, tune
     from fires.bench.datasets.loading import describe

@@ -12,18 +12,10 @@ from fires.cli.reading import OF_SOURCES, Reading
 from fires.cli.text import printable
 from fires.core.errors import InputError, closest
 
-_EXAMPLES = """\b
-Examples:
-  fires columns events.csv
-  fires columns export.csv --sep ";" --decimal "," --target amount
-"""
-
 _LONGEST = 16  # letters of an example
 
 
-@click.command("columns", epilog=_EXAMPLES)
-@options.takes
-@options.debug
+@options.command("columns", options.debug)
 def command(
     reading: Reading = options.part(Reading, without=OF_SOURCES),
     target: str | None = options.target(),
@@ -35,6 +27,11 @@ def command(
     are its kind, the share of missing values, how many values differ, an example, and what
     becomes of it. What is wrong can be set right with the options, which fires select and fires
     compare have too.
+
+    Examples
+    --------
+    fires columns events.csv
+    fires columns export.csv --sep ";" --decimal "," --target amount
     """
     stream = reading.look(target)
     rows, surprises = stream.describe(), stream.surprises()

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options
-from fires.cli.config import as_toml, settings_facts, stream_facts
 from fires.cli.progress import one_bar
 from fires.cli.reading import OF_SOURCES, Notices, Reading
 from fires.cli.text import message, printable, saying_where, tried
@@ -25,7 +24,6 @@ from fires.rivals import REGISTRY
 if TYPE_CHECKING:
     from sklearn.naive_bayes import GaussianNB
 
-    from fires.core.types import Header
     from fires.evaluation.compare import Comparison
     from fires.models.base import BaseModel
     from fires.predictors.base import Predictor
@@ -53,26 +51,19 @@ SELECTORS = {
 MODELS = {"fires-ann": "NeuralNet", "fires-sdt": "SoftTree"}
 
 
-class Selectors(click.ParamType[tuple[str, ...]]):
-    """Names of selectors, separated by commas."""
-
-    name = "NAME,..."
-
-    def convert(
-        self, value: str | tuple[str, ...], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, ...]:
-        """The names that a text holds, each once."""
-        if not isinstance(value, str):
-            return value
-        names = [name.strip().lower() for name in value.split(",") if name.strip()]
-        for name in names:
-            if name not in SELECTORS:
-                known = {known: known for known in SELECTORS}
-                hint = closest(name, known, f"there are {', '.join(known)}")
-                self.fail(f'there is no selector "{printable(name)}"; {hint}', param)
-        if not names:
-            self.fail(f"name at least one of {', '.join(SELECTORS)}", param)
-        return tuple(dict.fromkeys(names))
+def as_selectors(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The names of selectors, separated by commas, that a text holds, each once."""
+    if not isinstance(value, str):
+        return value
+    names = [name.strip().lower() for name in value.split(",") if name.strip()]
+    for name in names:
+        if name not in SELECTORS:
+            known = {known: known for known in SELECTORS}
+            hint = closest(name, known, f"there are {', '.join(known)}")
+            raise click.BadParameter(f'there is no selector "{printable(name)}"; {hint}')
+    if not names:
+        raise click.BadParameter(f"name at least one of {', '.join(SELECTORS)}")
+    return tuple(dict.fromkeys(names))
 
 
 def maker(name: str, top: int | float, *, numeric: bool = False) -> Callable[[int], OnlineSelector]:
@@ -130,12 +121,6 @@ def make_predictor(
     return name, makers.get(name, LinearRegressor)
 
 
-_EXAMPLES = """\b
-Examples:
-  fires compare events.csv --target label
-  fires compare events.csv --target label --selectors fires,ofs,screening --top 0.1
-  fires compare events.parquet --target label --predictor nb --seeds 10 --out comparison/ --report
-"""
 _PAGE = "compare.html"
 _FILES = ("compare.json", ("compare.md", "compare.toml", _PAGE))
 _OF_CLASSES, _OF_NUMBERS = ("accuracy", "balanced_accuracy", "f1"), ("r2", "mae")
@@ -143,48 +128,49 @@ _OF_CLASSES, _OF_NUMBERS = ("accuracy", "balanced_accuracy", "f1"), ("r2", "mae"
 
 @options.record
 class _Options:
+    """What the user said.
+
+    Parameters
+    ----------
+    seeds
+        Runs of each selector; each leaves out another tenth of the rows, and has its own random
+        numbers. One uses all rows; it takes three to test differences.
+    predictor
+        What uses the features: the Bayesian linear model of FIRES, a Perceptron, Gaussian naive
+        Bayes, a Hoeffding tree, or for numbers a linear regression.
+    score
+        What is compared: accuracy, but not where one class is rare; r2 or mae of numbers.
+    scale
+        How columns are scaled while the stream flows, for all alike; efs needs minmax.
+    report
+        Also write compare.html to --out: a page that opens in any browser.
+    """
+
     target: str | None = options.target()
     selectors: tuple[str, ...] = options.option(
-        None,
+        "NAME,...",
         f"What to compare, out of {', '.join(SELECTORS)}. The first named is what the "
         "others are tested against; all (features), random, and majority or mean are always "
         "there.",
         "-s",
-        type=Selectors(),
+        type=as_selectors,
         default="fires,ofs,efs,fsds",
     )
     top: int | float | str = options.TOP
     batch_size: int = options.batch_size("test on and to learn from")
-    seeds: int = options.count(
-        5,
-        "Runs of each selector; each leaves out another tenth of the rows, and has its own random "
-        "numbers. One uses all rows; it takes three to test differences.",
-    )
-    predictor: str = options.choice(
-        ["auto", *dict.fromkeys(CLASSIFIERS + REGRESSORS)],
-        "What uses the features: the Bayesian linear model of FIRES, a Perceptron, Gaussian naive "
-        "Bayes, a Hoeffding tree, or for numbers a linear regression.",
-    )
-    score: str = options.choice(
-        ["auto", *_OF_CLASSES, *_OF_NUMBERS],
-        "What is compared: accuracy, but not where one class is rare; r2 or mae of numbers.",
-    )
-    scale: str = options.choice(
-        ["minmax", "standard"],
-        "How columns are scaled while the stream flows, for all alike; efs needs minmax.",
-    )
+    seeds: int = options.count(5)
+    predictor: str = options.choice(["auto", *dict.fromkeys(CLASSIFIERS + REGRESSORS)])
+    score: str = options.choice(["auto", *_OF_CLASSES, *_OF_NUMBERS])
+    scale: str = options.choice(["minmax", "standard"])
     reading: Reading = options.part(Reading, without=OF_SOURCES)
     out: Path | None = options.out("compare.json, compare.md and compare.toml.")
-    report: bool = options.flag(f"Also write {_PAGE} to --out: a page that opens in any browser.")
+    report: bool = options.flag()
     overwrite: bool = options.OVERWRITE
     as_json: bool = options.AS_JSON
     quiet: bool = options.QUIET
 
 
-@click.command("compare", epilog=_EXAMPLES)
-@options.takes
-@options.config
-@options.debug
+@options.command("compare", options.debug, options.config)
 def command(given: _Options = options.part(_Options)) -> None:
     """Compare selectors on FILE: which of them to use, and whether it matters.
 
@@ -199,6 +185,12 @@ def command(given: _Options = options.part(_Options)) -> None:
     t-test over runs and pieces of the stream, corrected for the number of comparisons. Below it,
     one line says whether any selection beats all features, random ones, and saying the most
     common class, or the mean, of the rows before.
+
+    Examples
+    --------
+    fires compare events.csv --target label
+    fires compare events.csv --target label --selectors fires,ofs,screening --top 0.1
+    fires compare events.parquet --target label --predictor nb --seeds 10 --out found/ --report
     """
     started, reading = time.perf_counter(), given.reading
     if given.report and given.out is None:
@@ -214,7 +206,7 @@ def command(given: _Options = options.part(_Options)) -> None:
         )
     from fires.run.folder import OutFolder
 
-    facts = settings_facts(file=reading.files)
+    facts = options.settings_facts(file=reading.files)
     with ExitStack() as stack:
         folder, unsaved = None, None
         if given.out is not None:
@@ -224,17 +216,21 @@ def command(given: _Options = options.part(_Options)) -> None:
         found, predictor = _compared(given, stream, given.top)
         notices.tell()
         facts["settings"] |= {"predictor": predictor, "score": found.score}
-        facts |= stream_facts(stream, time.perf_counter() - started)
+        facts |= options.stream_facts(stream, time.perf_counter() - started)
         document = json.dumps(
             facts | found.as_dict(), indent=2, ensure_ascii=False, allow_nan=False
         )
         files = {
             "compare.json": document + "\n",
             "compare.md": _page(found, facts),
-            "compare.toml": as_toml(click.get_current_context(), file=reading.files),
+            "compare.toml": options.as_toml(click.get_current_context(), file=reading.files),
         }
         if given.report and given.out is not None:
-            files[_PAGE] = _html(facts | found.as_dict(), given.out)
+            from fires.report.page import comparison_summary, page, page_data
+
+            name = given.out.resolve().name
+            summary = comparison_summary(facts | found.as_dict(), name)
+            files[_PAGE] = page(page_data([], summary))
         if folder is not None:
             unsaved = tried(partial(folder.publish, files))
     if given.as_json:
@@ -311,14 +307,6 @@ def _is_numeric(stream: TableStream, score: str, batch_size: int) -> bool:
     with closing(batches):
         first = next(batches, None)
     return first is not None and has_fractions(first.y)
-
-
-def _html(facts: Header, out: Path) -> str:
-    """The page of the comparison."""
-    from fires.report.comparison import comparison_summary
-    from fires.report.page import page, page_data
-
-    return page(page_data([], comparison_summary(facts, out.resolve().name)))
 
 
 def _page(found: Comparison, facts: dict[str, Any]) -> str:

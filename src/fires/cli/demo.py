@@ -11,7 +11,6 @@ from uuid import uuid4
 import click
 
 from fires.cli import options
-from fires.cli.config import settings_facts
 from fires.cli.interrupts import quick_imports
 from fires.cli.progress import one_bar, seen
 from fires.cli.report import write_report
@@ -23,8 +22,7 @@ _N_FEATURES, _N_RELEVANT, _N_SAMPLES, _BATCH_SIZE = 50, 5, 20_000, 100
 _SOURCE = "fires demo"
 
 
-@click.command("demo")
-@options.takes
+@options.command("demo")
 def command(
     out: Path = options.out(
         "the run, with its report; made if it is not there.", default="fires-demo"
@@ -61,7 +59,7 @@ def command(
     run = Run(OnlinePipeline(selector), _N_FEATURES)
     totals = run.totals
     selected = np.zeros((_N_SAMPLES // _BATCH_SIZE, _N_FEATURES), dtype=bool)
-    facts = settings_facts() | {"id": uuid4().hex[:12]}
+    facts = options.settings_facts() | {"id": uuid4().hex[:12]}
     facts["settings"] |= {"file": [_SOURCE], "target": stream.schema.target}
     facts["settings"] |= {"top": _N_RELEVANT, "batch_size": _BATCH_SIZE}
     with RunFolder(out, overwrite=True) as folder, one_bar("", total=_N_SAMPLES) as show:

@@ -22,17 +22,10 @@ if TYPE_CHECKING:
     from fires.core.types import Header, Json
     from fires.run.saved import SavedRun
 
-_EXAMPLES = """\b
-Examples:
-  fires explain run/ age
-  fires explain run/ "net income" --json
-"""
 _MOST_STAYS, _MOST_NAMES = 10, 8
 
 
-@click.command("explain", epilog=_EXAMPLES)
-@options.takes
-@options.debug
+@options.command("explain", options.debug)
 def command(
     run: Path = options.RUN, feature: str = options.argument(), as_json: bool = options.AS_JSON
 ) -> None:
@@ -42,6 +35,11 @@ def command(
     and importance, what the sign of it says, whether it is selected, when it came and left, and
     the alarms that concern it. Rows are those after which a choice was made. With --relations, also
     the curve of the column, as what it adds to the linear predictor, and the pairs that it is in.
+
+    Examples
+    --------
+    fires explain run/ age
+    fires explain run/ "net income" --json
     """
     with quick_imports():
         from fires.run.saved import SavedRun
@@ -132,13 +130,13 @@ def _stays(run: SavedRun, places: list[int]) -> Header:
     import numpy as np
     import polars as pl
 
-    from fires.report.reading import Follower, read_block
+    from fires.report.records import Follower, read_block
 
     follower = Follower(run.path / "steps.jsonl")
     rows, selected = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=bool)]
     with damaged(follower.path):
         for lines in follower.blocks():
-            frame, _ = read_block(follower, lines)
+            frame, *_ = read_block(follower, lines)
             rows.append(frame["rows"].to_numpy())
             is_one = frame["selected"].list.eval(pl.element().is_in(places).any())
             selected.append(is_one.list.first().fill_null(False).to_numpy())

@@ -12,16 +12,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, ModuleType
-from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import click
 
 from fires.cli.text import EXPECTED, Counted, message, say
 from fires.core.errors import InputError
-
-if TYPE_CHECKING:
-    from fires.streams.base import Batch
-
 
 _NOT_NEEDED = ("scipy.stats", "pandas")
 
@@ -66,8 +62,8 @@ def _import_scikit_learn() -> None:
 
 Item = TypeVar("Item")
 
+# Under which the code of a command that was interrupted is in ``meta`` of its context.
 EXIT_CODE = "fires.exit_code"
-"""Under which the code of a command that was interrupted is in ``meta`` of its context."""
 _HANGUP = signal.Signals.__members__.get("SIGHUP")
 _SAVE = signal.Signals.__members__.get("SIGUSR1")
 
@@ -238,7 +234,7 @@ class FromTheStart(EndsEarly[None]):
         super().__enter__()
         signal.signal(signal.SIGINT, self._before.pop(signal.SIGINT))
 
-    def hand_over(self, source: EndsEarly[Batch]) -> None:
+    def hand_over(self, source: EndsEarly[Any]) -> None:
         """Leave signals to the rows, also one whose interrupt was lost in a call from C."""
         self._waits = False
         if self.signal is not None:

@@ -82,14 +82,10 @@ class MetricsPort(AbstractContextManager["MetricsPort"]):
             if value is not None and not math.isnan(value):
                 yield self._families[kind](f"fires_{name}", what, value)
 
-    def close(self) -> None:
-        """Stop listening."""
+    def __exit__(self, *error: object) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 def metrics_address(text: str) -> tuple[int, str]:

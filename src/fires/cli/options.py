@@ -1,24 +1,35 @@
 """Options, each declared once: as the default of a parameter of a command, or of a field.
 
+What it does is said with it, or by the docstring of the command or record, under Parameters. They
+can be given in a file as well, and are facts of a run: every run writes them down.
+
 ``takes`` lets a command have them; ``record`` makes a dataclass of several, and ``part`` lets a
 command, or another record, take such a one.
 """
 
 from __future__ import annotations
 
-import copy
+import json
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import wraps
-from inspect import signature
+from inspect import cleandoc, signature
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, dataclass_transform
+from textwrap import indent
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, dataclass_transform
 
 import click
+from click.core import ParameterSource
 
-from fires.cli.config import read_config
 from fires.core.duration import seconds_of
+from fires.core.errors import InputError, closest
+from fires.core.version import first_facts
+
+if TYPE_CHECKING:
+    from fires.core.types import Json
+    from fires.streams.table_stream import TableStream
 
 Kind = TypeVar("Kind")
 PATH = click.Path(path_type=Path)
@@ -29,8 +40,9 @@ ABOVE_ZERO = click.FloatRange(min=0.0, min_open=True)
 class _Given(NamedTuple):
     """An option or an argument, whatever it is called."""
 
-    add: Callable[[str], Callable[[Callable[..., None]], object]]
+    add: Callable[[str, str], Callable[[Callable[..., None]], object]]
     default: object = None
+    what: str = ""
 
 
 class _Part(NamedTuple):
@@ -41,31 +53,42 @@ class _Part(NamedTuple):
     default: object = None
 
 
-def option(metavar: str | None, what: str, *names: str, **settings: Any) -> Any:
+def option(metavar: str | None = None, what: str = "", *names: str, **settings: Any) -> Any:
     """An option with a value, and a default that the help shows; named as what it is given to."""
     settings |= {"show_default": True} if "default" in settings else {}
 
-    def add(name: str) -> Callable[[Callable[..., None]], object]:
+    def add(name: str, what: str) -> Callable[[Callable[..., None]], object]:
         spelt = (f"--{name.replace('_', '-')}",) * (not any(one[:2] == "--" for one in names))
         return click.option(*spelt, *names, name, metavar=metavar, help=what, **settings)
 
-    return _Given(add, () if settings.get("multiple") else settings.get("default"))
+    return _Given(add, () if settings.get("multiple") else settings.get("default"), what)
 
 
-def flag(what: str, *names: str, **settings: Any) -> Any:
+def flag(what: str = "", *names: str, **settings: Any) -> Any:
     """An option without a value."""
     return option(None, what, *names, is_flag=True, **settings)._replace(default=False)
 
 
 def argument(**settings: Any) -> Any:
     """What is given without a name."""
-    return _Given(lambda name: click.argument(name, **settings))
+    return _Given(lambda name, what: click.argument(name, **settings))
+
+
+def _told(documented: object) -> dict[str, str]:
+    """What a docstring says of each parameter."""
+    _, _, told = cleandoc(documented.__doc__ or "").partition("\n\nParameters\n----------\n")
+    blocks = re.split(r"\n(?=\S)", told.partition("\n\nExamples\n")[0])
+    pairs = (block.partition("\n") for block in blocks)
+    return {name: " ".join(map(str.strip, what.splitlines())) for name, _, what in pairs}
 
 
 @dataclass_transform(frozen_default=True)
 def record(kind: type[Kind]) -> type[Kind]:
     """A frozen dataclass whose fields are options."""
+    told = _told(kind)
     for name, one in list(vars(kind).items()):
+        if isinstance(one, _Given):
+            one = one._replace(what=one.what or told.get(name, ""))
         if isinstance(one, _Given | _Part):
             setattr(kind, name, field(default=one.default, metadata={"given": one}))
     return dataclass(frozen=True)(kind)
@@ -84,14 +107,31 @@ def part(kind: type, *, only: Sequence[str] = (), without: Sequence[str] = ()) -
 def takes(run: Callable[..., None]) -> Callable[..., None]:
     """Let a command have the options that its parameters declare."""
     declared = {name: one.default for name, one in signature(run).parameters.items()}
+    told = _told(run)
 
     @wraps(run)
     def command(**given: Any) -> None:
         run(**_values(declared, given))
 
     for name, one in reversed(list(_flat(declared))):
-        one.add(name)(command)
+        one.add(name, one.what or told.get(name, ""))(command)
     return command
+
+
+def command(
+    name: str, *more: Any, group: click.Group | None = None
+) -> Callable[[Callable[..., None]], click.Command]:
+    """Make a command of a function and its docstring, whose examples end the help."""
+
+    def make(run: Callable[..., None]) -> click.Command:
+        text, _, examples = cleandoc(run.__doc__ or "").partition("\n\nExamples\n--------\n")
+        text = text.partition("\n\nParameters\n")[0]
+        for add in more:
+            run = add(run)
+        epilog = f"\b\nExamples:\n{indent(examples, '  ')}" if examples else None
+        return (group or click).command(name, help=text, epilog=epilog)(takes(run))
+
+    return make
 
 
 def _flat(declared: Mapping[str, _Given | _Part]) -> Iterator[tuple[str, _Given]]:
@@ -112,12 +152,12 @@ def _values(declared: Mapping[str, _Given | _Part], given: Mapping[str, Any]) ->
 # --- kinds of options ----------------------------------------------------------------------------
 
 
-def count(default: int, what: str, least: int = 1) -> Any:
+def count(default: int, what: str = "", least: int = 1) -> Any:
     """A whole number, with a default."""
     return option("N", what, type=click.IntRange(min=least), default=default)
 
 
-def choice(values: Sequence[str], what: str, default: str | None = None) -> Any:
+def choice(values: Sequence[str], what: str = "", default: str | None = None) -> Any:
     """One of several words; by default the first."""
     return option(None, what, type=click.Choice(values), default=default or values[0])
 
@@ -149,26 +189,22 @@ def out_file(what: str) -> Any:
     return option("FILE", f"Where {what}: {ends}", type=PATH)
 
 
-class NumberOrShare(click.ParamType[int | float | str]):
-    """A number of things, a share of them below 1, or one of some words."""
+def number_or_share(least: int, otherwise: str, *words: str) -> Any:
+    """What makes a number of things, a share of them below 1, or one of some words, of a text."""
 
-    def __init__(self, name: str, least: int, otherwise: str, *words: str) -> None:
-        self.name, self._least, self._otherwise, self._words = name, least, otherwise, words
-
-    def convert(
-        self, value: float | str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | float | str:
-        """The number that a text stands for."""
-        if not isinstance(value, str) or value in self._words:
+    def convert(value: float | str) -> float | str:
+        if not isinstance(value, str) or value in words:
             return value
         try:
             number = int(value) if value.isdigit() else float(value)
         except ValueError:
             number = -1
-        is_share = isinstance(number, float) and 0 <= number < 1 and (number or not self._least)
-        if not (is_share or (isinstance(number, int) and number >= self._least)):
-            self.fail(f"{value!r} is neither {self._otherwise}.", param)
+        is_share = isinstance(number, float) and 0 <= number < 1 and (number or not least)
+        if not (is_share or (isinstance(number, int) and number >= least)):
+            raise click.BadParameter(f"{value!r} is neither {otherwise}.")
         return number
+
+    return convert
 
 
 class Memory(click.FloatRange):
@@ -181,34 +217,123 @@ class Memory(click.FloatRange):
         return value if seconds_of(value) else super().convert(value, param, ctx)
 
 
-class Shape(click.ParamType[str]):
-    """The height and width of a picture."""
-
-    name = "HxW"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text, once it is known to be two numbers."""
-        found = re.fullmatch(r"0*([1-9]\d{0,6})x0*([1-9]\d{0,6})", str(value).lower(), re.ASCII)
-        if found is None:
-            self.fail(f"{value!r} is no height and width such as 28x28.", param)
-        return f"{found[1]}x{found[2]}"
+def as_height_and_width(value: str) -> str:
+    """The height and width of a picture, once they are known to be numbers."""
+    found = re.fullmatch(r"0*([1-9]\d{0,6})x0*([1-9]\d{0,6})", str(value).lower(), re.ASCII)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is no height and width such as 28x28.")
+    return f"{found[1]}x{found[2]}"
 
 
-class Renamed(click.Option):
-    """An option whose older spelling works too, and is not shown."""
+# --- in a file, and as facts ----------------------------------------------------------------------
 
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """The help of the first spelling alone."""
-        shown = copy.copy(self)
-        shown.opts = self.opts[:1]
-        return click.Option.get_help_record(shown, ctx)
+# Options that say where a run goes, not what it is.
+_OF_THE_FOLDER = ("overwrite", "out", "resume", "accept_loss", "live")
+
+
+def read_config(ctx: click.Context, path: Path | None) -> None:
+    """Take options from a file; those of the command line win."""
+    if path is None:
+        return
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:  # what TOML is not, or what text is not
+        raise InputError(f"{path} is not a TOML file: {error}") from None
+    known = {_key(option): option for option in _options(ctx)}
+    older = {name.lstrip("-"): _key(option) for option in known.values() for name in option.opts}
+    ctx.default_map = {}
+    for name, value in given.items():
+        key = older.get(name, name)
+        if key not in known:
+            hint = closest(key, known, f"{ctx.info_name} has {', '.join(known)}")
+            raise InputError(f'{path}: there is no option "{key}"', hint=hint)
+        try:
+            text = _as_typed(known[key], value)
+            known[key].type_cast_value(ctx, text)
+        except (click.BadParameter, TypeError) as error:
+            why = error.message if isinstance(error, click.BadParameter) else str(error)
+            raise InputError(f'{path}: "{key}": {why}') from None
+        ctx.default_map[str(known[key].name)] = text
+
+
+def _as_typed(option: click.Parameter, value: Json) -> bool | str | list[str]:
+    """A value as it would be typed, so that the option checks it as if it were."""
+    if isinstance(option, click.Option) and option.is_flag:
+        if not isinstance(value, bool):
+            raise TypeError(f"true or false is wanted, and not {value!r}")
+        return value
+    if option.nargs == -1 or option.multiple:
+        return [_text(item) for item in (value if isinstance(value, list) else [value])]
+    return _text(value)
+
+
+def _text(value: Json) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise TypeError(f"a text or a number is wanted, and not {value!r}")
+    return str(value)
+
+
+def as_toml(ctx: click.Context, **known: Any) -> str:
+    """The options of the command that runs, for :func:`read_config`."""
+    head = f"# fires {ctx.info_name} --config FILE, with this file, runs this again."
+    lines = [f"{head} Options of the command line win.", ""]
+    values = ctx.params | known
+    for option in _options(ctx):
+        value, key = values.get(str(option.name)), _key(option)
+        if option.name in _OF_THE_FOLDER:
+            continue
+        off = "# " * (value is None or value == ())
+        if isinstance(value, tuple) and not (option.nargs == -1 or option.multiple):
+            value = ",".join(value)
+        is_long = isinstance(value, tuple) and sum(map(len, value)) > 60
+        how: dict[str, Any] = {"ensure_ascii": False, "default": str, "indent": 4 * is_long or None}
+        lines.append(f"{off}{key} = {json.dumps('' if value is None else value, **how)}")
+    # What JSON leaves as it is, TOML does too, but for one control character.
+    text = "\n".join([*lines, ""]).replace("\x7f", "\\u007f")
+    return text.encode(errors="replace").decode()
+
+
+def _options(ctx: click.Context) -> list[click.Parameter]:
+    """What a file can hold: the arguments, and the options by their order in the help."""
+    known = [one for one in ctx.command.params if one.expose_value]
+    arguments = [one for one in known if isinstance(one, click.Argument)]
+    return arguments + [one for one in known if one not in arguments]
+
+
+def typed_options(ctx: click.Context) -> list[click.Parameter]:
+    """What the command line says, by its order in the help."""
+    typed = ParameterSource.COMMANDLINE
+    return [one for one in ctx.command.params if ctx.get_parameter_source(str(one.name)) is typed]
+
+
+def _key(option: click.Parameter) -> str:
+    """What an option is called in a file: as on the command line, without dashes before it."""
+    return max(option.opts, key=len).lstrip("-")
+
+
+def settings_facts(**known: Any) -> dict[str, Any]:
+    """With what settings and versions a command is run, and when it began."""
+    context = click.get_current_context()
+    values, told = context.params | known, {*_OF_THE_FOLDER, "as_json", "quiet", "log_level"}
+    names = [str(option.name) for option in context.command.params if option.name not in told]
+    return first_facts({name: values[name] for name in names if name in values}, "polars")
+
+
+def stream_facts(stream: TableStream, seconds: float) -> dict[str, Any]:
+    """How long a command took, and which rows and columns it could not use."""
+    return {
+        "seconds": round(seconds, 3),
+        "rejected_rows": stream.rejected.count,
+        "doubts": [vars(doubt) for doubt in stream.doubts],
+        "rejected_examples": [list(example) for example in stream.rejected.examples],
+    }
 
 
 # --- options of several commands -----------------------------------------------------------------
 
-_K = NumberOrShare("K", 1, "a number of features nor a fraction below 1, nor 'auto'", "auto")
+_K = number_or_share(1, "a number of features nor a fraction below 1, nor 'auto'", "auto")
 TOP = option(
-    None,
+    "K",
     "How many features to select: a number, a fraction such as 0.1, or auto: as many as are "
     "significantly non-zero.",
     "-k",
@@ -218,7 +343,7 @@ TOP = option(
 SHAPE = option(
     "HxW",
     "The features are the pixels of a picture, row by row: its height and width.",
-    type=Shape(),
+    type=as_height_and_width,
 )
 RUN = argument(type=PATH)
 RUNS = argument(metavar="RUN...", nargs=-1, required=True, type=PATH)
@@ -241,3 +366,11 @@ config = click.option(
     expose_value=False,
     callback=lambda ctx, option, path: read_config(ctx, path),
 )
+
+
+def refuse_there(path: Path, *, overwrite: bool) -> None:
+    """Raise an error if a file is there that may not be replaced."""
+    if path.exists() and not overwrite:
+        raise InputError(
+            f"{path} is there already", hint="give --overwrite to replace it, or another name"
+        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import re
 import sys
 import time
@@ -134,8 +133,8 @@ class BenchProgress:
         self._drawn.advance(self._task)
 
 
+# What ``--log-level`` takes.
 LEVELS = ("debug", "info", "warning", "error")
-"""What ``--log-level`` takes."""
 
 logging.getLogger("fires").addHandler(logging.NullHandler())  # nothing is said unless asked for
 _SILENT = 5.0  # seconds before the first line about progress
@@ -218,17 +217,10 @@ def json_progress() -> AbstractContextManager[Callable[[Values], None]]:
 
 
 def _say_progress(values: Mapping[str, Json]) -> None:
-    told = {name: _plain(value) for name, value in values.items() if name not in _OF_A_BAR}
+    from fires.evaluation.records import plain
+
+    told = plain({name: value for name, value in values.items() if name not in _OF_A_BAR})
     _say(json.dumps({"event": "progress", "time": _time(time.time())} | told))
-
-
-def _plain(value: Json) -> Json:
-    """A value as JSON has it."""
-    if isinstance(value, Mapping):
-        return {name: _plain(part) for name, part in value.items()}
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value
 
 
 def _say(line: str) -> None:

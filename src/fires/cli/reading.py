@@ -27,69 +27,72 @@ if TYPE_CHECKING:
     from fires.streams.text_table import TextOptions
 
 
+# Seconds after which a user is told what is waited for.
 _PATIENCE = 3.0
-"""Seconds after which a user is told what is waited for."""
 _SEPARATORS = {"\\t": "\t", "tab": "\t", "space": " "}  # what shells swallow
+# FILE, and how it is read where it is known what its columns hold.
 OF_TEXT = ("file", "sep", "encoding", "no_header", "comment")
-"""FILE, and how it is read where it is known what its columns hold."""
+# What is said of sources that may grow.
 OF_SOURCES = ("follow", "position", "until_end")
-"""What is said of sources that may grow."""
 
 
 @options.record
 class Reading:
-    """FILE, and what the user said of it."""
+    """FILE, and what the user said of it.
+
+    Parameters
+    ----------
+    keep_doubtful
+        Use ids, clocks and copies of other columns too, without warnings.
+    na_values
+        Words that stand for a missing value, besides the usual ones; several with commas or one by
+        one.
+    decimal
+        What begins the decimals.
+    thousands
+        What stands between thousands.
+    dates
+        How to read 01/02/2024 where the rows do not settle it.
+    sep
+        What separates the fields: ";", tab, space, ...  [default: found]
+    encoding
+        The encoding of text, such as latin-1.
+    no_header
+        The first line is a row; the columns are called column_1, column_2, ...
+    comment
+        Lines that begin with it are left out.
+    follow
+        FILE grows: go on when it does, also in the file that takes its place.
+    position
+        The column of a query that its rows are ordered by, all different, so that a later --resume
+        can go on.
+    until_end
+        End where a topic or a stream of Redis ends now; otherwise more is waited for.
+    """
 
     file: tuple[str, ...] = options.argument(metavar="FILE...", nargs=-1, required=True)
     exclude: tuple[str, ...] = options.columns("Columns to leave out")
-    keep_doubtful: bool = options.flag(
-        "Use ids, clocks and copies of other columns too, without warnings.",
-        "--keep-suspicious",
-        "--keep-doubtful",  # what it was called before
-        cls=options.Renamed,
-    )
+    # The second is what it was called before.
+    keep_doubtful: bool = options.flag("", "--keep-suspicious", "--keep-doubtful")
     categorical: tuple[str, ...] = options.columns(
         "Columns that hold categories, even if they look like numbers"
     )
     numeric: tuple[str, ...] = options.columns(
         "Columns that hold numbers; what is none counts as missing"
     )
-    na_values: tuple[str, ...] = options.option(
-        "WORD",
-        "Words that stand for a missing value, besides the usual ones; several with commas "
-        "or one by one.",
-        multiple=True,
-    )
-    decimal: str | None = options.option(
-        None, "What begins the decimals.", type=click.Choice([".", ","])
-    )
-    thousands: str | None = options.option("CHAR", "What stands between thousands.")
-    dates: str | None = options.option(
-        None,
-        "How to read 01/02/2024 where the rows do not settle it.",
-        type=click.Choice(["day-first", "month-first"]),
-    )
+    na_values: tuple[str, ...] = options.option("WORD", multiple=True)
+    decimal: str | None = options.option(type=click.Choice([".", ","]))
+    thousands: str | None = options.option("CHAR")
+    dates: str | None = options.option(type=click.Choice(["day-first", "month-first"]))
     sep: str | None = options.option(
-        "CHAR",
-        'What separates the fields: ";", tab, space, ...  [default: found]',
-        callback=lambda ctx, option, value: _SEPARATORS.get(value, value),
+        "CHAR", callback=lambda ctx, option, value: _SEPARATORS.get(value, value)
     )
-    encoding: str | None = options.option("NAME", "The encoding of text, such as latin-1.")
-    no_header: bool = options.flag(
-        "The first line is a row; the columns are called column_1, column_2, ..."
-    )
-    comment: str | None = options.option("CHAR", "Lines that begin with it are left out.")
-    follow: bool = options.flag(
-        "FILE grows: go on when it does, also in the file that takes its place."
-    )
-    position: str | None = options.option(
-        "COL",
-        "The column of a query that its rows are ordered by, all different, so that a later "
-        "--resume can go on.",
-    )
-    until_end: bool = options.flag(
-        "End where a topic or a stream of Redis ends now; otherwise more is waited for."
-    )
+    encoding: str | None = options.option("NAME")
+    no_header: bool = options.flag()
+    comment: str | None = options.option("CHAR")
+    follow: bool = options.flag()
+    position: str | None = options.option("COL")
+    until_end: bool = options.flag()
 
     @cached_property
     def files(self) -> tuple[str, ...]:

@@ -15,26 +15,15 @@ import click
 
 from fires.cli import options
 from fires.cli.progress import logs
-from fires.cli.row_output import refuse_there
 from fires.cli.text import printable, say
 from fires.core.errors import InputError
 from fires.core.optional import require
 
-_REPORT_EXAMPLES = """\b
-Examples:
-  fires report run/
-  fires report run/ other-run/ --out both.html
-"""
 
-
-@click.command("report", epilog=_REPORT_EXAMPLES)
-@options.takes
-@options.debug
+@options.command("report", options.debug)
 def report(
     runs: tuple[Path, ...] = options.RUNS,
-    out: Path | None = options.option(
-        "FILE", "The file to write.  [default: report.html in the first RUN]", type=options.PATH
-    ),
+    out: Path | None = options.option("FILE", type=options.PATH),
     overwrite: bool = options.OVERWRITE,
     shape: str | None = options.SHAPE,
 ) -> None:
@@ -42,9 +31,19 @@ def report(
 
     RUN is a folder that fires select --out has made: of a run that has ended, goes on or was
     killed. Several are shown side by side. An earlier report.html in RUN is replaced.
+
+    Parameters
+    ----------
+    out
+        The file to write.  [default: report.html in the first RUN]
+
+    Examples
+    --------
+    fires report run/
+    fires report run/ other-run/ --out both.html
     """
     if out is not None:
-        refuse_there(out, overwrite=overwrite)
+        options.refuse_there(out, overwrite=overwrite)
     click.echo(write_report(runs, out, shape))
 
 
@@ -82,36 +81,17 @@ def features_of(runs: Sequence[Path]) -> list[int]:
     return counts
 
 
-_SERVE_EXAMPLES = """\b
-Examples:
-  fires serve run/
-  fires serve run/ other-run/ --port 0
-  FIRES_TOKEN=... fires serve run/ --host 0.0.0.0
-"""
-_PORT = 8765
 _POLITE = 10
 _LONGEST = 60.0
 
 
-@click.command("serve", epilog=_SERVE_EXAMPLES)
-@options.takes
-@options.debug
+@options.command("serve", options.debug)
 def serve(
     runs: tuple[Path, ...] = options.RUNS,
-    port: int = options.option(
-        None,
-        "The port to listen on; 0 for any that is free.",
-        type=click.IntRange(0, 65535),
-        default=_PORT,
-    ),
-    host: str = options.option(
-        None,
-        "The address to listen on. Others than this machine need a token to look: the address "
-        "that is printed has it. FIRES_TOKEN sets it.",
-        default="127.0.0.1",
-    ),
+    port: int = options.option(type=click.IntRange(0, 65535), default=8765),
+    host: str = options.option(default="127.0.0.1"),
     shape: str | None = options.SHAPE,
-    attached: bool = options.flag("", hidden=True),
+    attached: bool = options.flag(hidden=True),
 ) -> None:
     """Show runs in a browser, also while they go on.
 
@@ -120,11 +100,24 @@ def serve(
     or that is taken up again is shown as such.
 
     Ends with Ctrl-C.
+
+    Parameters
+    ----------
+    port
+        The port to listen on; 0 for any that is free.
+    host
+        The address to listen on. Others than this machine need a token to look: the address that is
+        printed has it. FIRES_TOKEN sets it.
+
+    Examples
+    --------
+    fires serve run/
+    fires serve run/ other-run/ --port 0
+    FIRES_TOKEN=... fires serve run/ --host 0.0.0.0
     """
     for library in ("uvicorn", "starlette"):
         require(library, "fires serve", extra="serve")
-    from fires.report.live import serve
-    from fires.report.live_access import Access, listen
+    from fires.report.live import Access, listen, serve
 
     pixels = as_shape(shape, features_of(runs))
     listener = listen(host, port)

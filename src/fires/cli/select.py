@@ -2,55 +2,53 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
+import logging
 import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext, redirect_stdout, suppress
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import click
 
+from fires.cli import interrupts
 from fires.cli import options as shared
-from fires.cli.config import as_toml, settings_facts, stream_facts
-from fires.cli.interrupts import FromTheStart, let_signals_through, quick_imports
-from fires.cli.learning import NUMERIC, Learning
-from fires.cli.progress import json_progress, logs, one_bar
+from fires.cli.options import as_toml, settings_facts, stream_facts
+from fires.cli.progress import Values, json_progress, logs, one_bar, seen
 from fires.cli.reading import Notices
 from fires.cli.report import as_shape, live_page, write_report
-from fires.cli.select_options import Options, refuse_what_does_not_go_together
+from fires.cli.select_options import CLASSES, NUMERIC, Options, refuse_what_does_not_go_together
 from fires.cli.selection import print_result, say_lost
-from fires.cli.text import EXPECTED, message, say, saying_where, tried
+from fires.cli.text import EXPECTED, if_known, message, say, saying_where, tried
 from fires.core.errors import InputError
 from fires.core.optional import require
 
 if TYPE_CHECKING:
     from fires.cli.metrics_port import MetricsPort
+    from fires.core.named import RunNames
     from fires.core.types import Header
+    from fires.evaluation.records import Step
+    from fires.pipeline import OnlinePipeline
+    from fires.predictors import Predictor
+    from fires.run.checkpoints import Schedule
     from fires.run.emit import Emitter
     from fires.run.folder import RunFolder
-    from fires.run.run import Checkpoint
+    from fires.run.run import Checkpoint, Run
+    from fires.streams.base import Batch
+    from fires.streams.table import Fault
     from fires.streams.table_stream import TableStream
 
-_EXAMPLES = """\b
-Examples:
-  fires select events.csv --target label --top 20
-  fires select events.csv --target label --top auto
-  fires select events.parquet --target amount --model gaussian --out run/
-  zcat events.csv.gz | fires select - --target label --exclude id,time --json
-  fires select kafka://localhost:9092/events --target label --out run/
-  fires select "duckdb:warehouse.db?select * from events" --position id --target label --out run/
-  fires select events.parquet --target label --out run/ --report --live
-  fires select "logs/*.csv" --target label --columns open --forget-after 100000
-  fires select --resume run/
-"""
+_LEAST_ROWS = 1000
+_LOG = logging.getLogger("fires")
 
 
-@click.command("select", epilog=_EXAMPLES)
-@shared.takes
-@shared.config
-@shared.debug
+@shared.command("select", shared.debug, shared.config)
 def command(options: Options = shared.part(Options)) -> None:
     """Rank the features of FILE by how much they tell about a target.
 
@@ -70,6 +68,18 @@ def command(options: Options = shared.part(Options)) -> None:
 
     Whatever ends the run early, Ctrl-C or an error: what was learnt until then is shown and saved.
     With --out, even a run that was killed goes on with --resume, and loses nothing.
+
+    Examples
+    --------
+    fires select events.csv --target label --top 20
+    fires select events.csv --target label --top auto
+    fires select events.parquet --target amount --model gaussian --out run/
+    zcat events.csv.gz | fires select - --target label --exclude id,time --json
+    fires select kafka://localhost:9092/events --target label --out run/
+    fires select "duckdb:warehouse.db?select * from events" --position id --target label --out run/
+    fires select events.parquet --target label --out run/ --report --live
+    fires select "logs/*.csv" --target label --columns open --forget-after 100000
+    fires select --resume run/
     """
     refuse_what_does_not_go_together(options)
     if options.engine == "spark":
@@ -83,9 +93,9 @@ def command(options: Options = shared.part(Options)) -> None:
 def _select(options: Options) -> None:
     """Learn in this process, print the result, and end with a code for scripts."""
     context = click.get_current_context()
-    orders = FromTheStart(context)
+    orders = interrupts.FromTheStart(context)
     context.with_resource(orders if options.folder else nullcontext())
-    with quick_imports():
+    with interrupts.quick_imports():
         from fires.run.checkpoints import Schedule
         from fires.streams.registry import refuse_secrets
 
@@ -97,7 +107,7 @@ def _select(options: Options) -> None:
     for library in ("starlette", "uvicorn") if options.live else ():
         require(library, "--live", extra="serve")
     schedule = Schedule(options.checkpoint)
-    let_signals_through()
+    interrupts.let_signals_through()
     with ExitStack() as stack:
         pages = stack.enter_context(ExitStack())  # shown until the folder is closed
         if options.log_level is not None:
@@ -108,28 +118,17 @@ def _select(options: Options) -> None:
         stream = _open_stream(options, folder, saved, facts)
         notices = Notices(stream, options.quiet)
         emitter, metrics = _service(options, stack, str(facts["id"]), stream)
-        learning = Learning(
-            stream,
-            options.batch_size,
-            folder,
-            schedule,
-            emitter=emitter,
-            metrics=metrics,
-            rate=options.rate,
-            most_bad=options.max_bad,
-        )
-        label = stream.schema.target if options.transform else None
+        learning = Learning(stream, options, folder, schedule, emitter, metrics)
         where = saying_where(options.reading.name, stream.schema.target, learning)
         is_program = options.as_json and not options.quiet and not sys.stderr.isatty()
         bar = one_bar("0 rows", total=stream.n_bytes, hidden=options.quiet)
         with learning.source, json_progress() if is_program else bar as show, where:
             orders.hand_over(learning.source)
             if saved is not None:
-                learning.go_on(_moved_here(saved, stream) if saved.is_of_spark else saved, label)
+                learning.go_on(_moved_here(saved, stream) if saved.is_of_spark else saved)
                 say_lost(folder)
             else:
-                scale = None if options.as_published else "standard"
-                learning.begin(options.selector(), options.model, scale, label)
+                learning.begin()
             learning.learn(show)
         unsaved = _finish(learning, notices, facts, options.reading.name)
     # Where records go to standard output, the result goes to standard error.
@@ -142,8 +141,191 @@ def _select(options: Options) -> None:
         sys.exit(2)
 
 
+class Learning:
+    """A run on the rows of a table, until they end or something ends them early.
+
+    It is the stream that the run learns from: that of the table, as far as it goes.
+    """
+
+    def __init__(
+        self,
+        stream: TableStream,
+        options: Options,
+        folder: RunFolder | None = None,
+        schedule: Schedule | None = None,
+        emitter: Emitter | None = None,
+        metrics: MetricsPort | None = None,
+    ) -> None:
+        self.stream, self.folder, self._options = stream, folder, options
+        self.schema, self._then = stream.schema, stream
+        self._schedule, self._emitter, self._metrics = schedule, emitter, metrics
+        self._label = stream.schema.target if options.transform else None
+        self._n_bad = stream.rejected.count
+        self._began = time.perf_counter()
+        self._run: Run | None = None
+        self._first: list[Batch] = []
+        self.names: Sequence[str] = ()
+        batches: Iterator[Batch] = stream.batches(options.batch_size)
+        if options.rate is not None:
+            batches = interrupts.paced(batches, options.rate)
+        self.source = interrupts.EndsEarly(batches, self)
+        self.source.on_request = self.save
+        stream.on_idle, stream.on_fault = self._show_records, self._take_bad_rows
+        if metrics is not None:
+            metrics.lag = stream.lag
+
+    @property
+    def run(self) -> Run:
+        """What has learnt; it is there once the first batch was read."""
+        assert self._run is not None
+        return self._run
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows were learnt from."""
+        return 0 if self._run is None else self._run.totals.n_rows
+
+    def batches(self, batch_size: int) -> Iterator[Batch]:
+        """Hand out the batches, until Ctrl-C."""
+        return chain(self._first, self.source)
+
+    def begin(self) -> None:
+        """Begin with the first batch, which says what kind of target it is."""
+        from fires.core.named import RunNames
+        from fires.run.run import Run
+
+        names = RunNames() if self.stream.is_open else None
+        self._name(names)
+        if self.folder is not None:
+            self.folder.start(self.names, transform=self._label)
+        self._first = list(islice(self.source, 1))
+        if not self._first:
+            ended = self.source.signal is not None
+            raise KeyboardInterrupt if ended else InputError("there are no rows")
+        pipeline = _pipeline(self._options, self.stream, self._first[0])
+        self._keep(Run(pipeline, self.schema.n_features, names))
+
+    def go_on(self, saved: Checkpoint) -> None:
+        """Go on where a checkpoint was."""
+        run = saved.run
+        self._name(run.names)
+        selected = run.pipeline.selector.get_support(indices=True)
+        if self.folder is not None:
+            known = saved.facts, run.totals, selected, self.names
+            self.folder.go_on(*known, transform=self._label)
+        self._keep(run, saved.facts)
+        self._tell_metrics(len(selected))
+
+    def _name(self, names: RunNames | None) -> None:
+        """Let all who tell of features know what they are called."""
+        self.names = self.schema.feature_names if names is None else names
+        if self._emitter is not None:
+            self._emitter.names = self.names
+
+    def _keep(self, run: Run, before: Header | None = None) -> None:
+        on_save = None if self._metrics is None else self._metrics.saved
+        service = self._schedule, self._emitter, on_save
+        run.keep(self.folder, self._at_source, *service, before=before, began=self._began)
+        self._run = run
+
+    def _at_source(self) -> Header:
+        """Where the stream was after the last step, if it can be read again from there."""
+        with suppress(InputError):
+            return {"bookmark": self._then.bookmark()}
+        return {"bookmark": None}
+
+    def learn(self, show: Callable[[Values], None]) -> None:
+        """Test on each batch and learn from it, to the end of the stream."""
+        began, run = (time.perf_counter(), self.n_rows), self.run
+        for step in run.steps(self, self._options.batch_size):
+            # A stream replaces what it knows and never changes it: so this is how it is now, also
+            # when it has read on for the next batch.
+            self._then = copy.copy(self.stream)
+            run.record(step)
+            for alarm in step.alarms:
+                what = "all features" if alarm.feature is None else f"feature {alarm.feature}"
+                _LOG.warning("alarm about %s after %d rows", what, step.position.rows)
+            if step.waited:
+                _LOG.info("batch %d was cut by time, with %d rows", step.index, step.n_rows)
+            self._tell_metrics(len(step.selected))
+            show(partial(self._seen, step, *began))
+
+    def save(self) -> None:
+        """Write a checkpoint, if there is something to save."""
+        if self._run is not None:
+            self._run.save()
+
+    def _take_bad_rows(self, faults: Sequence[Fault]) -> None:
+        """Write down rows that cannot be used, and end a run in which they are too many."""
+        if self.folder is not None:
+            with self.source.undisturbed():
+                (self._run or self.folder.records).quarantine(faults)
+        self._n_bad += len(faults)
+        most, n_all = self._options.max_bad, self._n_bad + self.n_rows
+        if most is None or (isinstance(most, float) and n_all < _LEAST_ROWS):
+            return
+        if self._n_bad > (most * n_all if isinstance(most, float) else most):
+            raise InputError(
+                f"{self._n_bad:,} of {n_all:,} rows could not be used, more than --max-bad "
+                f"{most} allows; the last: {faults[-1].reason}"
+            )
+
+    def _show_records(self) -> None:
+        """Let others see all records, before more rows are waited for."""
+        if self.folder is not None:
+            with self.source.undisturbed():
+                self.folder.records.flush()
+
+    def _tell_metrics(self, n_selected: int) -> None:
+        if self._metrics is None:
+            return
+        totals = self.run.totals
+        self._metrics.update(
+            rows=totals.n_rows,
+            bad_rows=self.stream.rejected.count,
+            batches=totals.n_batches,
+            alarms=len(self.run.pipeline.selector.alarms_),
+            stability=totals.window.value,
+            selected_features=n_selected,
+        )
+
+    def _seen(self, step: Step, began: float, n_before: int) -> Header:
+        """How far the run is, how fast, how stable and how good."""
+        totals, n_bad = self.run.totals, self.stream.rejected.count
+        more = [
+            *if_known("stability {:.2f}", step.stability),
+            *if_known("accuracy {:.2f}", totals.recent_scores.get("accuracy")),
+            *if_known("R2 {:.2f}", totals.scores.get("r2")),
+            *[f"{n_bad:,} bad row{'s' * (n_bad > 1)}"] * bool(n_bad),
+        ]
+        speed = (totals.n_rows - n_before) / (time.perf_counter() - began)
+        return seen(totals.n_rows, began, step.position.bytes, *more, before=n_before) | {
+            "rows": totals.n_rows,
+            "bad_rows": n_bad,
+            "rows_per_second": round(speed, 1),
+            "stability": step.stability,
+            "scores": totals.recent_scores,
+        }
+
+
+def _pipeline(options: Options, stream: TableStream, first: Batch) -> OnlinePipeline:
+    """The selector, with its own learner for the predictor; as published, with a Perceptron."""
+    from fires.core.classes import has_fractions
+    from fires.pipeline import OnlinePipeline
+    from fires.predictors import BayesLinear, Perceptron
+
+    selector, target = options.selector(), stream.target  # svmlight has none to speak of
+    numeric = has_fractions(first.y) or (target is not None and target.is_numeric)
+    if numeric and options.model == "auto":  # the first rows may hold whole numbers, by chance
+        selector.set_params(model="gaussian")
+    predictor: Predictor | str = "auto" if selector.update == "bayes" else Perceptron()
+    if numeric and options.model in CLASSES:  # which the selector refuses, in words of its own
+        predictor = BayesLinear("gaussian")
+    return OnlinePipeline(selector, predictor, None if options.as_published else "standard")
+
+
 def _open_folder(
-    options: Options, orders: FromTheStart, stack: ExitStack
+    options: Options, orders: interrupts.FromTheStart, stack: ExitStack
 ) -> tuple[RunFolder | None, Checkpoint | None, Header]:
     """The folder of the run, the checkpoint that it goes on with, and what is known of it."""
     from fires.run.folder import RunFolder

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options as shared
-from fires.cli.config import read_config, typed_options
-from fires.cli.learning import CLASSES, NUMERIC
 from fires.cli.progress import LEVELS
 from fires.cli.reading import Reading
 from fires.core.errors import InputError
@@ -18,79 +16,105 @@ if TYPE_CHECKING:
     from fires.run.emit import Every
     from fires.selectors.fires import FIRES
 
-_MODELS = ("auto", *CLASSES, *NUMERIC)
+CLASSES, NUMERIC = ("probit", "logistic"), ("gaussian", "poisson")
 _MEMORY = 10_000.0  # rows
+# What may be said anew when a run goes on.
 _MAY_CHANGE = {
     *("resume", "accept_loss", "checkpoint", "max_bad", "max_wait", "until_end", "rate"),
     *("emit", "emit_every", "metrics", "log_level", "as_json", "quiet", "debug"),
     *("report", "live", "shape", "engine", "master"),
 }
-"""What may be said anew when a run goes on."""
+# What may be said of other files, with which a run goes on elsewhere.
 _OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encoding", "decimal"}
-"""What may be said of other files, with which a run goes on elsewhere."""
 
 
 @shared.record
 class Options:
-    """What the user said: of the files, and of the run."""
+    """What the user said: of the files, and of the run.
+
+    Parameters
+    ----------
+    model
+        What the target is: classes (probit, logistic), numbers (gaussian) or counts (poisson).
+    max_categories
+        Categories of a text column that get a code of their own.
+    seed
+        For models that draw random numbers; the linear ones do not.
+    as_published
+        The paper to the letter: a probit without intercept. Nothing is scaled, for the Perceptron
+        neither.
+    columns
+        Whether all files have the columns of the first; open: new ones join, absent ones rest.
+    absent
+        With --columns open: what it means that a row does not have a column.
+    forget_after
+        With --columns open: forget a column that has been absent for so many rows.
+    redundancy
+        Both select alike: of redundant features, one is selected, and it says for which others.
+    memory
+        After so many rows, or so long (90s, 5m, 12h, 7d, 2w), evidence has faded to 1/e.
+    time
+        With --memory 7d: the column that says when a row was. It is no feature.
+    drift
+        Which changes raise an alarm, after which most of the evidence is dropped.
+    relations
+        Which effects to look for: straight lines; curves; also products of two columns. auto:
+        these, as long as they predict better than lines.
+    groups
+        Columns that are ranked and selected together; once for each group. --top counts groups.
+    resume
+        Go on with the run in a folder that --out has made, wherever it ended; FILE and options
+        are those of the run. With another --engine than before, FILE is what comes next.
+    accept_loss
+        With --resume: go on though records are lost, with those that are left.
+    checkpoint
+        How often to save the run while it goes on: every so many batches, or 10s, 5m, ... Time is
+        stretched so that saving takes a twentieth of it at most.
+    transform
+        Also write the selected columns of all rows to --out, a Parquet file a checkpoint.
+    max_bad
+        End the run if more rows than this cannot be used: a number, or a share of all rows.
+    max_wait
+        Learn from fewer rows than a batch has if no more come for so long.
+    engine
+        What reads and learns: this program, or Spark.
+    master
+        With --engine spark: where Spark runs, such as local[2] or spark://HOST:7077.
+    rate
+        Learn from no more rows a second than this.
+    emit
+        Tell which features are selected whenever that changes, as JSON lines: to a file, - for
+        standard output, redis://... or kafka://...
+    emit_every
+        When --emit tells it.
+    metrics
+        Answer Prometheus on this port, by default to this machine alone.
+    log_level
+        Write events of this level and above to standard error, with the time.
+    report
+        At the end, also write report.html to --out: a page that opens in any browser.
+    live
+        Show the same page while the run goes on; its address is on standard error.
+    """
 
     target: str | None = shared.target()
     top: int | float | str = shared.TOP
     batch_size: int = shared.batch_size()
-    model: str = shared.choice(
-        _MODELS,
-        "What the target is: classes (probit, logistic), numbers (gaussian) or counts (poisson).",
-    )
-    max_categories: int = shared.count(
-        1000, "Categories of a text column that get a code of their own."
-    )
-    seed: int = shared.count(
-        0, "For models that draw random numbers; the linear ones do not.", least=0
-    )
-    as_published: bool = shared.flag(
-        "The paper to the letter: a probit without intercept. Nothing is scaled, for the "
-        "Perceptron neither."
-    )
-    columns: str = shared.choice(
-        ("fixed", "open"),
-        "Whether all files have the columns of the first; open: new ones join, absent ones rest.",
-    )
-    absent: str = shared.choice(
-        ("missing", "zero"), "With --columns open: what it means that a row does not have a column."
-    )
-    forget_after: int | None = shared.option(
-        "N",
-        "With --columns open: forget a column that has been absent for so many rows.",
-        type=click.IntRange(min=1),
-    )
-    redundancy: str = shared.choice(
-        ("ignore", "drop"),
-        "Both select alike: of redundant features, one is selected, and it says for which others.",
-    )
+    model: str = shared.choice(("auto", *CLASSES, *NUMERIC))
+    max_categories: int = shared.count(1000)
+    seed: int = shared.count(0, least=0)
+    as_published: bool = shared.flag()
+    columns: str = shared.choice(("fixed", "open"))
+    absent: str = shared.choice(("missing", "zero"))
+    forget_after: int | None = shared.option("N", type=click.IntRange(min=1))
+    redundancy: str = shared.choice(("ignore", "drop"))
     memory: float | str = shared.option(
-        "ROWS|TIME",
-        "After so many rows, or so long (90s, 5m, 12h, 7d, 2w), evidence has faded to 1/e.",
-        type=shared.Memory(min=1.0, min_open=True),
-        default=_MEMORY,
+        "ROWS|TIME", type=shared.Memory(min=1.0, min_open=True), default=_MEMORY
     )
-    time: str | None = shared.option(
-        "COL",
-        "With --memory 7d: the column that says when a row was. It is no feature.",
-    )
-    drift: str = shared.choice(
-        ("auto", "none", "alarm"),
-        "Which changes raise an alarm, after which most of the evidence is dropped.",
-    )
-    relations: str = shared.choice(
-        ("linear", "curves", "pairs", "auto"),
-        "Which effects to look for: straight lines; curves; also products of two columns. auto: "
-        "these, as long as they predict better than lines.",
-    )
-    groups: tuple[str, ...] = shared.option(
-        "COL,COL",
-        "Columns that are ranked and selected together; once for each group. --top counts groups.",
-        multiple=True,
-    )
+    time: str | None = shared.option("COL")
+    drift: str = shared.choice(("auto", "none", "alarm"))
+    relations: str = shared.choice(("linear", "curves", "pairs", "auto"))
+    groups: tuple[str, ...] = shared.option("COL,COL", multiple=True)
     reading: Reading = shared.part(Reading)
     out: Path | None = shared.out(
         "the result, and for what a later --resume needs: features.csv, columns.csv, "
@@ -99,65 +123,26 @@ class Options:
     overwrite: bool = shared.OVERWRITE
     resume: Path | None = shared.option(
         "DIR",
-        "Go on with the run in a folder that --out has made, wherever it ended; FILE and options "
-        "are those of the run. With another --engine than before, FILE is what comes next.",
         type=shared.PATH,
         is_eager=True,
         callback=lambda ctx, option, path: resume_options(ctx, path),
     )
-    accept_loss: bool = shared.flag(
-        "With --resume: go on though records are lost, with those that are left."
-    )
-    checkpoint: str = shared.option(
-        "N|TIME",
-        "How often to save the run while it goes on: every so many batches, or 10s, 5m, ... "
-        "Time is stretched so that saving takes a twentieth of it at most.",
-        default="10s",
-    )
-    transform: bool = shared.flag(
-        "Also write the selected columns of all rows to --out, a Parquet file a checkpoint."
-    )
+    accept_loss: bool = shared.flag()
+    checkpoint: str = shared.option("N|TIME", default="10s")
+    transform: bool = shared.flag()
     max_bad: int | float | None = shared.option(
-        None,
-        "End the run if more rows than this cannot be used: a number, or a share of all rows.",
-        type=shared.NumberOrShare("N|SHARE", 0, "a number of rows nor a share below 1"),
+        "N|SHARE", type=shared.number_or_share(0, "a number of rows nor a share below 1")
     )
-    max_wait: float | None = shared.option(
-        "SECONDS",
-        "Learn from fewer rows than a batch has if no more come for so long.",
-        type=shared.ABOVE_ZERO,
-    )
-    engine: str = shared.choice(
-        ("fires", "spark"), "What reads and learns: this program, or Spark."
-    )
-    master: str = shared.option(
-        "WHERE",
-        "With --engine spark: where Spark runs, such as local[2] or spark://HOST:7077.",
-        default="local[*]",
-    )
-    rate: float | None = shared.option(
-        "ROWS", "Learn from no more rows a second than this.", type=shared.ABOVE_ZERO
-    )
-    emit: str | None = shared.option(
-        "WHERE",
-        "Tell which features are selected whenever that changes, as JSON lines: to a file, - "
-        "for standard output, redis://... or kafka://...",
-    )
-    emit_every: Every = shared.choice(("change", "batch"), "When --emit tells it.")
-    metrics: str | None = shared.option(
-        "[HOST:]PORT", "Answer Prometheus on this port, by default to this machine alone."
-    )
-    log_level: str | None = shared.option(
-        None,
-        "Write events of this level and above to standard error, with the time.",
-        type=click.Choice(LEVELS),
-    )
-    report: bool = shared.flag(
-        "At the end, also write report.html to --out: a page that opens in any browser."
-    )
-    live: bool = shared.flag(
-        "Show the same page while the run goes on; its address is on standard error."
-    )
+    max_wait: float | None = shared.option("SECONDS", type=shared.ABOVE_ZERO)
+    engine: str = shared.choice(("fires", "spark"))
+    master: str = shared.option("WHERE", default="local[*]")
+    rate: float | None = shared.option("ROWS", type=shared.ABOVE_ZERO)
+    emit: str | None = shared.option("WHERE")
+    emit_every: Every = shared.choice(("change", "batch"))
+    metrics: str | None = shared.option("[HOST:]PORT")
+    log_level: str | None = shared.option(type=click.Choice(LEVELS))
+    report: bool = shared.flag()
+    live: bool = shared.flag()
     shape: str | None = shared.SHAPE
     as_json: bool = shared.AS_JSON
     quiet: bool = shared.QUIET
@@ -234,13 +219,13 @@ def _refuse_what_is_settled(options: Options) -> None:
         return
     before = (context.default_map or {}).get("engine", "fires")
     moves = engine != before
-    if moves and not any(option.name == "file" for option in typed_options(context)):
+    if moves and not any(option.name == "file" for option in shared.typed_options(context)):
         raise click.UsageError(
             f"{resume} has learnt with --engine {before}: to go on with --engine {engine}, name "
             "the files that come next. Those that it has learnt from are not read again."
         )
     may_change = _MAY_CHANGE | (_OF_OTHER_FILES if moves else set())
-    for option in typed_options(context):
+    for option in shared.typed_options(context):
         if option.name not in may_change:
             given = option.opts[0] if isinstance(option, click.Option) else "FILE"
             raise click.UsageError(
@@ -262,5 +247,5 @@ def resume_options(ctx: click.Context, path: Path | None) -> Path | None:
         why = "has no run.toml" if path.is_dir() else "is no folder"
         hint = "give the folder that fires select --out has made"
         raise InputError(f"{path} holds no run to go on with: it {why}", hint=hint)
-    read_config(ctx, path / "run.toml")
+    shared.read_config(ctx, path / "run.toml")
     return path

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from fires.cli.config import as_toml, settings_facts, typed_options
+from fires.cli.options import as_toml, settings_facts, typed_options
 from fires.cli.progress import one_bar
 from fires.cli.report import write_report
 from fires.cli.select_options import Options

@@ -13,17 +13,17 @@ from fires.core.events import event_rows
 
 _FEW = 3  # redundant features that are named
 _MOST_ALARMS = 10
+# Errors that are told in one line. Others are ours to mend, and show where they arose.
 EXPECTED = (OSError, ValueError, MemoryError, MissingExtra)
-"""Errors that are told in one line. Others are ours to mend, and show where they arose."""
 
 
+# What scores are called.
 SCORES = {
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced accuracy",
     "r2": "R2",
     "mae": "MAE",
 }
-"""What scores are called."""
 
 
 def score_text(name: str, value: float) -> str:

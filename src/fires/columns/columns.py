@@ -4,33 +4,62 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, NotRequired, Self, TypedDict
 
 import numpy as np
 import polars as pl
 
-from fires.columns import warnings
+from fires.columns import schema
 from fires.columns.cells import read_cells, since_first
 from fires.columns.kinds import find_column, find_columns
-from fires.columns.schema import NO_HINTS, Column, Doubt, Hints, one_form, short
+from fires.columns.schema import NO_HINTS, Column, DateForm, Doubt, Hints, NumberForm
 from fires.columns.target import TargetStatistics, labels_of
-from fires.columns.warnings import Facts, Tallies, facts_of
 from fires.core.errors import StateError
-from fires.core.types import Floats, Header, Ints, Labels, Places, RowIndex
+from fires.core.types import Floats, Header, Ints, Labels, NamedRows, Places
 from fires.core.validation import LARGEST, refuse_names
 from fires.kernels import scan
 
+_MANY_UNREADABLE = 0.05
+# Columns of which examples are kept; values among which one is looked for.
+_MOST_FACTS, _LOOKED_AT = 10_000, 1000
 
-class NumberColumns(NamedTuple):
-    """Columns that are numbers already, for tables with too many columns for a frame."""
 
-    names: tuple[str, ...]
-    X: Floats
+class ColumnFacts(TypedDict):
+    """What is told about a column."""
 
-    def rows(self, which: RowIndex) -> NumberColumns:
-        """Some of the rows."""
-        return NumberColumns(self.names, self.X[which])
+    name: str
+    kind: str
+    missing: float | None
+    unreadable: int | None
+    distinct: int | None
+    example: str | None
+    done: str
+    doubt: NotRequired[str]
+
+
+class Facts(NamedTuple):
+    """Something about a column of a sample."""
+
+    distinct: int
+    example: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Tallies:
+    """What was met in the rows encoded so far."""
+
+    n_rows: int
+    missing: Ints
+    unreadable: Ints
+    examples: Mapping[str, str]
+
+    @classmethod
+    def none(cls, n_columns: int) -> Tallies:
+        """Before the first row."""
+        zeros = np.zeros(n_columns, dtype=np.int64)
+        return cls(0, zeros, zeros, {})
 
 
 class _Read(NamedTuple):
@@ -229,7 +258,7 @@ class Columns:
     # --- encoding ---------------------------------------------------------------------------
 
     def encode(
-        self, frame: pl.DataFrame, numbers: NumberColumns | None = None
+        self, frame: pl.DataFrame, numbers: NamedRows | None = None
     ) -> tuple[Floats, Columns]:
         """Turn rows into numbers, and learn from them what was not known of the columns.
 
@@ -286,7 +315,7 @@ class Columns:
         return other
 
     def _plain(
-        self, frame: pl.DataFrame, numbers: NumberColumns | None = None
+        self, frame: pl.DataFrame, numbers: NamedRows | None = None
     ) -> tuple[Floats, int] | None:
         """All rows at once and how many cells are missing, if all others are good numbers already.
 
@@ -298,7 +327,7 @@ class Columns:
         if numbers is not None:
             if numbers.names != self.names:
                 return None
-            X = numbers.X
+            X: Any = numbers.matrix
         else:
             if frame.columns != self._in_order:
                 frame = frame.select(self._in_order)
@@ -315,10 +344,10 @@ class Columns:
         return X
 
     def _read(
-        self, frame: pl.DataFrame, numbers: NumberColumns | None = None, *, learn: bool = False
+        self, frame: pl.DataFrame, numbers: NamedRows | None = None, *, learn: bool = False
     ) -> _Read:
         """Read rows column by column; what is learnt of a column holds for these rows, too."""
-        n_rows = len(frame) if numbers is None else len(numbers.X)
+        n_rows = len(frame) if numbers is None else numbers.matrix.shape[0]
         X, n_bad = np.empty((n_rows, len(self.groups))), np.zeros(len(self.used), dtype=np.int64)
         found: dict[str, Column] = {}
         examples: dict[str, str] = {}
@@ -335,7 +364,7 @@ class Columns:
                     column = self._with_new(column, cells.values)
                 series, n_bad[place] = self._numbers(column, cells.values), cells.n_unreadable
                 if n_bad[place] and name not in self.tallies.examples:
-                    examples[name] = one_form(str(cells.source.filter(cells.unreadable)[0]))
+                    examples[name] = schema.one_form(str(cells.source.filter(cells.unreadable)[0]))
             X[:, first] = series.to_numpy()
             if column.slots > 1:  # what the other slots hold, the target tells
                 X[:, first + 1 : first + column.slots] = 0.0 * np.abs(X[:, [first]])
@@ -343,9 +372,10 @@ class Columns:
                 found[name] = column
         if numbers is not None:
             places = [self._places[name] for name in numbers.names]
-            huge = np.abs(numbers.X) > LARGEST
+            values: Any = numbers.matrix
+            huge = np.abs(values) > LARGEST
             n_bad[places] = huge.sum(axis=0)
-            X[:, self._first[places]] = self._without_words(np.where(huge, np.nan, numbers.X))
+            X[:, self._first[places]] = self._without_words(np.where(huge, np.nan, values))
         return _Read(X, found, n_bad, examples)
 
     def _opened(self, column: Column, series: pl.Series) -> tuple[Column, pl.Series]:
@@ -398,16 +428,64 @@ class Columns:
 
     # --- what is known ----------------------------------------------------------------------
 
-    def describe(self) -> list[warnings.ColumnFacts]:
+    def describe(self) -> list[ColumnFacts]:
         """What each column of the table holds, and what was done with it."""
-        return warnings.describe(self)
+        tallies = self.tallies
+        rows: list[ColumnFacts] = []
+        for column in self.all:
+            distinct, example = self.facts.get(column.name, (None, None))
+            place = self._places.get(column.name) if tallies.n_rows else None
+            missing = None if place is None else float(tallies.missing[place]) / tallies.n_rows
+            rows.append(
+                {
+                    "name": column.name,
+                    "kind": column.kind,
+                    "missing": missing,
+                    "unreadable": None if place is None else int(tallies.unreadable[place]),
+                    "distinct": distinct,
+                    "example": None if example is None else schema.short(example),
+                    "done": _done(column, example, self.statistics is not None),
+                }
+            )
+        return rows
 
     def surprises(self, doubted: Collection[str] = ()) -> list[str]:
         """What a user should know about the columns, in one line each.
 
         Of those that something else is said of, it is not said that they are left out.
         """
-        return warnings.surprises(self, doubted)
+        lines: dict[str, list[str]] = {}  # the columns of which the same is to be said
+        told: dict[NumberForm | DateForm | None, str] = {}  # of each form, by its first example
+        for column in self.used:
+            read_as = _read_as(column, self.facts.get(column.name, (0, None))[1])
+            if read_as and column.form != DateForm(self.hints.dates or "year-first"):
+                lines.setdefault(told.setdefault(column.form, read_as), []).append(column.name)
+        most = self.hints.max_categories
+        for column in self.all:
+            why = column.why
+            if column.kind == "left out":
+                why = "" if column.name in doubted else f"{why}: left out"
+            elif not why and column.kind == "category" and len(column.categories) >= most:
+                why = f"more than {most:,} categories; those after the first {most:,} count as one"
+            if why:
+                lines.setdefault(why, []).append(column.name)
+        return [f"{_named(names)}: {line}" for line, names in lines.items()] + self._unreadable()
+
+    def _unreadable(self) -> list[str]:
+        tallies, lines = self.tallies, []
+        n_values = tallies.n_rows - tallies.missing
+        for place in (tallies.unreadable > _MANY_UNREADABLE * n_values).nonzero()[0].tolist():
+            column = self.used[place]
+            if column.kind not in schema.WORDS:  # an earlier version let kinds change
+                continue
+            share = tallies.unreadable[place] / n_values[place]
+            example = tallies.examples.get(column.name)
+            such = "" if example is None else f', such as "{schema.short(example)}"'
+            lines.append(
+                f'column "{column.name}": {share:.0%} of its values are not '
+                f"{schema.WORDS[column.kind].many}{such}: they count as missing"
+            )
+        return lines
 
     def as_json(self) -> Header:
         """All that a state file has to hold."""
@@ -425,7 +503,7 @@ class Columns:
             "unreadable": tallies.unreadable.tolist(),
             "statistics": None if self.statistics is None else self.statistics.as_json(),
             "facts": written["facts"],
-            "examples": {name: short(text) for name, text in tallies.examples.items()},
+            "examples": {name: schema.short(text) for name, text in tallies.examples.items()},
         }
 
     @classmethod
@@ -464,3 +542,53 @@ def _is_ready(series: pl.Series) -> bool:
         return False
     largest: Any = series.abs().max()  # does not look at NaN
     return largest is None or bool(largest <= LARGEST)
+
+
+def facts_of(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, Facts]:
+    """The number of different values of each column, and an example; of very many, none."""
+    facts: dict[str, Facts] = {}
+    if sample.width > _MOST_FACTS:
+        return facts
+    for column, series in zip(columns, sample.iter_columns(), strict=True):
+        if column.kind == "left out" and series.dtype != pl.String:
+            facts[column.name] = Facts(0, None)
+            continue
+        shown = Column(column.name, "category") if column.kind == "left out" else column
+        cells = read_cells(series.head(_LOOKED_AT), shown)
+        known = cells.values.is_not_null().arg_true().head(1).to_list()
+        example = str(series[known[0]]).strip() if known else None
+        if example and shown.kind == "category":  # which is only shown, never read: it may be long
+            example = schema.short(example)
+        facts[column.name] = Facts(series.drop_nulls().n_unique(), example)
+    return facts
+
+
+def _done(column: Column, example: str | None, by_target: bool) -> str:
+    """What was done with a column."""
+    if column.kind == "left out":
+        return f"left out: {column.why}"
+    if column.kind == "category":
+        by = "target-encoded from earlier rows" if by_target else "numbered as they appear"
+        return f"{len(column.categories):,} categories, {by}"
+    return _read_as(column, example) or schema.WORDS[column.kind].done
+
+
+def _read_as(column: Column, example: str | None) -> str:
+    """What an example is read as, where that is not obvious."""
+    if column.form in (None, DateForm("year-first")) or example is None:
+        return ""
+    text = example.strip()
+    value = read_cells(pl.Series([text]), column).values[0]
+    if value is None:
+        return ""
+    if isinstance(column.form, DateForm):
+        return f'"{schema.short(text)}" is read as {datetime.fromtimestamp(value, UTC).date()}'
+    return f'"{schema.short(text)}" is read as {value:.15g}'
+
+
+def _named(names: Sequence[str]) -> str:
+    """Some names, for the begin of a line."""
+    if len(names) == 1:
+        return f'column "{names[0]}"'
+    shown = ", ".join(f'"{name}"' for name in names[:3])
+    return f"columns {shown}" + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")

@@ -1,48 +1,27 @@
-"""What a user should know about columns: how they are read, and which one should not believe.
-
-Suspicious columns are ids, clocks, constants, copies, and leaks of the target.
-
-A doubt that is wrong does more harm than one that is missed: a column is doubted only if there is
-hardly another explanation for what its rows show.
-
-**id**: text nearly all of which differs; whole numbers that are equal far less often than they
-would be by chance, or nearly all different under a name such as ``order_id``. Measurements that
-happen to be all different are none.
-
-**clock**: what grows (or falls) with the rows and is a date, goes in equal steps, has the range of
-seconds since 1970, or is named like one. A feature that the file is sorted by is none, unless it
-has fewer than 100 values, as a period number: what is learnt about one of them never serves again.
-
-**copy**: numbers equal to those of another column, but for scale, shift and rounding; or the same
-categories under other names. The later of the two is doubted; of a number and a category, the
-number.
-
-**leak**: the target itself, but for scale and shift, or under other names.
-"""
+"""Columns of a table that one should not believe: ids, clocks, constants, copies, leaks."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import chain
-from typing import NamedTuple, NotRequired, Protocol, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fires.columns.cells import read_cells
-from fires.columns.copies import LEAST, Seen, copies, leaks
+from fires.columns.cells import parsed, read_cells
+from fires.columns.columns import Columns
 from fires.columns.kinds import as_polars, find_columns
-from fires.columns.schema import NO_HINTS, WORDS, Column, DateForm, Doubt, Hints, NumberForm, short
-from fires.columns.target import TargetStatistics
-from fires.core.types import Floats, Ints, RowsLike
+from fires.columns.schema import NO_HINTS, Column, Doubt, Hints
+from fires.core.types import Floats, Ints, Mask, RowsLike
 
-_MANY_UNREADABLE = 0.05
-# Columns of which examples are kept; values among which one is looked for.
-_MOST_FACTS, _LOOKED_AT = 10_000, 1000
+LEAST = 100  # values of a column, below which nothing but a constant is told
+_WHOLE = 2.0**53
+_SAME = 1e-4  # of the variance of a copy may be rounding
+_OFF = 50  # rows of a copy have another value than the commonest; of a leak, a tenth of that
+_PROJECTIONS, _NEAR = 6, 0.1
 _NEARLY_ALL = 0.95
 _MANY = 1000  # values, below which nearly all means 99 in 100
 _EQUAL_PAIRS = 20.0  # that chance must make, at least, for their lack to tell something
@@ -61,169 +40,8 @@ _NO_NAME = re.compile(r"(Unnamed: \d+(_level_\d+)?|column_1|level_0|)")
 _HASH = r"^\{?[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}\}?$|^[0-9a-fA-F]{16,}$"
 
 
-class ColumnFacts(TypedDict):
-    """What is told about a column."""
-
-    name: str
-    kind: str
-    missing: float | None
-    unreadable: int | None
-    distinct: int | None
-    example: str | None
-    done: str
-    doubt: NotRequired[str]
-
-
-class Facts(NamedTuple):
-    """Something about a column of a sample."""
-
-    distinct: int
-    example: str | None
-
-
-@dataclass(frozen=True, eq=False)
-class Tallies:
-    """What was met in the rows encoded so far."""
-
-    n_rows: int
-    missing: Ints
-    unreadable: Ints
-    examples: Mapping[str, str]
-
-    @classmethod
-    def none(cls, n_columns: int) -> Tallies:
-        """Before the first row."""
-        zeros = np.zeros(n_columns, dtype=np.int64)
-        return cls(0, zeros, zeros, {})
-
-
-class KnownColumns(Protocol):
-    """What is read here of :class:`fires.columns.Columns`."""
-
-    all: tuple[Column, ...]
-    used: tuple[Column, ...]
-    hints: Hints
-    facts: Mapping[str, Facts]
-    statistics: TargetStatistics | None
-    tallies: Tallies
-
-
-def facts_of(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, Facts]:
-    """The number of different values of each column, and an example; of very many, none."""
-    facts: dict[str, Facts] = {}
-    if sample.width > _MOST_FACTS:
-        return facts
-    for column, series in zip(columns, sample.iter_columns(), strict=True):
-        if column.kind == "left out" and series.dtype != pl.String:
-            facts[column.name] = Facts(0, None)
-            continue
-        shown = Column(column.name, "category") if column.kind == "left out" else column
-        cells = read_cells(series.head(_LOOKED_AT), shown)
-        known = cells.values.is_not_null().arg_true().head(1).to_list()
-        example = str(series[known[0]]).strip() if known else None
-        if example and shown.kind == "category":  # which is only shown, never read: it may be long
-            example = short(example)
-        facts[column.name] = Facts(series.drop_nulls().n_unique(), example)
-    return facts
-
-
-def describe(columns: KnownColumns) -> list[ColumnFacts]:
-    """What each column holds, and what was done with it."""
-    tallies = columns.tallies
-    places = {column.name: place for place, column in enumerate(columns.used)}
-    rows: list[ColumnFacts] = []
-    for column in columns.all:
-        distinct, example = columns.facts.get(column.name, (None, None))
-        place = places.get(column.name) if tallies.n_rows else None
-        rows.append(
-            {
-                "name": column.name,
-                "kind": column.kind,
-                "missing": None
-                if place is None
-                else float(tallies.missing[place]) / tallies.n_rows,
-                "unreadable": None if place is None else int(tallies.unreadable[place]),
-                "distinct": distinct,
-                "example": None if example is None else short(example),
-                "done": _done(column, example, columns.statistics is not None),
-            }
-        )
-    return rows
-
-
-def _done(column: Column, example: str | None, by_target: bool) -> str:
-    """What was done with a column."""
-    if column.kind == "left out":
-        return f"left out: {column.why}"
-    if column.kind == "category":
-        by = "target-encoded from earlier rows" if by_target else "numbered as they appear"
-        return f"{len(column.categories):,} categories, {by}"
-    return _read_as(column, example) or WORDS[column.kind].done
-
-
-def _read_as(column: Column, example: str | None) -> str:
-    """What an example is read as, where that is not obvious."""
-    if column.form in (None, DateForm("year-first")) or example is None:
-        return ""
-    text = example.strip()
-    value = read_cells(pl.Series([text]), column).values[0]
-    if value is None:
-        return ""
-    if isinstance(column.form, DateForm):
-        return f'"{short(text)}" is read as {datetime.fromtimestamp(value, UTC).date()}'
-    return f'"{short(text)}" is read as {value:.15g}'
-
-
-def surprises(columns: KnownColumns, doubted: Collection[str] = ()) -> list[str]:
-    """What a user should know about the columns, in one line each."""
-    lines: dict[str, list[str]] = {}  # the columns of which the same is to be said
-    told: dict[NumberForm | DateForm | None, str] = {}  # of each form, by its first example
-    for column in columns.used:
-        read_as = _read_as(column, columns.facts.get(column.name, (0, None))[1])
-        if read_as and column.form != DateForm(columns.hints.dates or "year-first"):
-            lines.setdefault(told.setdefault(column.form, read_as), []).append(column.name)
-    most = columns.hints.max_categories
-    for column in columns.all:
-        why = column.why
-        if column.kind == "left out":
-            why = "" if column.name in doubted else f"{why}: left out"
-        elif not why and column.kind == "category" and len(column.categories) >= most:
-            why = f"more than {most:,} categories; those after the first {most:,} count as one"
-        if why:
-            lines.setdefault(why, []).append(column.name)
-    return [f"{_named(names)}: {line}" for line, names in lines.items()] + _unreadable(columns)
-
-
-def _unreadable(columns: KnownColumns) -> list[str]:
-    tallies, lines = columns.tallies, []
-    n_values = tallies.n_rows - tallies.missing
-    for place in (tallies.unreadable > _MANY_UNREADABLE * n_values).nonzero()[0].tolist():
-        column = columns.used[place]
-        if column.kind not in WORDS:  # an earlier version let kinds change
-            continue
-        share = tallies.unreadable[place] / n_values[place]
-        example = tallies.examples.get(column.name)
-        such = "" if example is None else f', such as "{short(example)}"'
-        lines.append(
-            f'column "{column.name}": {share:.0%} of its values are not {WORDS[column.kind].many}'
-            f"{such}: they count as missing"
-        )
-    return lines
-
-
-def _named(names: Sequence[str]) -> str:
-    """Some names, for the begin of a line."""
-    if len(names) == 1:
-        return f'column "{names[0]}"'
-    shown = ", ".join(f'"{name}"' for name in names[:3])
-    return f"columns {shown}" + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
-
-
-# --- doubts --------------------------------------------------------------------------------------
-
-
 def find_doubts(
-    frame: RowsLike, y: npt.ArrayLike | None = None, columns: KnownColumns | None = None
+    frame: RowsLike, y: npt.ArrayLike | None = None, columns: Columns | None = None
 ) -> list[Doubt]:
     """Find the columns of a table that one should not believe.
 
@@ -266,6 +84,87 @@ def find_doubts(
     if seen.n_rows >= LEAST:
         doubts |= {doubt.column: doubt for doubt in copies(seen, set(doubts))}
     return [doubts[column.name] for column in known if column.name in doubts]
+
+
+class Seen:
+    """What a sample shows of its columns, read once and looked at for all columns together."""
+
+    def __init__(self, sample: pl.DataFrame, columns: Sequence[Column], hints: Hints) -> None:
+        self.n_rows = len(sample)
+        numbers: list[pl.Series] = []
+        ready = [column.name for column in columns if column.is_plain and not hints.na_values]
+        plain = parsed(sample.select(ready))
+        self.texts: dict[str, pl.Series] = {}
+        self.left_out: dict[str, pl.Series] = {}
+        for column in columns:
+            name, series = column.name, sample[column.name]
+            if name in plain:
+                numbers.append(plain[name])
+            elif column.kind == "left out":
+                if series.dtype == pl.String:
+                    self.left_out[name] = series
+            elif column.kind == "category":
+                self.texts[name] = read_cells(series, column, hints).values
+            elif column.kind != "empty":
+                values = read_cells(series, column, hints).values
+                numbers.append(values.cast(pl.Float64).alias(name))
+        self.names = [series.name for series in numbers]
+        self.frame = pl.DataFrame(numbers).fill_nan(None)
+        self.dates = {column.name for column in columns if column.kind == "date"}
+
+    def _array(self, what: pl.Expr) -> Floats:
+        """Something of all numbers, one column after the other in memory."""
+        if not self.names:
+            return np.empty((self.n_rows, 0))
+        return np.asfortranarray(self.frame.select(what).to_numpy(), dtype=np.float64)
+
+    @cached_property
+    def numbers(self) -> Floats:
+        """The numbers; NaN where one is missing."""
+        return self._array(pl.all())
+
+    @cached_property
+    def known(self) -> Mask:
+        """Which of them are there."""
+        return np.asarray(~np.isnan(self.numbers))
+
+    @cached_property
+    def n_known(self) -> Ints:
+        """How many of each column are there."""
+        return np.asarray(self.known.sum(axis=0))
+
+    @cached_property
+    def n_distinct(self) -> Ints:
+        """How many different numbers each column has."""
+        return self._array(pl.all().drop_nulls().n_unique()).ravel().astype(np.int64)
+
+    @cached_property
+    def ranks(self) -> Floats:
+        """The ranks of the numbers, standardised: mean 0, sum of squares 1, 0 where missing."""
+        return standardised(self._array(pl.all().rank("average")))
+
+    @cached_property
+    def is_whole(self) -> Mask:
+        """Which columns hold whole numbers only."""
+        with np.errstate(invalid="ignore"):
+            broken = (np.floor(self.numbers) != self.numbers) | (np.abs(self.numbers) > _WHOLE)
+        return np.asarray(~(broken & self.known).any(axis=0))
+
+
+def standardised(X: Floats) -> Floats:
+    """Columns with mean 0 and sum of squares 1; 0 where a value is missing, and for constants."""
+    gone = np.isnan(X)
+    n = np.maximum((~gone).sum(axis=0), 1)
+    filled = np.where(gone, 0.0, X)
+    # By the largest first: squares of large numbers have no room.
+    largest = np.abs(filled).max(axis=0, initial=0.0)
+    filled /= np.where(largest > 0.0, largest, 1.0)
+    centred = np.where(gone, 0.0, filled - filled.sum(axis=0) / n)
+    size = np.sqrt((centred**2).sum(axis=0))
+    return np.asarray(centred / np.where(size > 1e-12 * np.sqrt(n), size, np.inf))
+
+
+# --- constants, ids and clocks -------------------------------------------------------------------
 
 
 def _constants(seen: Seen) -> Iterator[Doubt]:
@@ -378,3 +277,136 @@ def _is_clock(name: str) -> bool:
     """Whether it says nothing but a time, or of what event; ``response_time`` says more."""
     words = set(_words(name))
     return bool(words & _CLOCKS) and words <= _CLOCKS | _OF_CLOCKS
+
+
+# --- copies and leaks ----------------------------------------------------------------------------
+
+
+def leaks(seen: Seen, target: npt.ArrayLike) -> Iterator[Doubt]:
+    """Columns that are the target, but for its scale, or under other names."""
+    y = _as_series(target)
+    ranks = y.rank("average").cast(pl.Float64).to_numpy()
+    closeness = np.abs(seen.ranks.T @ _column(ranks))
+    n_classes = y.drop_nulls().n_unique()
+    if _tell(_codes(y.drop_nulls()), _OFF // 10):
+        fits = (seen.n_distinct == n_classes) & ((n_classes > 2) | (closeness > 0.5))
+        names = [seen.names[j] for j in np.flatnonzero(fits).tolist()]
+        names += [name for name, text in seen.texts.items() if _size(text) == n_classes]
+        for name in names:
+            if _same_partition(seen.texts[name] if name in seen.texts else seen.frame[name], y):
+                yield Doubt(name, "leak", "is the target under other names")
+    if y.dtype != pl.String and n_classes > 2:
+        numbers = y.to_numpy().astype(np.float64)
+        for j in np.flatnonzero(closeness > 0.9).tolist():
+            if _same_numbers(seen, j, numbers, ranks, _OFF // 10):
+                yield Doubt(seen.names[j], "leak", "is the target, but for its scale")
+
+
+def _as_series(y: npt.ArrayLike) -> pl.Series:
+    """A target as numbers or texts; null where it is missing."""
+    values = np.asarray(y)
+    if values.dtype == object:
+        return pl.Series([None if v is None or v != v else str(v) for v in values.tolist()])
+    series = pl.Series(values)
+    return series if series.dtype == pl.String else series.cast(pl.Float64).fill_nan(None)
+
+
+def _column(values: Floats) -> Floats:
+    return standardised(values[:, None])[:, 0]
+
+
+def _size(text: pl.Series) -> int:
+    return text.drop_nulls().n_unique()
+
+
+def _codes(values: pl.Series) -> Ints:
+    """Values as 0, 1, 2, ... in order of appearance; a missing one is a value too."""
+    met = values.unique(maintain_order=True)
+    return values.replace_strict(met, range(len(met)), return_dtype=pl.Int64).to_numpy()
+
+
+def _tell(codes: Ints, least: int) -> bool:
+    """Whether codes repeat, and vary, often enough for equal ones to be no chance."""
+    counts = np.bincount(codes)
+    return bool(min(len(codes) - counts.max(initial=0), len(codes) - len(counts)) >= least)
+
+
+def _same_partition(one: pl.Series, other: pl.Series) -> bool:
+    """Whether rows that both have are equal in one where they are in the other, and only there."""
+    both = one.is_not_null() & other.is_not_null()
+    one, other = one.filter(both), other.filter(both)
+    for rows in (slice(0, LEAST), slice(None)):  # the first settle it nearly always
+        codes = _codes(one[rows])
+        if not np.array_equal(codes, _codes(other[rows])):
+            return False
+    return len(one) >= LEAST and _tell(codes, _OFF // 10)
+
+
+def _same_numbers(seen: Seen, j: int, numbers: Floats, ranks: Floats, least: int) -> bool:
+    """Whether numbers are those of a column but for scale and shift, in the rows that both have."""
+    rows = seen.known[:, j] & ~np.isnan(numbers)
+    commonest = np.unique(numbers[rows], return_counts=True)[1].max(initial=0)
+    if rows.sum() < LEAST or rows.sum() - commonest < least:
+        return False
+    pairs = ((seen.numbers[:, j], numbers), (seen.ranks[:, j], ranks))
+    return all(abs(_column(a[rows]) @ _column(b[rows])) >= 1.0 - 0.5 * _SAME for a, b in pairs)
+
+
+def copies(seen: Seen, doubted: set[str]) -> Iterator[Doubt]:
+    """Columns that hold what another one holds."""
+    for name, other in _copies_of_text(seen, doubted):
+        doubted = doubted | {name}
+        yield Doubt(name, "copy", f'has the categories of "{other}" under other names', other)
+    enough = np.flatnonzero(seen.n_known >= LEAST).tolist()
+    places = [j for j in enough if seen.names[j] not in doubted]
+    for later, earlier in _equal_numbers(seen, places):
+        name, other = seen.names[later], seen.names[earlier]
+        exact = np.array_equal(seen.numbers[:, later], seen.numbers[:, earlier], equal_nan=True)
+        why = f'is the same as "{other}"' if exact else f'is "{other}" on another scale'
+        yield Doubt(name, "copy", why, other)
+
+
+def _copies_of_text(seen: Seen, doubted: set[str]) -> Iterator[tuple[str, str]]:
+    """Columns with the same categories under other names; numbers may stand for categories."""
+    first: dict[bytes, str] = {}
+    texts = {name: text for name, text in seen.texts.items() if name not in doubted}
+    for name, text in texts.items():
+        codes = _codes(text)
+        if _tell(codes, _OFF) and first.setdefault(codes.tobytes(), name) != name:
+            yield name, first[codes.tobytes()]
+    sizes = np.isin(seen.n_distinct, [_size(texts[name]) for name in first.values()])
+    for name in (seen.names[j] for j in np.flatnonzero(sizes).tolist()):
+        other = first.get(_codes(seen.frame[name]).tobytes())
+        if other is not None and name not in doubted:
+            yield name, other
+
+
+def _equal_numbers(seen: Seen, places: list[int]) -> list[tuple[int, int]]:
+    """Pairs of columns, the later one first, that hold the same but for scale and shift.
+
+    Candidates are those whose ranks point into nearly the same direction: that is found out from
+    a few random projections of them, without a look at every pair.
+    """
+    from scipy.spatial import cKDTree
+
+    if len(places) < 2:
+        return []
+    draws = np.random.default_rng(0).normal(size=(seen.n_rows, _PROJECTIONS))
+    shadow = seen.ranks[:, places].T @ draws  # a standard normal number for each draw
+    alike = np.round(shadow * np.sign(shadow[:, :1]), 6)  # a copy may be turned round
+    _, firsts, group = np.unique(alike, axis=0, return_index=True, return_inverse=True)
+    candidates = set(enumerate(firsts[group.ravel()].tolist()))
+    both = cKDTree(np.concatenate([shadow[firsts], -shadow[firsts]]))
+    for pair in both.query_pairs(_NEAR):
+        earlier, later = sorted(int(firsts[place % len(firsts)]) for place in pair)
+        candidates.add((later, earlier))
+    found: dict[int, int] = {}
+    for i, first in sorted(candidates):
+        j, earlier = places[i], places[first]
+        if i == first or j in found or earlier in found:
+            continue
+        ranks, numbers = seen.ranks[:, earlier], seen.numbers[:, earlier]
+        same_rows = np.array_equal(seen.known[:, j], seen.known[:, earlier])
+        if same_rows and _same_numbers(seen, j, numbers, ranks, _OFF):
+            found[j] = earlier
+    return sorted(found.items())

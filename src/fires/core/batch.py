@@ -10,20 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.classes import NO_CLASSES as NO_CLASSES
-from fires.core.classes import Classes
+from fires.core.classes import Classes, Codes, Labels
 from fires.core.declared import Array
 from fires.core.state import Arrays
-from fires.core.types import (
-    Codes,
-    CsrRows,
-    Floats,
-    GivenClasses,
-    Labels,
-    Mask,
-    Matrix,
-    Places,
-    RowIndex,
-)
+from fires.core.types import CsrRows, Floats, GivenClasses, Mask, Matrix, Places, RowIndex
 
 
 @dataclass(slots=True, eq=False)
@@ -58,8 +48,7 @@ class CheckedBatch:
     @property
     def n_rows(self) -> int:
         """How many rows there are."""
-        n_rows: int = self.X.shape[0]
-        return n_rows
+        return int(self.X.shape[0])
 
     def labels(self, known: Classes) -> tuple[Classes, Codes]:
         """All labels known after this batch, and the index of each label of y among them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy.typing as npt
 from fires.core.errors import StateError, TargetError
 from fires.core.state import Arrays, State
 from fires.core.types import Codes as Codes
-from fires.core.types import GivenClasses, Header, Json, Label
+from fires.core.types import GivenClasses, Header, Json, JsonObject, Label
 from fires.core.types import Labels as Labels
 
 
@@ -109,7 +108,7 @@ class KnowsClasses:
             return header | {"classes": as_text(self._label_index_.labels)}, {}
         return header | {"classes": "numbers"}, {"classes": self._label_index_.labels.copy()}
 
-    def _restore_classes(self, header: Mapping[str, Json], arrays: Arrays) -> None:
+    def _restore_classes(self, header: JsonObject, arrays: Arrays) -> None:
         """Take over the labels of :meth:`_classes_state`."""
         written, given = header["classes"], header["classes_given"]
         if written is None:

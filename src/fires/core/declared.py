@@ -19,7 +19,7 @@ import numpy.typing as npt
 from fires.core.errors import StateError
 from fires.core.randomness import generator_state, restore_generator
 from fires.core.state import Arrays, State
-from fires.core.types import Floats, Header, Json, Places
+from fires.core.types import Floats, Header, Json, JsonObject, Places
 
 
 class Part(Protocol):
@@ -28,9 +28,7 @@ class Part(Protocol):
     def write(self, name: str, value: Any, header: Header, arrays: Arrays) -> None:
         """Add the value to a state."""
 
-    def read(
-        self, name: str, header: Mapping[str, Json], arrays: Arrays, sizes: dict[str, int]
-    ) -> Any:
+    def read(self, name: str, header: JsonObject, arrays: Arrays, sizes: dict[str, int]) -> Any:
         """The value; None if it may be absent and is."""
 
 
@@ -103,9 +101,7 @@ class Array:
         per_feature = ["J" in str(length).split("|") for length in self.shape]
         return per_feature.index(True) if any(per_feature) else None
 
-    def read(
-        self, name: str, header: Mapping[str, Json], arrays: Arrays, sizes: dict[str, int]
-    ) -> Any:
+    def read(self, name: str, header: JsonObject, arrays: Arrays, sizes: dict[str, int]) -> Any:
         """The array; StateError unless it is as declared. See :class:`Part`."""
         name = self.key or name
         value = arrays.get(name)
@@ -160,9 +156,7 @@ class Value:
         """Add the value to the header. See :class:`Part`."""
         header[name] = value
 
-    def read(
-        self, name: str, header: Mapping[str, Json], arrays: Arrays, sizes: dict[str, int]
-    ) -> Any:
+    def read(self, name: str, header: JsonObject, arrays: Arrays, sizes: dict[str, int]) -> Any:
         """The value; StateError unless its kind and bounds are as declared. See :class:`Part`."""
         value: Any = header.get(name)
         if value is None:
@@ -186,7 +180,7 @@ class Random:
         header[name] = generator_state(value)
 
     def read(
-        self, name: str, header: Mapping[str, Json], arrays: Arrays, sizes: dict[str, int]
+        self, name: str, header: JsonObject, arrays: Arrays, sizes: dict[str, int]
     ) -> np.random.Generator:
         """A generator that goes on from there; StateError if there is none. See :class:`Part`."""
         try:
@@ -242,7 +236,7 @@ def collect(owner: Any, declared: Declared, attribute: str = "{}") -> State:
 def restore(
     owner: Any,
     declared: Declared,
-    header: Mapping[str, Json],
+    header: JsonObject,
     arrays: Arrays,
     sizes: dict[str, int],
     attribute: str = "{}",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple, Self
 
 OVERFLOW = "X or y holds values so large that a step would overflow; rescale them."
@@ -102,6 +103,23 @@ def _worded(text: str, wording: Wording) -> str:
 
 class StateError(ValueError):
     """A file does not hold the saved state that it should hold."""
+
+
+@contextmanager
+def undamaged(what: str) -> Iterator[None]:
+    """Raise a StateError if what was saved is not what it should be.
+
+    Examples
+    --------
+    >>> with undamaged("the bookmark is"):
+    ...     int({}["rows"])
+    Traceback (most recent call last):
+    fires.core.errors.StateError: the bookmark is damaged (KeyError('rows'))
+    """
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise StateError(f"{what} damaged ({error!r})") from None
 
 
 class NotPassedAgain(ValueError):  # noqa: N818 - it says what happened

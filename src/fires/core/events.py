@@ -60,5 +60,5 @@ def event_rows(alarms: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: -row["strength"])
 
 
+# What is told of an event: features, and the scores before and after.
 CHANGE = ("left", "came", "flipped", "before", "after")
-"""What is told of an event: features, and the scores before and after."""

@@ -10,12 +10,12 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+# Old module: the module that has its names now.
 MOVED: dict[str, str] = {
     "fires.models.balance": "fires.models.target",
     "fires.evaluation.recording": "fires.run.records",
     "fires.evaluation.run_names": "fires.core.named",
 }
-"""Old module: the module that has its names now."""
 
 
 def imported(module: str, name: str) -> Any:

@@ -34,17 +34,17 @@ from fires.core.batch import CheckedBatch
 from fires.core.classes import Labels, merge_classes
 from fires.core.types import Floats
 
+# What a task returns, by name; :func:`add_up` says how the parts of several shards combine.
 Sums = dict[str, npt.NDArray[Any]]
-"""What a task returns, by name; :func:`add_up` says how the parts of several shards combine."""
 
 
 # What is computed for every shard: pure, and it can be pickled. It holds what the shards need: the
 # belief, the scale, the known labels. An engine sends it out once for all shards of a round.
 Task = Callable[[CheckedBatch], Sums]
+# Yields the task of a round, is sent the sums over all shards, and so on until it ends.
 Rounds = Generator[Task, Sums, None]
-"""Yields the task of a round, is sent the sums over all shards, and so on until it ends."""
+# Calls a task for every shard and adds up, in shard order: :func:`add_up`.
 Evaluate = Callable[[Task], Sums]
-"""Calls a task for every shard and adds up, in shard order: :func:`add_up`."""
 
 
 def weight_of(shard: CheckedBatch) -> Floats:

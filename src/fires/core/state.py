@@ -23,11 +23,11 @@ from safetensors.numpy import load
 
 from fires.core.errors import StateError
 from fires.core.files import open_saved, replace_file
-from fires.core.types import Header, Json
+from fires.core.types import Header, JsonObject
 
 Arrays = dict[str, npt.NDArray[Any]]
+# What was learnt, as JSON values and arrays.
 State = tuple[Header, Arrays]
-"""What was learnt, as JSON values and arrays."""
 
 _FORMAT = "fires-state"
 _VERSION = 3
@@ -38,7 +38,7 @@ _LEAVES = frozenset({str, int, float})
 
 
 def write_state(
-    path: str | os.PathLike[str], header: Mapping[str, Json], arrays: Mapping[str, npt.ArrayLike]
+    path: str | os.PathLike[str], header: JsonObject, arrays: Mapping[str, npt.ArrayLike]
 ) -> None:
     """Write a state file: afterwards ``path`` holds all of it, or its old content.
 
@@ -58,7 +58,7 @@ def write_state(
     replace_file(path, state_to_bytes(header, arrays))
 
 
-def state_to_bytes(header: Mapping[str, Json], arrays: Mapping[str, npt.ArrayLike]) -> bytes:
+def state_to_bytes(header: JsonObject, arrays: Mapping[str, npt.ArrayLike]) -> bytes:
     """The content of a state file, for a place that holds bytes."""
     tensors = _storable(arrays)
     tensors[_HEADER] = np.frombuffer(_encode(header), dtype=np.uint8)
@@ -156,30 +156,12 @@ def _read(file: BinaryIO, tensors_of: Callable[[], Arrays]) -> tuple[dict[str, A
         intact = False
     if not intact:
         raise StateError("is truncated or altered: its content does not match its checksum.")
-    if version == 1 and "class" in header:
-        _add_what_format_1_left_out(header, set(tensors))
-    if version < 3 and "class" in header:  # before it told what the columns hold
-        for part in (header, header.get("selector")):
-            if isinstance(part, dict):
-                part.setdefault("columns", None)
+    if version < 3 and "class" in header:
+        raise StateError(f"was written by an old fires, in state format {version}; learn it anew.")
     return header, {name: tensors[name] for name in sorted(tensors)}
 
 
-def _add_what_format_1_left_out(header: dict[str, Any], arrays: set[str], part: str = "") -> None:
-    """Add entries that files of format 1 left out when there were no names or no labels."""
-    numbers = "numbers" if f"{part}classes" in arrays else None
-    if header.get("classes") == "in an array":
-        header["classes"] = numbers
-    missing = {"feature_names": None, "named_apart": False, "classes_given": False}
-    for name, value in (missing | {"classes": numbers}).items():
-        header.setdefault(name, value)
-    for name in ("selector", "predictor", "state"):
-        if isinstance(header.get(name), dict):
-            prefix = part if name == "state" else f"{name}."
-            _add_what_format_1_left_out(header[name], arrays, prefix)
-
-
-def _encode(header: Mapping[str, Json]) -> bytes:
+def _encode(header: JsonObject) -> bytes:
     """Encode the header as JSON; refuse what JSON would silently change."""
     header = dict(header)
     try:

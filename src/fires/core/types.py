@@ -26,6 +26,7 @@ RowIndex: TypeAlias = slice | Ints | Places | Mask | Sequence[int]
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 Header: TypeAlias = "dict[str, Json]"
+JsonObject: TypeAlias = "Mapping[str, Json]"
 
 OptionalArray: TypeAlias = npt.ArrayLike | None  # a target, classes or weights as users pass them
 

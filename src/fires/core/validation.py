@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 Names = npt.NDArray[np.object_]
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 _NOT_THE_CALLER = ("fires.", "sklearn.")
+# The largest value a step bears: its square can still be summed.
 LARGEST = 1e150
-"""The largest value a step bears: its square can still be summed."""
 
 
 # --- features -----------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +23,12 @@ from fires.evaluation.comparison import (
     Outcome,
     about_labels,
     about_outcomes,
+    beaten_baselines,
+    holm,
+    paired,
     sign_of,
 )
 from fires.evaluation.loop import prequential
-from fires.evaluation.paired_test import beaten_baselines, holm, paired
 from fires.evaluation.records import Step, defined_mean
 from fires.evaluation.scoring import Baseline
 from fires.metrics.prediction import NUMBER_SCORES, Scores, check_numbers
@@ -38,11 +39,7 @@ from fires.rivals.baselines import AllFeatures, RandomFeatures
 from fires.rivals.windows.window_refit import WindowRefit
 from fires.selectors.base import OnlineSelector
 from fires.streams.base import Batch, Schema, Stream, check_batch_size
-from fires.streams.cutting import PlacedRows, cut
-
-if TYPE_CHECKING:
-    from fires.selectors.fires import FIRES
-
+from fires.streams.table import PlacedRows, cut
 
 __all__ = ["BASELINES", "SCORES", "Comparison", "Outcome", "compare", "holm"]
 
@@ -84,7 +81,7 @@ def compare(
     in a selector; consecutive pieces of the stream, all batches but the first cut into equal
     parts, are those for the rows tested; and as far as the runs of a selector agree on the
     features, because they share most rows, their spread is not divided by their number. These
-    three make up the variance of a t-test (:mod:`fires.evaluation.paired_test` has the formula). It
+    three make up the variance of a t-test (:mod:`fires.evaluation.comparison` has the formula). It
     takes three runs and three pieces; with fewer, p is NaN. For m selectors the sorted p-values are
     corrected as Holm did:
 
@@ -297,7 +294,7 @@ def _that_take_part(
     return makers, dict.fromkeys(binary, why), rivals
 
 
-def _is_binary(selector: FIRES) -> bool:
+def _is_binary(selector: OnlineSelector) -> bool:
     tags = selector.__sklearn_tags__().classifier_tags
     return tags is not None and not tags.multi_class
 
@@ -404,17 +401,14 @@ class OnePass:
         if self._seed is None:
             yield from self._stream.batches(batch_size)
             return
-        restarted: list[int | str] = []
-        for rows in cut(self._kept(batch_size, restarted), batch_size):
-            yield Batch(rows.X, rows.y, rows.places[-1], tuple(restarted), rows.columns)
-            restarted.clear()
+        for rows in cut(self._kept(batch_size), batch_size):
+            yield Batch(rows.X, rows.y, rows.places[-1], rows.columns)
 
-    def _kept(self, batch_size: int, restarted: list[int | str]) -> Iterator[PlacedRows]:
-        """Nine of every ten rows, as they are read; also notes the features that start anew."""
+    def _kept(self, batch_size: int) -> Iterator[PlacedRows]:
+        """Nine of every ten rows, as they are read."""
         rng = generator(self._seed, "compare")
         for batch in self._stream.batches(10 * math.ceil(batch_size / 9)):  # whole tens
             tens = 10 * np.arange(batch.n_rows // 10)
             kept = np.delete(np.arange(batch.n_rows), tens + rng.integers(10, size=len(tens)))
             places = np.full(len(kept), batch.position, dtype=object)
-            restarted += batch.restarted
             yield PlacedRows(batch.X[kept], batch.y[kept], places, batch.columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from numbers import Integral
 from typing import Any
@@ -22,7 +22,6 @@ from fires.core.validation import as_target, is_missing, unmixed
 from fires.drift import Alarm
 from fires.evaluation.records import Step
 from fires.evaluation.scoring import Baseline, scored
-from fires.kernels.select import keep_columns
 from fires.metrics.prediction import Metric, Scores
 from fires.metrics.stability import StabilityWindow
 from fires.pipeline import OnlinePipeline
@@ -52,8 +51,7 @@ def prequential(
 
     What is evaluated is an :class:`fires.OnlinePipeline`: one scale feeds selector and predictor.
     Each batch is predicted with the set, the model and the scale learnt before it, and then learnt
-    from. Rows without a label (None or NaN) are neither scored nor learnt from. Where a batch says
-    that features have another meaning (``restarted``), they start anew before it is predicted.
+    from. Rows without a label (None or NaN) are neither scored nor learnt from.
 
     Parameters
     ----------
@@ -135,18 +133,17 @@ def prequential(
     evaluation = _Evaluation(
         pipeline, totals, known, order, window, int(label_delay), baselines or {}, names
     )
-    return _steps(_batches(stream, batch_size), evaluation, keep_weights, first_index)
+    return evaluation.steps(_batches(stream, batch_size), keep_weights, first_index)
 
 
 def _name_columns(pipeline: OnlinePipeline, names: list[str]) -> None:
     """Let the pipeline know what the columns are called: a stream hands out plain arrays."""
-    parts = (pipeline, pipeline.selector)
-    known = [list(part.feature_names_in_) for part in parts if hasattr(part, "feature_names_in_")]
-    if not known:
+    known = pipeline.known_columns.names
+    if known is None:
         pipeline.name_features(names)
-    elif known[0] != names and set(known[0]) == set(names):
+    elif list(known) != names and set(known) == set(names):
         raise ValueError(
-            f"The columns of the stream come as {names[:5]}, and were learnt as {known[0][:5]}: "
+            f"The columns of the stream come as {names[:5]}, and were learnt as {list(known)[:5]}: "
             "put them in the order that was learnt."
         )
 
@@ -180,65 +177,61 @@ def _batches(stream: Any, batch_size: int) -> Generator[Batch, None, None]:
         yield Batch(X, y, Position(rows=rows, offset=rows))
 
 
-def _steps(
-    source: Generator[Batch], evaluation: _Evaluation, keep_weights: bool, first_index: int
-) -> Iterator[Step]:
-    selector, names = evaluation.pipeline.selector, evaluation.names
-    with closing(source) as batches:  # so that a reader stops when nobody asks any more
-        for index, batch in enumerate(batches, first_index):
-            scores, seconds_select, seconds_train = evaluation.step(batch)
-            window, weights = evaluation.stabilities, None
-            if keep_weights and evaluation.has_learnt:
-                weights = selector.weights_ if names is None else names.spread(selector.weights_)
-            yield Step(
-                index=index,
-                position=batch.position,
-                n_rows=batch.n_rows,
-                scores=scores,
-                selected=evaluation.selected_in_run,
-                stability=evaluation.stability,
-                seconds_select=seconds_select,
-                seconds_train=seconds_train,
-                weights=weights,
-                alarms=evaluation.new_alarms(),
-                baselines={name: one.latest for name, one in evaluation.baselines.items()},
-                waited=batch.waited,
-                n_present=None if names is None or window is None else window.n_features,
-            )
-
-
+@dataclass(eq=False)
 class _Evaluation:
     """A pipeline on its way along a stream, and what is known of it."""
 
-    def __init__(
-        self,
-        pipeline: OnlinePipeline,
-        totals: Scores | None,
-        classes: tuple[Hashable, ...] | None,
-        order: str,
-        window: int | StabilityWindow,
-        label_delay: int,
-        baselines: Mapping[str, Baseline],
-        names: RunNames | None = None,
-    ) -> None:
-        self.pipeline, self.has_learnt = pipeline, False
-        self.baselines, self.names = baselines, names
-        alarms = self._alarms
-        self._last_alarm = alarms[-1].batch if alarms else -1
+    pipeline: OnlinePipeline
+    totals: Scores | None
+    classes: tuple[Hashable, ...] | None
+    order: str
+    window: int | StabilityWindow
+    label_delay: int
+    baselines: Mapping[str, Baseline]
+    names: RunNames | None
+
+    def __post_init__(self) -> None:
+        alarms, window = self._alarms, self.window
+        self._last_alarm, self.has_learnt = alarms[-1].batch if alarms else -1, False
         self.selected = np.empty(0, dtype=np.intp)
-        if pipeline.has_learnt:
+        if self.pipeline.has_learnt:
             with suppress(NotFittedError):  # of rows without labels, only the scale is learnt
-                self.selected = pipeline.selector.get_support(indices=True)
+                self.selected = self.pipeline.selector.get_support(indices=True)
                 self.has_learnt = True
                 self._follow()
-        self._totals, self._classes = totals, classes
-        self._published, self._label_delay = order == "as-published", label_delay
+        self.stability = window.value if isinstance(window, StabilityWindow) else np.nan
         self._waiting: deque[CheckedBatch] = deque()
-        self.stabilities = window if isinstance(window, StabilityWindow) else None
-        self._window = window.size if isinstance(window, StabilityWindow) else window
-        self.stability = np.nan if self.stabilities is None else self.stabilities.value
-        self._untested = {} if totals is None else dict.fromkeys(totals.names, np.nan)
         self._shown: tuple[CheckedBatch, Places, Matrix] | None = None
+
+    def steps(
+        self, source: Generator[Batch], keep_weights: bool, first_index: int
+    ) -> Iterator[Step]:
+        """One record per batch."""
+        selector, names = self.pipeline.selector, self.names
+        with closing(source) as batches:  # so that a reader stops when nobody asks any more
+            for index, batch in enumerate(batches, first_index):
+                scores, seconds_select, seconds_train = self.step(batch)
+                window, weights, n_present = self.window, None, None
+                if names is not None and isinstance(window, StabilityWindow):
+                    n_present = window.n_features
+                if keep_weights and self.has_learnt:
+                    weights = selector.weights_
+                    weights = weights if names is None else names.spread(weights)
+                yield Step(
+                    index=index,
+                    position=batch.position,
+                    n_rows=batch.n_rows,
+                    scores=scores,
+                    selected=self.selected_in_run,
+                    stability=self.stability,
+                    seconds_select=seconds_select,
+                    seconds_train=seconds_train,
+                    weights=weights,
+                    alarms=self.new_alarms(),
+                    baselines={name: one.latest for name, one in self.baselines.items()},
+                    waited=batch.waited,
+                    n_present=n_present,
+                )
 
     @property
     def selected_in_run(self) -> Places:
@@ -270,20 +263,18 @@ class _Evaluation:
 
     def step(self, batch: Batch) -> tuple[dict[str, float], float, float]:
         """Test and learn: the scores, and the seconds that selector and predictor took to learn."""
-        if batch.restarted:
-            self._restart_features(batch.restarted)
         X = batch.X if batch.names is None else NamedRows(batch.X, batch.names)
         rows, learn_scale = self.pipeline.admit(X, columns=batch.columns, times=batch.times)
         before = self.selected
         if rows.source is not None:  # features are in other places than before
             self.selected = np.flatnonzero(np.isin(rows.source, self.selected))
-        tested = _labelled(rows, batch.y, self._classes)
-        if self._totals is not None and tested.y is not None and not self.has_learnt:
-            self._totals.check_target(tested.y)
-        if self._label_delay and tested.X is batch.X:  # the caller's own, until labels come
+        tested = _labelled(rows, batch.y, self.classes)
+        if self.totals is not None and tested.y is not None and not self.has_learnt:
+            self.totals.check_target(tested.y)
+        if self.label_delay and tested.X is batch.X:  # the caller's own, until labels come
             tested = tested.with_rows(tested.X.copy())
         self._waiting.append(tested)
-        late = len(self._waiting) <= self._label_delay
+        late = len(self._waiting) <= self.label_delay
         now = _EMPTY if late else self._waiting.popleft()
         if now.n_rows == 0:  # no label has come: there is nothing to learn but the scale
             scores = self._test(tested)
@@ -293,10 +284,10 @@ class _Evaluation:
                 self.selected = before
             return scores, 0.0, 0.0
         self.pipeline.check(now)
-        scores = {} if self._published else self._test(tested)
+        scores = {} if self.order == "as-published" else self._test(tested)
         self.selected, seconds = self.pipeline.select(now)
         self.has_learnt = True
-        if self._published:  # the order of the paper's own code
+        if self.order == "as-published":  # the order of the paper's own code
             scores = self._test(tested)
         seconds_train = self.pipeline.train(now, self._masked(now))
         expected = self.pipeline.label_index
@@ -305,33 +296,19 @@ class _Evaluation:
         learn_scale()
         self._follow()
         width = None if self.names is not None else now.X.shape[1]
-        if self.stabilities is None:
-            self.stabilities = StabilityWindow(self._window, width)
+        if not isinstance(self.window, StabilityWindow):
+            self.window = StabilityWindow(self.window, width)
         present = None if self.names is None else self.names.of_run(_present_columns(now))
-        self.stability = self.stabilities.update(self.selected_in_run, present)
+        self.stability = self.window.update(self.selected_in_run, present)
         return scores, seconds, seconds_train
-
-    def _restart_features(self, columns: tuple[int | str, ...]) -> None:
-        """Forget features whose meaning changes, and what rows without labels say of them."""
-        if self.names is not None:  # by name; a new one has nothing to forget
-            known = set(self.pipeline.open_names or ())
-            self.pipeline.restart_features([name for name in columns if name in known])
-            return
-        self.pipeline.restart_features(columns)
-        for one in self.baselines.values():
-            if one.predictor is not None:
-                one.predictor.restart_features(np.array(columns, dtype=np.intp))
-        for place, rows in enumerate(self._waiting):
-            others = np.setdiff1d(np.arange(rows.X.shape[1]), columns)
-            self._waiting[place] = rows.with_rows(keep_columns(rows.X, others))
 
     def _test(self, batch: CheckedBatch) -> dict[str, float]:
         """The scores of a batch; NaN as long as nothing can be predicted."""
-        totals, pipeline = self._totals, self.pipeline
+        totals, pipeline = self.totals, self.pipeline
         if totals is None or not (self.has_learnt and pipeline.can_predict) or not batch.n_rows:
             for one in self.baselines.values():
                 one.latest = dict.fromkeys(one.latest, np.nan)
-            return self._untested.copy()
+            return {} if totals is None else dict.fromkeys(totals.names, np.nan)
         for one in self.baselines.values():
             one.test(batch)
         return scored(totals, pipeline.ready_predictor, batch, self._masked(batch))
@@ -342,7 +319,7 @@ class _Evaluation:
             _, selected, rows = self._shown
             if len(selected) == len(self.selected) and (selected == self.selected).all():
                 return rows
-        rows = self.pipeline.shown(batch, self.selected)
+        rows = self.pipeline.shown(batch.X, batch.known, self.selected)
         self._shown = batch, self.selected, rows
         return rows
 

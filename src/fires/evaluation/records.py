@@ -81,7 +81,7 @@ class Step:
             "seconds_train": self.seconds_train,
         }
         if self.baselines:
-            row["baselines"] = {name: plain(scores) for name, scores in self.baselines.items()}
+            row["baselines"] = plain(self.baselines)
         if self.waited:
             row["waited"] = True
         if self.n_present is not None:
@@ -119,32 +119,12 @@ def number_or_none(value: float) -> float | None:
 
 def plain(facts: Mapping[str, object]) -> dict[str, Any]:
     """Numbers and arrays as JSON values; NaN and infinities are None."""
-    return {
-        name: (value if math.isfinite(value) else None)
-        if isinstance(value, float)
-        else (value.tolist() if isinstance(value, np.ndarray) else value)
-        for name, value in facts.items()
-    }
-
-
-class WeightedMean:
-    """A weighted mean of the values that are defined; NaN if none is."""
-
-    def __init__(self, total: float = 0.0, weight: float = 0.0) -> None:
-        self._total, self._weight = total, weight
-
-    def add(self, value: float, weight: float = 1.0) -> None:
-        """Count one in."""
-        if value == value:
-            self._total += value * weight
-            self._weight += weight
-
-    @property
-    def sums(self) -> tuple[float, float]:
-        """What it is made of, to be made again."""
-        return self._total, self._weight
-
-    @property
-    def value(self) -> float:
-        """The mean so far."""
-        return self._total / self._weight if self._weight else math.nan
+    found: dict[str, Any] = {}
+    for name, value in facts.items():
+        if isinstance(value, float):
+            found[name] = value if math.isfinite(value) else None
+        elif isinstance(value, Mapping):
+            found[name] = plain(value)
+        else:
+            found[name] = value.tolist() if isinstance(value, np.ndarray) else value
+    return found

@@ -31,8 +31,8 @@ else:
     require("river", "fires.integrations.river")
     base = require("river.base", "fires.integrations.river")
 
+# How many new keys are counted: a stream may bring others without end.
 _MOST_COUNTED = 1_000
-"""How many new keys are counted: a stream may bring others without end."""
 
 _V = TypeVar("_V")
 

@@ -18,32 +18,50 @@ Flags = npt.NDArray[np.bool_]
 
 
 @compiled
-def exchange(system: Floats, p: int) -> None:
+def exchange(system: Floats, line: Floats, p: int) -> None:
     """Let a coefficient join those that are estimated, or leave them: it undoes itself.
 
-    A system holds precision and pull, as the last column. Among the coefficients that have joined,
-    it then holds their covariance and mean; for all others, precision and pull that are left.
+    A system is the lower triangle of precision, pull (the last line) and 0. Among the coefficients
+    that have joined, it then holds their covariance, below 0, and their mean; for all others,
+    precision and pull that are left; and in the corner, below 0, the squared deviations of all that
+    have joined.
     """
-    n, pivot = len(system), 1.0 / system[p, p]
-    own = system[p]
-    for j in range(n + 1):
-        own[j] *= pivot
+    # Sums near the greatest number cancel to 0.
+    n, inverse = len(system), 1.0 / (system[p, p] or 1e-300)
+    for j in range(p):
+        line[j] = system[p, j]
+    for i in range(p, n):
+        line[i] = system[i, p]
     for i in range(n):
-        line = system[i]
-        factor = line[p]
-        if i != p and factor != 0.0:
-            for j in range(n + 1):
-                line[j] -= factor * own[j]
-            line[p] = -factor * pivot
-    own[p] = pivot
+        own, factor = system[i], line[i] * inverse
+        for j in range(i + 1):
+            own[j] -= factor * line[j]
+    for j in range(p):
+        system[p, j] = line[j] * abs(inverse)
+    for i in range(p + 1, n):
+        system[i, p] = line[i] * abs(inverse)
+    system[p, p] = -inverse
 
 
 @compiled
-def _exchange_all(systems: Floats, columns: Indices) -> None:
+def _exchange_all(systems: Floats, line: Floats, columns: Indices) -> None:
     """Let several coefficients of all systems join, or leave."""
     for i in range(len(columns)):
         for r in range(len(systems)):
-            exchange(systems[r], columns[i])
+            exchange(systems[r], line, columns[i])
+
+
+@compiled
+def _triangles(systems: Floats) -> Floats:
+    """Systems as :func:`exchange` wants them, from precision and pull as the last column."""
+    n = systems.shape[1]
+    found = np.zeros((len(systems), n + 1, n + 1))
+    for r in range(len(systems)):
+        for i in range(n):
+            for j in range(i + 1):
+                found[r, i, j] = systems[r, i, j]
+            found[r, n, i] = systems[r, i, n]
+    return found
 
 
 @compiled
@@ -62,19 +80,18 @@ def chi_deviations(squared: float, m: int) -> float:
 
 
 @compiled
-def _deviations(system: Floats, columns: Indices, block: Floats) -> float:
+def _together(system: Floats, columns: Indices, block: Floats) -> float:
     """How far 0 is away, in deviations: of what columns add, or of the mean of those that joined.
 
     Several together count by the tail area of their chi-squared distance.
     """
     m, squared = len(columns), 0.0
-    if m == 1:
-        j = columns[0]
-        return float(abs(system[j, len(system)]) / math.sqrt(system[j, j]))
+    sign = -1.0 if system[columns[0], columns[0]] < 0.0 else 1.0
     for i in range(m):
         for j in range(m):
-            block[i, j] = system[columns[i], columns[j]]
-        block[i, m] = system[columns[i], len(system)]
+            one, other = max(columns[i], columns[j]), min(columns[i], columns[j])
+            block[i, j] = sign * system[one, other]
+        block[i, m] = system[-1, columns[i]]
     for p in range(m):
         pivot = max(block[p, p], 1e-300)
         squared += block[p, m] * block[p, m] / pivot
@@ -97,7 +114,11 @@ def _measure(
     for c in range(len(z)):
         squared, highest = 0.0, 0.0
         for r in range(n):
-            one = _deviations(systems[r], columns[starts[c] : starts[c + 1]], block)
+            system, first = systems[r], columns[starts[c]]
+            if starts[c + 1] - starts[c] == 1:
+                one = abs(system[-1, first]) / math.sqrt(abs(system[first, first]))
+            else:
+                one = _together(system, columns[starts[c] : starts[c + 1]], block)
             now[c, r] = one
             squared += one * one
             highest = max(highest, one)
@@ -139,71 +160,59 @@ def _widest(starts: Indices) -> int:
     return widest
 
 
-@inner
-def _without(order: Indices, n: int, gone: int) -> int:
-    """Take one out of a list; how many are left."""
-    at = 0
-    for i in range(n):
-        if order[i] != gone:
-            order[at] = order[i]
-            at += 1
-    return at
-
-
 @compiled
 def forward(
     systems: Floats,
     columns: Indices,
     starts: Indices,
-    inside: Flags,
+    ahead: Floats,
     late: Floats,
     limits: Floats,
-    leave: Floats,
-    bonus: float,
     sure: float,
     z: Floats,
-    order: Indices,
-    n_in: int,
-) -> int:
+    state: Indices,
+) -> float:
     """Let candidates join, the one that adds most first, while it is beyond its limit.
 
-    What candidates add is multiplied by ``late``, for those that were seen in fewer rows. One that
-    the others have made needless leaves again. A class that no candidate that has joined is sure to
-    serve gets one of the last places. The first ``n_in`` in ``order`` have joined before.
-
-    Returns how many have joined: ``order`` has them, ``z`` the deviations of all candidates, beside
-    those that have joined.
+    What candidates add is multiplied by ``late``, for those that were seen in fewer rows, and some
+    are ahead by so many deviations. One that is below its limit beside the others leaves, and the
+    weakest does where there are more than limits. A class that no candidate that has joined is sure
+    to serve gets one of the last places. ``state`` is 1 for those that have joined, before and
+    after, 2 for those that have left, else 0. ``z`` becomes the deviations of all candidates,
+    beside those that have joined; returned are the squared deviations of these.
     """
-    n_systems, n, n_candidates = len(systems), systems.shape[1], len(starts) - 1
-    state = np.zeros(n_candidates, dtype=np.int64)  # 1 for those that have joined, 2 that left
-    served, now = np.zeros(n_systems), np.empty((n_candidates, n_systems + 1))
+    work, n_candidates = _triangles(systems), len(starts) - 1
+    n_systems, n = len(work), work.shape[1]
+    served, now, line = np.zeros(n_systems), np.empty((n_candidates, n_systems + 1)), np.empty(n)
     block = np.empty((_widest(starts), _widest(starts) + 1))
-    _exchange_all(systems, np.array([n - 1]))
-    for i in range(n_in):
-        state[order[i]] = 1
-        _exchange_all(systems, columns[starts[order[i]] : starts[order[i] + 1]])
+    n_in = 0
+    _exchange_all(work, line, np.array([n - 2]))
+    for c in range(n_candidates):
+        if state[c] == 1:
+            n_in += 1
+            _exchange_all(work, line, columns[starts[c] : starts[c + 1]])
     while True:
-        _measure(systems, columns, starts, block, now, z)
+        _measure(work, columns, starts, block, now, z)
         moved, greatest, weakest, least = -1, -1.0, -1, np.inf
         n_left = len(limits) - n_in
         for c in range(n_candidates):
-            ahead = bonus * inside[c]
-            if state[c] == 1 and z[c] < least:
-                weakest, least = c, z[c]
-            may = state[c] == 0 and n_left > 0 and z[c] + ahead > limits[n_in]
-            if may and late[c] * now[c, n_systems] + ahead > greatest:
-                moved, greatest = c, late[c] * now[c, n_systems] + ahead
-        if weakest >= 0 and n_in <= len(leave) and least < leave[n_in - 1]:
+            worth = late[c] * now[c, n_systems] + ahead[c]
+            if state[c] == 1 and late[c] * z[c] + ahead[c] < least:
+                weakest, least = c, late[c] * z[c] + ahead[c]
+            may = state[c] == 0 and n_left > 0 and z[c] + ahead[c] > limits[n_in]
+            if may and worth > greatest:
+                moved, greatest = c, worth
+        if weakest >= 0 and (n_left < 0 or z[weakest] + ahead[weakest] < limits[n_in - 1]):
             moved, state[weakest] = weakest, 2
-            n_in = _without(order, n_in, weakest)
+            n_in -= 1
         elif n_left > 0:
             n_wanting, neediest = _neediest(served, now, state, sure)
             if n_left <= n_wanting and _SERVING * n_left <= len(limits):
                 moved = neediest
             if moved >= 0:
-                order[n_in], state[moved] = moved, 1
+                state[moved] = 1
                 n_in += 1
                 _serve(served, now[moved])
         if moved < 0:
-            return n_in
-        _exchange_all(systems, columns[starts[moved] : starts[moved + 1]])
+            return float(-work[:, -1, -1].sum())
+        _exchange_all(work, line, columns[starts[moved] : starts[moved + 1]])

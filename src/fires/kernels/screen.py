@@ -14,7 +14,7 @@ REACH = 3.0
 """Normal scores lie between minus and plus this."""
 KNOTS = np.linspace(-2.0, 2.0, 7)
 """The normal scores at which the running quantiles of a column are known."""
-ORDERS = np.arange(2, 7)
+ORDERS = np.arange(2, 8)
 """How many half periods each cosine has between minus and plus the reach."""
 _GAP = (KNOTS[-1] - KNOTS[0]) / (len(KNOTS) - 1)
 _LAST = len(KNOTS) - 1
@@ -57,8 +57,7 @@ def _normal_score(z: float, knots: Floats, slopes: Floats, j: int) -> float:
     for k in range(1, _LAST - 1):
         w += min(max((z - knots[k, j]) * slopes[k, j], 0.0), _GAP)
     w += max((z - knots[_LAST - 1, j]) * slopes[_LAST - 1, j], 0.0)
-    w = min(max(w, -REACH), REACH)
-    return w
+    return float(min(max(w, -REACH), REACH))
 
 
 @inner

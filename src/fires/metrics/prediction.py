@@ -26,8 +26,8 @@ Metric = str | Callable[..., float]
 # Of labels, predicted labels, and the probabilities of the classes named last.
 Scorer = Callable[[Labels, Labels, Floats | None, Labels | None], float]
 
+# The scores of numbers that are built in.
 NUMBER_SCORES = ("r2", "mae")
-"""The scores of numbers that are built in."""
 
 _LOG_LOSS = "log_loss"
 _EPSILON = float(np.finfo(np.float64).eps)

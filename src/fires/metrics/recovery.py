@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +28,6 @@ class Truth(Protocol):
         """The features that matter in this row."""
 
 
-class _Position(Protocol):
-    @property
-    def rows(self) -> int: ...
-
-
 @runtime_checkable
 class Selected(Protocol):
     """What was selected after a batch, and where the batch ends."""
@@ -42,7 +37,7 @@ class Selected(Protocol):
         """The selected features."""
 
     @property
-    def position(self) -> _Position:
+    def position(self) -> Any:
         """Where the batch ends."""
 
 

@@ -109,8 +109,8 @@ class Learner(Protocol):
     def with_classes(self, before: Labels, after: Labels) -> Self:
         """A copy for more classes, or an error that says why there can be none."""
 
-    def ready_for_sparse(self) -> Self:
-        """The learner itself, or a copy that can learn from sparse rows."""
+    def ready_for_sparse(self) -> Learner:
+        """The learner itself, or another one that can learn from sparse rows."""
         return self
 
     def restart_features(self, columns: Places) -> None:
@@ -125,11 +125,11 @@ class Learner(Protocol):
 
     def remember(self, rate: float) -> None:
         """From here on, let the evidence fade by exp(-rate) from row to row, if it fades."""
-        return None
+        return
 
     def attend(self, resting: Mask, never: Mask, arrived: Places) -> None:
         """Know which columns are there, before a step. Without this, all are."""
-        return None
+        return
 
     def rearranged(self, source: Places) -> Self:
         """A copy for other columns: see :func:`fires.core.declared.rearrange`."""
@@ -178,10 +178,6 @@ class JointPosterior(Learner, Protocol):
         """By how much dependent rows make variances greater, for each row of parameters."""
 
     @property
-    def has_few_rows_of_a_class(self) -> bool:
-        """Whether there are several classes, or one of two is rare."""
-
-    @property
     def fewest_rows(self) -> float:
         """Rows since the start, the last alarm or the last column that came."""
 
@@ -204,17 +200,11 @@ class JointPosterior(Learner, Protocol):
     def ranked(self, columns: Places) -> tuple[Floats, Floats]:
         """Importances of features, and how far chance may take each for itself."""
 
-    def scored(self) -> tuple[Floats, Floats]:
-        """Coefficients, each for itself, and how far chance may take them."""
-
     def settle_classes(self) -> None:
         """Note which class features matter most for, so that equal classes do not take turns."""
 
     def leading_systems(self) -> tuple[Ints, Floats, Floats]:
         """The leading columns, how much of them there was to learn; precision and pull."""
-
-    def prior_deviations(self) -> Floats:
-        """The standard deviations of :meth:`by_class` before any row."""
 
     def forget_most(self) -> None:
         """Let all evidence so far count as that of a few rows, as after an alarm."""

@@ -44,7 +44,7 @@ from fires.kernels.moments import N_SHOWN
 from fires.kernels.select import union
 from fires.models.base import Learner, Rates, kept_rows
 from fires.models.bayes_changes import Changes
-from fires.models.covariance import MOST, PRIOR, CovarianceBlock
+from fires.models.covariance import MOST, CovarianceBlock
 from fires.models.families import FAMILIES
 from fires.models.mixed import Mixed
 from fires.models.scale import Scaler, Standard
@@ -186,11 +186,6 @@ class BayesLearner(Learner):
     def inflation(self) -> Floats:
         """See :class:`fires.models.base.JointPosterior`."""
         return self.leading.inflation
-
-    @property
-    def has_few_rows_of_a_class(self) -> bool:
-        """See :class:`fires.models.base.JointPosterior`."""
-        return self.n_rows > 1 or self.changes.level.share > 0.0
 
     @property
     def fewest_rows(self) -> float:
@@ -662,10 +657,6 @@ class BayesLearner(Learner):
         wide = self.family.start_width * (self._spread() ** 2).sum(axis=1) / 3.0
         return np.asarray(1.0 + wide[:, None])
 
-    def scored(self) -> tuple[Floats, Floats]:
-        """Coefficients, each for itself, and how far chance may take them."""
-        return self._means(), np.maximum(self._spread(), 1e-12)
-
     def features(self) -> Belief:
         """Posterior mean and standard deviation. See :class:`fires.models.base.Learner`.
 
@@ -746,12 +737,6 @@ class BayesLearner(Learner):
             inverse = np.linalg.pinv(precision, hermitian=True)
         covariance = np.asarray(inverse, dtype=np.float64)
         return (covariance @ pull)[:, :, 0], covariance
-
-    def prior_deviations(self) -> Floats:
-        """The standard deviations of :meth:`by_class` before any row."""
-        prior = np.full(self.n_features, math.sqrt(self.prior))
-        prior[self.leading.columns] = math.sqrt(PRIOR)
-        return prior
 
     def _leader(self, columns: RowIndex = slice(None)) -> Places | None:
         """The row of parameters that each feature matters most for."""

@@ -21,21 +21,23 @@ import numpy as np
 from fires.core.batch import CheckedBatch, gaps_in, nothing, ones, row_major
 from fires.core.belief import Belief
 from fires.core.declared import Array, Declared, collect, restore
+from fires.core.errors import StateError
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Labels, Mask, Places
 from fires.kernels.assimilate import WIDTH
-from fires.kernels.screen import KNOTS
+from fires.kernels.select import top_k
 from fires.models.base import JointPosterior, Learner, Rates
 from fires.models.bayes_learner import BayesLearner
 from fires.models.scale import Standard
 from fires.models.screen import Screen
 from fires.models.terms import Terms
-from fires.models.wide import Curve, WideLearner
+from fires.models.wide import Curve, WideLearner, scaled_at
 
 _FIRST = 250.0  # rows before the first look at the screen
 _EVERY = 500.0  # rows between two looks, later on
+_ALL = 3000.0  # rows that the screen sees; of later ones, it sees every second batch
 _GROWN = 0.2  # at the beginning: a look when the rows have grown by this share
-_MOST_CURVES, _MOST_PAIRS = 10, 40
+_MOST_CURVES, _MOST_PAIRS = 8, 40
 _NEEDLESS = 2.0  # deviations below which a curve leaves
 _FOUND = 0.7  # the share of its limit beyond which a pair stays
 _SETTLED = 1000.0  # rows that a term stays in any case
@@ -49,6 +51,7 @@ class RelationsLearner(Learner):
 
     learnt: ClassVar[Declared] = {
         "waited": Array(low=0.0),
+        "owed": Array(low=0.0),
         "ahead": Array(),
         "gained": Array(),
         "leads": Array(dtype="bool"),
@@ -61,6 +64,7 @@ class RelationsLearner(Learner):
         self.wide: WideLearner | None = None if self.races else WideLearner(learner)
         self.screen = Screen(learner.n_features, learner.n_rows, pairs=relations != "curves")
         self.waited = 0.0  # rows since the last look
+        self.owed = 0.0  # rows that the screen has not seen
         self.ahead, self.leads = 0.0, not self.races  # of the wide belief, in the race
         self.gained = 0.0  # of log likelihoods, by the columns against the level
 
@@ -89,18 +93,24 @@ class RelationsLearner(Learner):
 
     def curve(self, column: int, scores: Floats) -> tuple[Floats, Curve]:
         """The values of a column at normal scores, and what it adds there; see WideLearner."""
-        z = np.interp(scores, KNOTS, self.screen.knots[:, column])
+        z = scaled_at(scores, self.screen.knots[:, column])
         scale = self.scaler.dense
         assert isinstance(scale, Standard)
         values = z / scale.gain[column] + scale.shift[column] if scale.gain[column] else z
-        answers = self.wide if self.leads and self.wide is not None else WideLearner(self._newest)
-        return values, answers.curve(column, z, scores)
+        answers = self.wide
+        if answers is None or not self.leads:
+            assert self.plain is not None
+            answers = WideLearner(self.plain)
+            answers.knots = self.screen.knots
+        return values, answers.curve(column, scores)
 
     # --- learning -----------------------------------------------------------------------------
 
     def step(self, batch: CheckedBatch, y: Labels, rates: Rates | None = None) -> None:
         """Learn from one batch. On an error, nothing changes."""
         weight = ones(batch.n_rows) if batch.weight is None else batch.weight
+        if not isinstance(batch.X, np.ndarray):
+            batch = replace(batch, X=batch.X.toarray())
         Z, learn_scale = batch.X, nothing
         gaps: Any = batch.gaps if batch.gaps is not None or not batch.n_missing else gaps_in(Z)
         if batch.scale != "standard":
@@ -125,11 +135,14 @@ class RelationsLearner(Learner):
                 self.plain = kept
                 raise
         learn_scale()
-        slope = self._slope(target, weight, values)
+        total = float(weight.sum())
+        self.owed += total
+        if self.screen.rows < _ALL or self.owed > 1.5 * total:  # then every second batch
+            slope = self._slope(target, weight, values)
+            self.screen.take(Z, weight, slope, newest.gamma**self.owed)
+            self.owed = 0.0
         if wide is not None and values is not None:
             wide.terms.learn(values, weight)
-        total = float(weight.sum())
-        self.screen.take(Z, weight, slope, newest.gamma**total)
         self._race(total)
         if self.joint_posterior.strengths:
             self.screen.restart()
@@ -192,6 +205,9 @@ class RelationsLearner(Learner):
         curves: Ints = np.argsort(-strength, kind="stable")[: max(room, 0)]
         curves = np.sort(curves[strength[curves] > 1.0])
         pairs: Ints = np.empty((0, 2), dtype=np.int64)
+        if not screen.all_fit and len(screen.left):
+            scores = self._newest.scores()[: screen.n_features]
+            screen.follow(top_k(scores, len(screen.left)))
         if len(screen.left):
             found, beyond = screen.pairs()
             known = terms.first * screen.n_features + terms.second
@@ -202,10 +218,10 @@ class RelationsLearner(Learner):
             self._admit(terms.with_more(curves, pairs, keep), keep, screen.said(curves))
         if self.wide is not None:
             self.wide.knots = screen.knots
-            paired = self.wide.terms.are_pairs.any()
-            self.wide.credit = (
-                np.stack(screen.credit()) if paired else np.zeros_like(self.wide.credit)
-            )
+            # Where lines predict, what pairs say for themselves is mostly said already.
+            counts = self.gained < 0.0 and self.wide.terms.are_pairs.any()
+            none = np.zeros_like(self.wide.credit)
+            self.wide.credit = np.stack(screen.credit()) if counts else none
 
     def _useful(self) -> Mask:
         """Which terms stay: new ones, and those that add to the others.
@@ -221,14 +237,12 @@ class RelationsLearner(Learner):
         at = np.searchsorted(columns, wide.n_columns + np.arange(len(terms)))
         spread = np.sqrt(np.maximum(np.einsum("kii->ki", covariance)[:, at], 1e-300))
         away = np.abs(mean[:, at] / spread).max(axis=0)
-        useful |= ~terms.are_pairs | (terms.rows < _SETTLED)
-        if len(curved := terms.curved):
-            of, most = np.searchsorted(curved, terms.first), np.zeros(len(curved))
-            np.maximum.at(
-                most,
-                of[~terms.are_pairs],
-                (away + 1e3 * useful * (terms.rows < _SETTLED))[~terms.are_pairs],
-            )
+        young = terms.rows < _SETTLED
+        useful |= ~terms.are_pairs | young
+        if (old := ~terms.are_pairs & ~young).any():
+            curved, of = np.unique(terms.first[old], return_inverse=True)
+            most = np.zeros(len(curved))
+            np.maximum.at(most, of, away[old])
             if most.min() < _NEEDLESS:
                 useful &= terms.are_pairs | (terms.first != curved[most.argmin()])
         return np.asarray(useful)
@@ -292,13 +306,18 @@ class RelationsLearner(Learner):
             other.plain = self.plain.with_classes(before, after)
         if self.wide is not None:
             other.wide = self.wide.with_classes(before, after)
+            other.wide.credit = np.zeros((2, other.wide.n_rows, self.screen.n_features))
         screen, n_rows = self.screen, other._newest.n_rows
         other.screen = Screen(screen.n_features, n_rows, pairs=len(screen.left) > 0)
         other.screen.knots, other.screen.rows = screen.knots, screen.rows
         return other
 
-    def ready_for_sparse(self) -> RelationsLearner:
-        """See :class:`fires.models.base.Learner`."""
+    def ready_for_sparse(self) -> Learner:
+        """The linear belief, if the first rows are sparse; later ones are made dense."""
+        if self._newest.evidence_rows.any():
+            return self
+        if self.plain is not None:
+            return self.plain.ready_for_sparse()
         raise ValueError(
             f"relations={self.relations!r} is for dense rows: sparse ones need relations='linear'."
         )
@@ -334,3 +353,5 @@ class RelationsLearner(Learner):
             self.wide.credit = credit.read("credit", {}, arrays, sizes)
         if self.plain is not None:
             self.plain.restore(part_of("plain", arrays))
+        if (self.wide if self.leads else self.plain) is None:
+            raise StateError("relations.leads names a belief that is not there")

@@ -9,12 +9,14 @@ is about standard normal, where old rows fade in both sums. All cosines of all c
 and the products of all pairs of columns, as long as there are at most four million: beyond that,
 of the leading columns with all others. What a term has in common with the line of its column is
 taken off, with both weighted by the squared slope. Rows that depend on each other count for less,
-see :mod:`fires.models.inflation`. A term is found where T is beyond the limit of Bonferroni, for all terms, and for looks again and again.
+see :mod:`fires.models.inflation`; T is also divided by its median over all columns, where
+that is greater than it should be. A term is found where T is beyond the limit of
+Bonferroni, for all terms, and for looks again and again.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +32,9 @@ _EARLY = 4.0  # before row 2,000, when there were few looks, it is this over the
 _MOST_SUMS = 4_000_000
 _LEADING = 64  # columns whose products with all others are summed where those of all are too many
 _QUANTILES = 5000.0  # rows that running quantiles are of
+_FAR = 0.499  # from a half: that no row, or each, is below
+_TIES = 1e-9 * np.arange(len(KNOTS))
+_MEDIAN = 0.6745  # of the absolute values of a standard normal variable
 _LEVELS = np.array([0.02275, 0.09121, 0.25249, 0.5, 0.74751, 0.90879, 0.97725])
 
 
@@ -73,6 +78,17 @@ class Screen:
         self.products, self.squares = (np.zeros(size, dtype=np.float32) for _ in range(2))
         self.faded = np.zeros(2)  # rows, faded as the sums and as those of squares
 
+    def follow(self, leading: Ints) -> None:
+        """Sum the products of other columns with all, unless nearly all are the same."""
+        stays = np.isin(self.left, leading)
+        if stays.mean() < 0.75:
+            kept, places = np.flatnonzero(stays), np.searchsorted(leading, self.left[stays])
+            for sums in (self.products, self.squares):
+                old = sums[:, :, kept]
+                sums[:] = 0.0
+                sums[:, :, places] = old
+            self.left = leading
+
     def forget(self, keep: float) -> None:
         """Let what rows said count as a share of itself."""
         self.total *= keep
@@ -109,17 +125,16 @@ class Screen:
 
     def follow_quantiles(self) -> None:
         """Move the running quantiles by the rows since they were moved."""
-        *below, weight = self.below
+        weight, knots = self.below[-1, 0], self.knots
+        below = self.below[:-1] / weight
         self.below = np.zeros_like(self.below)
-        pace = np.clip(2.0 * weight / self.rows, weight / _QUANTILES, 1.0)
-        knots = self.knots
-        spacing = np.empty_like(knots)
-        spacing[1:-1] = (knots[2:] - knots[:-2]) / (_LEVELS[2:] - _LEVELS[:-2])[:, None]
-        ends = [(knots[1] - knots[0]), (knots[-1] - knots[-2])] / (_LEVELS[1] - _LEVELS[0])
-        spacing[[0, -1]] = ends
-        moved = knots + pace * (_LEVELS[:, None] - np.stack(below) / weight) * np.maximum(
-            spacing, 1e-3
-        )
+        gaps, steps = np.diff(knots, axis=0), np.diff(_LEVELS)[:, None]
+        spacing = np.concatenate([gaps[:1] / steps[0], gaps / steps])
+        pace = min(max(2.0 * weight / self.rows, weight / _QUANTILES), 1.0)
+        moved = knots + pace * (_LEVELS[:, None] - below) * np.maximum(spacing, 1e-3)
+        # Far from the rows, quantiles do not know where to go.
+        for j in np.flatnonzero((np.abs(below[1:-1] - 0.5) > _FAR).any(axis=0)).tolist():
+            moved[:, j] = np.interp(_LEVELS, below[:, j] + _TIES, knots[:, j])
         self.knots = np.maximum.accumulate(moved, axis=0)
 
     def limit(self, n_terms: int) -> float:
@@ -134,6 +149,7 @@ class Screen:
         variance = self.square[:, 1:] - share * self.crossed
         known = variance > 0.02 * self.square[:, 1:]  # else it says no more than the line
         deviations = np.where(known, np.abs(left) / np.sqrt(np.where(known, variance, 1.0)), 0.0)
+        deviations /= _control(deviations)
         return np.asarray(deviations.max(axis=(0, 1)) / self.limit(self.n_features * len(ORDERS)))
 
     @property
@@ -167,6 +183,7 @@ class Screen:
         A column that goes together with a curved one has a product with it that says the same.
         """
         deviations = np.abs(self.products) / np.sqrt(np.maximum(self.squares, np.float32(1e-12)))
+        deviations /= _control(deviations)
         at = np.arange(len(self.left))
         squares = deviations[:, self.left, at]
         deviations *= deviations > squares[:, None]
@@ -187,3 +204,14 @@ class Screen:
         known = np.maximum(square, 1e-12) * self._once
         spread = np.sqrt(np.maximum(square, 1e-12)) / known
         return np.sqrt(np.maximum(z**2 - chance, 0.0)) * spread, spread
+
+
+def _control(deviations: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """How much wider absolute deviations are than normal ones, by their median (genomic control).
+
+    That of a few is off by chance: one standard error is taken off.
+    """
+    flat = deviations.reshape(len(deviations), -1)
+    sure = max(1.0 - 1.3 / np.sqrt(flat.shape[1]), 0.0)
+    wide = np.maximum(sure / _MEDIAN * np.median(flat, axis=1), 1.0)
+    return np.asarray(wide[:, None, None], dtype=deviations.dtype)

@@ -1,8 +1,22 @@
-"""One batch in several shards, whatever the update: its scale and its target.
+"""One batch in several shards: its scale and its target, and the gradient step.
 
-A learner steps by sums over rows (:mod:`fires.core.sharding`), so what is here is only what must be
-known of a whole batch before it can be added up: the scale of a first one, and which columns have
-moved.
+A learner steps by sums over rows (:mod:`fires.core.sharding`). What must be known of a whole batch
+before it can be added up is the same for every update: the scale of a first one, and which columns
+have moved.
+
+The gradient step itself is a sum over rows. So shards return sums, and the driver takes the step:
+equal to one process, up to rounding, however the rows are cut. It takes **one round** per batch,
+and more only where something has to be known first:
+
+=================================================  =============================================
+the first batch                                    one round more, for its own scale and shares
+sampled entries are beyond 1.5 times the reach     one round more, for the sampled rows
+and a column has moved indeed                      one round more, to add up by the new scale
+the batch is a surprise that raises an alarm       one round more, after forgetting
+=================================================  =============================================
+
+Of dense rows, a shard returns ``2 R + 5`` numbers per feature, with R rows of parameters; of sparse
+rows ``2 R + 3``, and only for the columns that its entries touch.
 """
 
 from __future__ import annotations
@@ -11,15 +25,19 @@ import copy
 import zlib
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
-from fires.core.sharding import Rounds, Sums, Task, known_of
+from fires.core.sharding import Rounds, Sums, Task, add_up, known_of
 from fires.core.types import Floats, Labels, Places
+from fires.kernels.linear import DenseRows
 from fires.models import sharded_scale
+from fires.models.base import Rates
+from fires.models.linear_learner import BatchFacts, LinearLearner, StepSums
+from fires.models.sparse_scale import Touched
 from fires.models.target import KEPT, BayesTarget, ClassTarget, LinearTarget, ScoredTarget
 
 _Target = TypeVar("_Target", bound=LinearTarget | BayesTarget)
@@ -38,11 +56,6 @@ class ShardedBatch(Generic[_Target]):
             y = sharded_scale.ShardedStandard(target.scale, "y")
             self.target.scale = y  # type: ignore[assignment]
             self.scales = [y, x]
-
-    @property
-    def is_scaled(self) -> bool:
-        """Whether the target has a scale from before, or needs none."""
-        return len(self.scales) == 1 or not self.scales[0].is_first
 
     def begin(self) -> Rounds:
         """The round of a first batch, if this is one, whose scale and level come from itself."""
@@ -154,3 +167,68 @@ class _Doubts:
                 f"moments {what}": sharded_scale.column_moments(X, weight),
             }
         return found
+
+
+# --- the gradient step ----------------------------------------------------------------------
+
+
+def gradient_rounds(
+    learner: LinearLearner,
+    rates: Rates,
+    watch: Callable[[float, float], bool] | None = None,
+    *,
+    sparse: bool = False,
+) -> Rounds:
+    """The step on one batch: see :func:`fires.models.sharded_bayes.step_rounds`."""
+    x = sharded_scale.scale_of(learner, sparse=sparse)
+    if isinstance(x, sharded_scale.CentredScale) and watch is not None:
+        raise ValueError("With the gradient update, alarms need dense rows; use update='bayes'.")
+    batch = ShardedBatch[LinearTarget](learner.target, x)
+    yield from batch.begin()
+
+    def task() -> _StepTask:
+        bare: Any = copy.copy(learner)
+        bare.scaler = bare.target = None
+        return _StepTask(batch.target, x, bare, rates, watch is not None)
+
+    while True:
+        sums = yield from batch.settled(task)
+        if watch is None or not watch(*sums["surprise"].tolist()):
+            break
+        watch = None
+    share = rates.shared(float(sums["batch weight"]))
+    if isinstance(x, sharded_scale.CentredScale):
+        x.take_step(sums, share)
+    else:
+        step = StepSums(*(np.array(sums[name]) for name in ("p", "q", "own")))
+        learner.take_dense(step, share)
+    batch.learn(sums)
+
+
+@dataclass(frozen=True, eq=False)
+class _StepTask:
+    """The sums over the rows of a shard that a step is taken by."""
+
+    target: LinearTarget
+    x: sharded_scale.ShardedScale
+    learner: LinearLearner  # without its scale and its target
+    rates: Rates
+    watched: bool
+
+    def __call__(self, shard: CheckedBatch) -> Sums:
+        weight, y = known_of(shard)
+        target, level = self.target.look(y, weight)
+        level = np.zeros(self.learner.n_rows) if level is None else level
+        sums, parts = target_sums(self.target, shard, y, weight), []
+        for block, Z in self.x.rows(shard, weight, sums):
+            part = np.ascontiguousarray(target[:, block])
+            rows = BatchFacts(weight[block], shard.weight is not None, 0.0, part, level)
+            if isinstance(self.x, sharded_scale.CentredScale) and isinstance(Z, Touched):
+                parts.append(self.x.sums(self.learner, Z, rows, self.rates))
+            elif isinstance(Z, DenseRows):
+                step, surprise = self.learner.dense_sums(
+                    Z.full, rows, self.rates, watched=self.watched
+                )
+                found = {"p": step.p, "q": step.q, "own": step.own}
+                parts.append(found | {"surprise": np.array(surprise)})
+        return sums | add_up(parts)

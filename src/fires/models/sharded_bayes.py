@@ -43,19 +43,12 @@ from fires.models.bayes_learner import WIDE, BayesLearner
 from fires.models.bayes_sums import Point, PointSums, Watched
 from fires.models.lbfgs import TOL, Search
 from fires.models.linear_learner import LinearLearner
-from fires.models.sharded_batch import ShardedBatch
-from fires.models.sharded_gradient import CentredScale, gradient_rounds
-from fires.models.sharded_scale import (
-    ShardedMixed,
-    ShardedScale,
-    SparseRows,
-    by_column,
-    dense_scale,
-)
+from fires.models.sharded_batch import ShardedBatch, gradient_rounds
+from fires.models.sharded_scale import by_column, scale_of
 from fires.models.target import BayesTarget
 
+# Rounds of a batch, at most; those for its scale come on top.
 MOST_ROUNDS = 12
-"""Rounds of a batch, at most; those for its scale come on top."""
 
 _CLOSE = 10.0  # if so little is to gain, the next point may well be the last one
 
@@ -96,18 +89,9 @@ def rounds(learner: BayesLearner) -> Rounds:
     step = _Step(learner)
     yield from step.begin()
     step.start((yield from step.settled(step.look)))
-    while not step.is_over:
+    while len(step.found) < len(step.searches):  # until each row of parameters is at its end
         step.take((yield step.task()))
     step.move()
-
-
-def scale_of(learner: LinearLearner | BayesLearner, *, sparse: bool = False) -> ShardedScale:
-    """The scale of a learner's rows, as shards know it."""
-    if isinstance(learner, LinearLearner) and (sparse or learner.in_sparse_terms):
-        return CentredScale(learner)
-    if isinstance(learner, LinearLearner) or learner.sparse is None:
-        return dense_scale(learner.scaler)
-    return SparseRows() if learner.scale is None else ShardedMixed(learner)
 
 
 class _Step(ShardedBatch[BayesTarget]):
@@ -131,7 +115,9 @@ class _Step(ShardedBatch[BayesTarget]):
             self.before.theta[:, -1] = level  # that of the first counts
         asks = not learner.evidence_rows.any() and learner.leading.holds_all
         point = self.before._replace(columns=learner.leading.columns if asks else None)
-        watch = self._watched(None) if self.is_scaled else None
+        # Predictions are watched once the target has a scale from before, or if it needs none.
+        unscaled = any(one.is_first for one in self.scales[:-1])
+        watch = None if unscaled else self._watched(None)
         return PointSums(learner.family, target, self.x, point, watch, is_look=True)
 
     def _watched(self, usual: Floats | None) -> Watched:
@@ -173,11 +159,6 @@ class _Step(ShardedBatch[BayesTarget]):
 
     def _variances(self, bend: Floats) -> Floats:
         return np.array([s.variances(one) for s, one in zip(self.searches, bend, strict=True)])
-
-    @property
-    def is_over(self) -> bool:
-        """Whether every row of parameters is at its end."""
-        return len(self.found) == len(self.searches)
 
     def task(self) -> Task:
         """Look at the next points."""

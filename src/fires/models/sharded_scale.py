@@ -26,16 +26,18 @@ from fires.core.types import CsrRows, Floats, Ints, Labels, Mask, Places
 from fires.kernels import moments
 from fires.kernels.compiling import read_only
 from fires.kernels.linear import DenseRows, MixedRows
+from fires.models.base import Rates
 from fires.models.bayes_learner import BayesLearner
+from fires.models.linear_learner import BatchFacts, LinearLearner, StepSums
 from fires.models.scale import MinMax, Scaler, Standard
-from fires.models.sparse_scale import Touched
+from fires.models.sparse_scale import ColumnSums, SparseScale, Touched
 
 _BLOCK = 1 << 18  # entries of X that are worked on at a time, so that they stay in the cache
 _TOO_MANY = -1
 _NOWHERE = np.zeros(0, dtype=np.intp)
 ScaledRows: TypeAlias = DenseRows | MixedRows | Touched
+# Some rows at a time, and which ones they are.
 Blocks: TypeAlias = Iterator[tuple[slice, ScaledRows]]
-"""Some rows at a time, and which ones they are."""
 
 
 class ShardedScale:
@@ -106,8 +108,7 @@ class ShardedStandard(ShardedScale):
     @property
     def shift(self) -> Floats:
         """What is subtracted."""
-        shift: Floats = self.lines[moments.ORIGIN]
-        return shift
+        return np.asarray(self.lines[moments.ORIGIN])
 
     # --- on shards ----------------------------------------------------------------------------
 
@@ -153,8 +154,7 @@ class ShardedStandard(ShardedScale):
     def _is_beyond(self, shown: Floats) -> Mask:
         """The columns with entries beyond 1.5 times the reach."""
         *_, refused, farthest = shown
-        beyond: Mask = (farthest > moments.EDGE * self.lines[moments.LIMIT]) | (refused > 0.0)
-        return beyond
+        return np.asarray((farthest > moments.EDGE * self.lines[moments.LIMIT]) | (refused > 0.0))
 
     def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
         """See :class:`ShardedScale`."""
@@ -194,8 +194,7 @@ class ShardedStandard(ShardedScale):
         places = sums.get(f"list {self.what} beyond", np.zeros((0, 2), dtype=np.intp))
         starts, step = sampling(sums)
         sampled = (np.repeat(starts, n_found) + places[:, 0]) % step == 0
-        found: Places = columns[np.isin(columns, places[sampled, 1]) | sure[columns]]
-        return found
+        return np.asarray(columns[np.isin(columns, places[sampled, 1]) | sure[columns]])
 
     def among_all(self, columns: Places) -> Places:
         """Which columns of the rows these are."""
@@ -319,12 +318,115 @@ class ShardedMixed(ShardedScale):
         self.mixed.learn(batch, parts)
 
 
-def dense_scale(scaler: Scaler) -> ShardedScale:
-    """The scale of dense rows in shards."""
-    dense = scaler.dense
+class CentredScale(ShardedScale):
+    """The scale of sparse rows for the gradient update, which centres its predictions instead."""
+
+    is_sparse = True
+
+    def __init__(self, learner: LinearLearner) -> None:
+        self.learner, self.half = learner, learner.scaler.sparse
+        self.is_first = not self.half.ready
+        self.pulled = learner.pulled, learner.pull_squares
+        self.learns = not self.is_first and self.half.kind is not None
+
+    def rows(self, shard: CheckedBatch, weight: Floats, sums: Sums | None = None) -> Blocks:
+        """See :class:`ShardedScale`; the scale is folded in later."""
+        yield slice(None), touched(shard, weight)
+
+    def project(self, Z: ScaledRows, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
+        """See :class:`ShardedScale`: rows are not shifted."""
+        assert isinstance(Z, Touched)
+        columns, half = Z.columns, self.half
+        gain, mu = half.gain(columns), mu.take(columns, axis=1)
+        a, v = Z.project(mu * gain, var.take(columns, axis=1) * gain**2)
+        if Z.missing:  # a missing entry counts as the centre of its column
+            rows, gaps = Z.gaps()
+            np.add.at(a.T, rows, (mu * half.pull(columns) * half.pace)[:, gaps].T)
+        return a, v
+
+    def centre(self, mu: Floats) -> Floats:
+        """See :class:`ShardedScale`."""
+        pulls = self.half.pull(np.arange(self.half.n_features))
+        return np.asarray(mu @ (self.half.pace * pulls))
+
+    def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
+        """See :class:`ShardedScale`."""
+        batch = touched(shard, weight)
+        p, q = batch.accumulate(weight[None, :], weight[None, :])
+        return self._listed(batch, StepSums(p, q, np.empty((2, 0))))
+
+    def begin(self, sums: Sums) -> None:
+        """See :class:`ShardedScale`."""
+        seen, _ = self._merged(sums)
+        self.half = SparseScale.begun(self.half.kind, self.learner.n_features, seen)
+        terms = self.learner.sparse_terms(seen.columns, self.half, first=True)
+        self.pulled = terms.pulled, terms.pull_squares
+
+    def sums(self, learner: LinearLearner, batch: Touched, rows: BatchFacts, rates: Rates) -> Sums:
+        """The sums over sparse rows that a step is taken by."""
+        with np.errstate(all="ignore"):  # overflow is found before anything is changed
+            terms = learner.sparse_terms(batch.columns, self.half, first=False)
+            terms = terms._replace(pulled=self.pulled[0], pull_squares=self.pulled[1])
+            step = learner.sparse_sums(batch, terms, rows, rates, learner.n_rows + self.learns)
+        return {"own": step.own} | self._listed(batch, step)
+
+    def take_step(self, sums: Sums, share: tuple[float, float]) -> None:
+        """Take the step, and let the scale learn."""
+        seen, step = self._merged(sums)
+        terms = self.learner.sparse_terms(seen.columns, self.half, first=False)
+        terms = terms._replace(pulled=self.pulled[0], pull_squares=self.pulled[1])
+        learns = seen if self.learns else None
+        with np.errstate(all="ignore"):
+            self.learner.take_sparse(seen.columns, learns, self.half, terms, step, share)
+
+    def _listed(self, batch: Touched, step: StepSums) -> Sums:
+        """What a shard says of the columns that it touches, in the form that adds up."""
+        seen = batch.sums(self.half.kind, step.p[-1], step.q[-1])
+        parts = np.concatenate([step.p, step.q]).T
+        sums: Sums = {"list columns": seen.columns, "list parts": parts}
+        if self.half.kind == "minmax":
+            sums["list ends"] = seen.ends.T
+        if seen.absent is not None:
+            here = np.unique(batch.gaps()[1])
+            lines = np.vstack([seen.absent] if step.gaps is None else [seen.absent, step.gaps])
+            sums |= {"list gap columns": seen.columns[here], "list gap parts": lines[:, here].T}
+        return sums
+
+    def _merged(self, sums: Sums) -> tuple[ColumnSums, StepSums]:
+        """What all shards say together of the columns that they touch."""
+        listed = sums["list columns"]
+        columns, lines = by_column(listed, sums["list parts"])
+        absent, gaps, ends = None, None, np.zeros((2, len(columns)))
+        p, q = np.split(lines, 2)
+        if "list gap columns" in sums:
+            some, lines = by_column(sums["list gap columns"], sums["list gap parts"])
+            every = np.zeros((len(lines), len(columns)))
+            every[:, np.searchsorted(columns, some)] = lines
+            absent, gaps = every[0], every[1:]
+        if self.half.kind == "minmax":
+            at = np.searchsorted(columns, listed)
+            np.minimum.at(ends[0], at, sums["list ends"][:, 0])
+            np.maximum.at(ends[1], at, sums["list ends"][:, 1])
+        seen = ColumnSums(columns, float(sums["batch weight"]), p[-1], q[-1], absent, ends)
+        return seen, StepSums(p, q, np.array(sums.get("own", np.empty((2, 0)))), gaps)
+
+    def __getstate__(self) -> dict[str, Any]:
+        half = copy.copy(self.half)
+        unused = ("low", "high") if half.kind == "standard" else ("squares",)
+        vars(half).update(dict.fromkeys(("sums", "absent", *unused), np.empty(0)))
+        return super().__getstate__() | {"half": half}
+
+
+def scale_of(learner: LinearLearner | BayesLearner, *, sparse: bool = False) -> ShardedScale:
+    """The scale of a learner's rows, as shards know it."""
+    if isinstance(learner, LinearLearner) and (sparse or learner.in_sparse_terms):
+        return CentredScale(learner)
+    if isinstance(learner, BayesLearner) and learner.sparse is not None:
+        return SparseRows() if learner.scale is None else ShardedMixed(learner)
+    dense = learner.scaler.dense
     if isinstance(dense, Standard):
         return ShardedStandard(dense)
-    return ShardedRange(scaler, dense) if isinstance(dense, MinMax) else ShardedScale()
+    return ShardedRange(learner.scaler, dense) if isinstance(dense, MinMax) else ShardedScale()
 
 
 def by_column(listed: Ints, parts: Floats) -> tuple[Ints, Floats]:
@@ -345,8 +447,7 @@ def columns_of(shard: CheckedBatch, y: Labels, what: str, columns: Places | slic
     if what == "y":
         return np.asarray(y, dtype=np.float64)[:, None]
     X = shard.X[:, columns]
-    found: Floats = X.toarray() if sp.issparse(X) else X
-    return found
+    return np.asarray(X.toarray() if sp.issparse(X) else X)
 
 
 def column_moments(X: Floats, weight: Floats) -> Floats:
@@ -388,8 +489,6 @@ def _plan(scale: Standard) -> Floats:
 
 def _mean_and_gain(own: Floats) -> tuple[Floats, Floats]:
     """Mean and gain of every column, by its moments over all shards."""
-    count, mean, square = own
-    with np.errstate(all="ignore"):  # overflow is found when sums are checked
-        variance = np.divide(square, count, out=np.zeros_like(count), where=count > 0.0)
-        varies = variance > np.maximum(moments.ROUNDING * mean * mean, 1e-300)
-        return mean, np.where(varies, 1.0 / np.sqrt(variance), 0.0)
+    mean, gain = np.empty((2, own.shape[1]))  # overflow is found when sums are checked
+    moments.own_scale(np.vstack([own, np.zeros(own.shape[1])]), 0, mean, gain)
+    return mean, gain

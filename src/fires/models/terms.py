@@ -4,7 +4,7 @@ A term is made of normal scores w: what a standard normal variable would be at t
 a skewed column is as good as any other, and an outlier has no weight of its own. A column's curve
 is its line and the cosines
 
-.. math:: \cos \frac{\pi q (w + 3)}{6}, \qquad q = 2, \dots, 6
+.. math:: \cos \frac{\pi q (w + 3)}{6}, \qquad q = 2, \dots, 7
 
 each standardised, and divided by q / 2: the prior prefers curves that turn seldom. A pair is the
 product of two normal scores, standardised by what was seen of it.

@@ -6,18 +6,23 @@ import copy
 from typing import NamedTuple, Self
 
 import numpy as np
+from scipy.special import ndtri
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
 from fires.core.types import Floats, Ints, Labels, Mask, Places, RowIndex
 from fires.kernels.linear import find_places
-from fires.kernels.screen import KNOTS
+from fires.kernels.screen import KNOTS, ORDERS
 from fires.models.base import Rates
 from fires.models.bayes_learner import BayesLearner
 from fires.models.covariance import MOST
 from fires.models.terms import Terms, cosines
 
 _GRID = np.linspace(-1.645, 1.645, 41)  # normal scores of the middle 90 %
+_NORMAL = ndtri((np.arange(200) + 0.5) / 200.0)  # normal scores of rows
+_UNSEEN = 0.5  # the share of the last cosines that those beyond them have
+_TINY = 1e-3
+_LOOSE = 0.25  # the share of its bond that a member keeps where pairs are credited
 _TURN = 0.02  # the share of its range by which a monotone curve may turn back
 
 
@@ -128,8 +133,8 @@ class WideLearner(BayesLearner):
         for j in terms.curved.tolist():
             own = self._parameters(j)
             place = find_places(columns, own)[0]
+            shared = np.cov(self._functions(j, _NORMAL).T, bias=True)
             for k in range(self.n_rows):
-                shared = self._shared(k, place)
                 found = _size(mu[k, own], covariance[k][np.ix_(place, place)], shared)
                 mean[k, j], spread[k, j] = found
                 up, down = self._rises(j, mu[k, own])
@@ -152,19 +157,13 @@ class WideLearner(BayesLearner):
         own = (self.terms.first == column) & ~self.terms.are_pairs
         return np.append(column, self.n_columns + np.flatnonzero(own))
 
-    def _shared(self, k: int, place: Places) -> Floats:
-        """The covariance of some leading parameters over rows, weighted by what these say."""
-        information = self.leading.information[k]
-        level, total = information[place, -1], max(float(information[-1, -1]), 1e-12)
-        shared: Floats = (
-            information[np.ix_(place, place)] - np.outer(level, level) / total
-        ) / total
-        return shared
+    def _functions(self, column: int, scores: Floats) -> Floats:
+        """The line of a column and its cosines, at normal scores."""
+        return np.column_stack([scaled_at(scores, self.knots[:, column]), cosines(scores)])
 
     def _rises(self, column: int, mu: Floats) -> tuple[float, float]:
         """How far a curve goes up, and down, over the middle 90 % of its column."""
-        z = np.interp(_GRID, KNOTS, self.knots[:, column])
-        steps = np.diff(np.column_stack([z, cosines(_GRID)]) @ mu)
+        steps = np.diff(self._functions(column, _GRID) @ mu)
         return float(np.maximum(steps, 0.0).sum()), float(np.maximum(-steps, 0.0).sum())
 
     def turns(self) -> Mask:
@@ -191,16 +190,14 @@ class WideLearner(BayesLearner):
         if not len(self.terms):
             return super().ranked(columns)
         belief, (_, bond) = self.features(), super().ranked(np.arange(self.n_columns))
-        return belief.mu[columns], 0.5 * bond[columns]
-
-    def scored(self) -> tuple[Floats, Floats]:
-        """See :class:`BayesLearner`."""
-        mean, spread = super().scored()
-        return mean[:, : self.n_columns], spread[:, : self.n_columns]
-
-    def prior_deviations(self) -> Floats:
-        """See :class:`BayesLearner`."""
-        return super().prior_deviations()[: self.n_columns]
+        mu, sigma = belief.mu, belief.sigma
+        if self.credit[0].any():
+            # Pairs are credited less what the best of many shows by chance. So are lines.
+            alone = self.credit[0].max(axis=0) == 0.0
+            chance = 2.0 * np.log(max(self.n_columns, 2))
+            left = np.sqrt(np.maximum(mu**2 - chance * sigma**2, (_TINY * mu) ** 2))
+            mu, bond = np.where(alone, left, mu), _LOOSE * bond
+        return mu[columns], bond[columns]
 
     def pair_belief(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of each pair, for each row of parameters."""
@@ -208,20 +205,39 @@ class WideLearner(BayesLearner):
         at = self.n_columns + np.flatnonzero(self.terms.are_pairs)
         return mu[:, at], sigma[:, at]
 
-    def curve(self, column: int, z: Floats, scores: Floats) -> Curve:
-        """What a column adds at scaled values, given their normal scores, less its mean."""
+    def curve(self, column: int, scores: Floats) -> Curve:
+        """What a column adds at normal scores, less its mean over the rows between them.
+
+        The mean is known as well as one of so many rows can be. What turns more often than the
+        cosines do is not known: it is taken to be half as large as the last two of them.
+        """
         own = self._parameters(column)
         mu, sigma = super().by_class()
         columns, _, covariance = self.leading_posterior()
         place, leads = find_places(columns, own)
-        has_curve = len(own) > 1
-        values = np.column_stack([z, cosines(scores)]) if has_curve else z[:, None]
+        values = self._functions(column, scores)[:, : len(own)]
+        density = np.exp(-0.5 * scores**2)
+        values = values - density @ values / density.sum()
         if leads.all():
             shared = np.stack([one[np.ix_(place, place)] for one in covariance])
         else:
             shared = np.stack([np.diag(one[own] ** 2) for one in sigma])
+        effect = mu[:, own] @ values.T
         variance = np.einsum("gi,kij,gj->kg", values, shared, values)
-        return Curve(mu[:, own] @ values.T, np.sqrt(np.maximum(variance, 0.0)))
+        rows = np.minimum(self.evidence_rows, 1.0 / (1.0 - self.gamma))[:, None]
+        variance += np.var(effect, axis=1, keepdims=True) / np.maximum(rows, 1.0)
+        if len(own) > 1:
+            last = np.maximum(mu[:, own] ** 2 - sigma[:, own] ** 2, 0.0)[:, -2:].max(axis=1)
+            variance += (_UNSEEN * 2.0 / ORDERS[-1]) ** 2 * last[:, None]
+        return Curve(effect, np.sqrt(np.maximum(variance, 0.0)))
+
+
+def scaled_at(scores: Floats, knots: Floats) -> Floats:
+    """The scaled values of a column at normal scores; the last lines go on beyond the knots."""
+    inside = np.interp(scores, KNOTS, knots)
+    slopes = np.diff(knots)[[0, -1]] / (KNOTS[1] - KNOTS[0])
+    below, above = np.minimum(scores - KNOTS[0], 0.0), np.maximum(scores - KNOTS[-1], 0.0)
+    return np.asarray(inside + slopes[0] * below + slopes[1] * above)
 
 
 def _size(mean: Floats, covariance: Floats, shared: Floats) -> tuple[float, float]:

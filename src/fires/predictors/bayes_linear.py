@@ -39,6 +39,9 @@ class BayesLinear(BuiltIn):
     is. A feature that is shown for the first time starts at the prior. Rows that no pipeline has
     standardised are standardised here; sparse rows are taken as they are.
 
+    The label that it predicts is the most probable one, so a rare class is seldom predicted: to
+    find more of it, compare ``predict_proba`` with a threshold, such as the share of the class.
+
     Parameters
     ----------
     model : {"auto", "probit", "logistic", "gaussian", "poisson"}

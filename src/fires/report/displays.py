@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 _WIDTH = 7.0
 
+# A run: its folder, what was read of it, or its summary.
 RunLike: TypeAlias = str | os.PathLike[str] | SavedRun | dict[str, Any]
-"""A run: its folder, what was read of it, or its summary."""
 
 
 class _Display:

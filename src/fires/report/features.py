@@ -71,8 +71,7 @@ class Features:
         n_classes = self._shots[-1].n_classes if self._shots else 0
         n_chances = max(len(self._names), 1) * (n_classes if n_classes >= 3 else 1)
         half_width = NormalDist().inv_cdf(1.0 - 0.025 / n_chances)
-        is_above: Mask = np.abs(self.importance) > half_width * self.uncertainty
-        return is_above
+        return np.asarray(np.abs(self.importance) > half_width * self.uncertainty)
 
     def now(self, above_noise: Mask | None) -> Header:
         """The table of features."""

@@ -43,8 +43,8 @@ GREY = "#808080"
 DPI = 130  # a PNG of the busiest figure stays below 200 KB
 _DASHES, _MARKS = ("-", "--", "-."), "os^DvP*X"
 _STYLE = resources.files("fires.report").joinpath("figures.mplstyle")
+# The most characters of a name that are shown, in wide axes and in narrow ones.
 LONGEST, SHORTER = 28, 16
-"""The most characters of a name that are shown, in wide axes and in narrow ones."""
 
 _NARROW, _BELOW = 4.0, 0.5  # inches: axes narrower than that; what ticks and title take below them
 _SMALLEST = 5.0  # points: letters below that cannot be read

@@ -18,7 +18,7 @@ from fires.core.errors import InputError
 from fires.core.files import damaged, fits, open_saved
 from fires.core.output import frame_as_written
 from fires.core.types import Floats, Labels, Mask
-from fires.report.reading import well_formed
+from fires.report.records import well_formed
 from fires.report.wording import rounded
 from fires.run.locking import is_held
 from fires.run.records import STEPS, read_snapshot, snapshots
@@ -63,12 +63,6 @@ class Facts:
         return datetime.fromtimestamp(written, UTC).replace(microsecond=0)
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The options of the run."""
-        settings: dict[str, Any] = self.known["settings"]
-        return settings
-
-    @property
     def has_ended(self) -> bool:
         """Whether it has come to an end of its own."""
         return self.known.get("status") != "running"
@@ -87,13 +81,13 @@ class Facts:
     @property
     def shape(self) -> list[int] | None:
         """Height and width of the picture that the features are, if ``--shape`` says so."""
-        height, times, width = str(self.settings.get("shape") or "").partition("x")
+        height, times, width = str(self.known["settings"].get("shape") or "").partition("x")
         with damaged(self._folder / "run.json"):
             return [int(height), int(width)] if times else None
 
     def as_dict(self, n_batches: int, score_names: Collection[str]) -> dict[str, Any]:
         """What the page tells of the run itself."""
-        known, settings = self.known, self.settings
+        known, settings = self.known, self.known["settings"]
         classes, model = known.get("classes"), settings.get("model")
         kind = None
         if classes is not None or score_names:

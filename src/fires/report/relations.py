@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from fires.core.types import Header
 from fires.report.features import evenly
 from fires.report.folder import Snapshot
-from fires.report.reading import well_formed
+from fires.report.records import well_formed
 from fires.report.wording import rounded
 
 _Moments: TypeAlias = list[tuple[int, dict[str, Any]]]

@@ -23,8 +23,7 @@ from fires.core.files import damaged
 from fires.core.types import Header, Ints, Mask
 from fires.report.features import Features
 from fires.report.folder import Facts, Result, Snapshots, read_result
-from fires.report.reading import SELECTED, BadRows, Follower, n_places, read_block, well_formed
-from fires.report.records import INTERVAL, Records
+from fires.report.records import SELECTED, BadRows, Follower, Records, read_block, well_formed
 from fires.report.relations import relations_over_time
 from fires.report.wording import Change, rounded, sentence
 from fires.run.records import QUARANTINE, STEPS
@@ -104,11 +103,11 @@ class Summary:
             changed |= self._read_records()
         changed |= self._snapshots.refresh() | self._bad.refresh()
         if changed:
-            if self._facts.settings.get("columns") == "open":  # others may have come
+            if self._facts.known["settings"].get("columns") == "open":  # others may have come
                 self._names = self._read_names() or self._names
             self._records.grow(len(self._names))
             ended = self._facts.has_ended and bool(self._names)
-            titles = group_titles(self._facts.settings)
+            titles = group_titles(self._facts.known["settings"])
             self._result = read_result(self._folder, self._names, titles) if ended else Result()
         return changed
 
@@ -116,8 +115,7 @@ class Summary:
         changed = False
         with damaged(self._steps.path):
             for lines in self._steps.blocks():
-                frame, scores = read_block(self._steps, lines)
-                n_named = n_places(frame)
+                frame, scores, n_named = read_block(self._steps, lines)
                 if n_named > len(self._names):  # names are written before records
                     self._names = self._read_names()
                 if n_named > len(self._names):
@@ -189,7 +187,7 @@ class Summary:
     def _has_intervals(self) -> bool:
         if self._result.counts:
             return self._result.above_noise is not None
-        return not self._facts.settings.get("as_published")
+        return not self._facts.known["settings"].get("as_published")
 
     def _counts(self, above_noise: Mask | None) -> dict[str, Any]:
         records, facts = self._records, self._facts.known
@@ -268,7 +266,7 @@ class Summary:
     def _stability(self) -> dict[str, Any]:
         """How stable the selected sets are: over the spans, with intervals at their ends."""
         records, facts = self._records, self._facts.known
-        intervals = rounded([records.series.column(name) for name in INTERVAL])
+        intervals = rounded(records.intervals)
         total = facts.get("stability", records.series.total("stability"))
         now = [of[-1] for of in intervals if of]
         return {

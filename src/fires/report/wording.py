@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from fires.core.types import Floats
 
+# Text, and between it ``{"feature": name}``.
 Sentence: TypeAlias = list[str | dict[str, str]]
-"""Text, and between it ``{"feature": name}``."""
 
 _MOST_NAMES = 2
 _MILLION = 1_000_000

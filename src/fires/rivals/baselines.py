@@ -99,7 +99,7 @@ class RandomFeatures(_Baseline):
     redraw: bool = flag(False)
     random_state: Seed = random_state()
 
-    _learnt: ClassVar[Declared] = {**_Baseline._learnt, "rng": Random()}
+    _learnt: ClassVar[Declared] = {"rng": Random()}
 
     _rng_: np.random.Generator = field(init=False)
 

@@ -137,10 +137,7 @@ class CancelOut(TargetSelector):
     random_state: Seed = random_state()
 
     _weights_repeat_rows = True
-    _learnt: ClassVar[Declared] = {
-        **TargetSelector._learnt,
-        "n_steps": Value(int, low=0, high=2**53),
-    }
+    _learnt: ClassVar[Declared] = {"n_steps": Value(int, low=0, high=2**53)}
 
     _net_: Tensors = field(init=False)  # each name begins with one of _PARTS
     _rng_: np.random.Generator = field(init=False)  # until the net is there

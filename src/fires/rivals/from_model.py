@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,6 @@ import scipy.sparse as sp
 from sklearn.utils import Tags, get_tags
 
 from fires.core.batch import CheckedBatch
-from fires.core.errors import StateError
 from fires.core.estimators import learnt_state, seeded_clone, take_up
 from fires.core.randomness import generator, random_state
 from fires.core.settings import plain, same_kind
@@ -130,8 +128,6 @@ class FromModel(TakesEstimator, BatchSelector):
     estimator: Any = None
     random_state: Seed = random_state()
 
-    estimator_: Any = field(init=False)
-
     def _weights(self) -> Floats:
         return weights_of(self.estimator_, self.n_features_in_)
 
@@ -160,9 +156,7 @@ class FromModel(TakesEstimator, BatchSelector):
             rows.y = as_numbers(batch.y, name)
         with np.errstate(over="ignore", invalid="ignore"):
             learner.learn(rows, known)
-            weights = weights_of(learner.estimator, self.n_features_in_)
-        if not np.isfinite(weights).all():
-            raise ValueError(f"A step of {name} led to weights that are not finite; rescale X.")
+        weights_of(learner.estimator, self.n_features_in_)  # or an error
         self.estimator_ = learner.estimator
 
     def _check_parameters(self) -> None:
@@ -181,26 +175,25 @@ class FromModel(TakesEstimator, BatchSelector):
 
     def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
         super()._restore(header, arrays, model)
-        estimator = take_up(self.estimator, header, arrays)
-        if not np.isfinite(weights_of(estimator, self.n_features_in_)).all():
-            raise StateError("the weights of features are not finite")
-        self.estimator_ = estimator
+        self.estimator_ = take_up(self.estimator, header, arrays)
+        weights_of(self.estimator_, self.n_features_in_)  # or an error
 
 
 def weights_of(estimator: Any, n_features: int) -> Floats:
     """The weights of the features according to a fitted estimator."""
     name = type(estimator).__name__
     if hasattr(estimator, "coef_"):
-        coefficients = estimator.coef_
-        if sp.issparse(coefficients):
-            coefficients = coefficients.toarray()
-        weights: Floats = np.abs(np.atleast_2d(coefficients)).sum(axis=0, dtype=np.float64)
+        coef = estimator.coef_.toarray() if sp.issparse(estimator.coef_) else estimator.coef_
+        with np.errstate(over="ignore", invalid="ignore"):
+            weights: Floats = np.abs(np.atleast_2d(coef)).sum(axis=0, dtype=np.float64)
     elif hasattr(estimator, "feature_importances_"):
         weights = np.array(estimator.feature_importances_, dtype=np.float64)
     else:
         raise ValueError(f"{name} has neither coef_ nor feature_importances_ to rank features by.")
     if weights.shape != (n_features,):
         raise ValueError(f"{name} gives {weights.size} weights to {n_features} features.")
+    if not np.isfinite(weights).all():
+        raise ValueError(f"The weights of {name} are not finite; rescale X.")
     return weights
 
 

@@ -112,7 +112,6 @@ class Screening(TargetSelector):
 
     _weights_repeat_rows = True
     _learnt: ClassVar[Declared] = {
-        **TargetSelector._learnt,
         "n": Array("1|J", low=0.0),
         "x": Array("J"),
         "x_rest": Array("J"),
@@ -182,9 +181,7 @@ def of_classes(X: Matrix, codes: Codes, n_classes: int, mass: Floats, missing: b
         return Moments(sums[0], x, x_rest, xx, z, np.zeros_like(z), sums[1:] * (1.0 - z), xz[1:])
 
 
-def _summed(
-    X: Matrix, rows: CsrRows, missing: bool
-) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+def _summed(X: Matrix, rows: CsrRows, missing: bool) -> tuple[Floats, ...]:
     """Weighted sums of 1 and of x minus its mean, over the entries of each column.
 
     Each row of ``rows`` holds the factors of one sum; the first holds the weights. Returned are
@@ -203,13 +200,10 @@ def _summed(
     wide = [np.zeros((*part.shape[:-1], X.shape[1])) for part in about_mean]
     for part, of_touched in zip(wide, about_mean, strict=True):
         part[..., columns] = of_touched
-    mean, rest, spread, crossed = wide
-    return sums, mean, rest, spread, crossed
+    return sums, *wide
 
 
-def _sums_of(
-    X: Matrix, rows: CsrRows, missing: bool
-) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+def _sums_of(X: Matrix, rows: CsrRows, missing: bool) -> tuple[Floats, ...]:
     """As :func:`_summed`, with all columns looked at."""
     stored, totals, weight = entries(X), rows.sum(axis=1)[:, None], rows[:1]
     sums, zeros, values = totals, np.zeros_like(totals), stored
@@ -262,8 +256,7 @@ def by_numbers(m: Moments) -> Floats:
     """The squared correlation of each column with the target."""
     x, z = _root(m.xx, m.x, m.n), _root(m.zz[0], m.z[0], m.n)
     r = m.xz[0] / np.where(x > 0.0, x, np.inf) / np.where(z > 0.0, z, np.inf)
-    share: Floats = np.minimum(r * r, 1.0)
-    return share
+    return np.asarray(np.minimum(r * r, 1.0))
 
 
 def by_classes(m: Moments) -> Floats:

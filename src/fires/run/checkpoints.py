@@ -20,8 +20,8 @@ FOLDER = "checkpoints"
 _KEPT = 2
 _LONG = 1000
 _NAME = re.compile(r"\d{12}\.safetensors")
+# Of the time of a run that checkpoints may take.
 _SHARE = 0.05
-"""Of the time of a run that checkpoints may take."""
 
 
 class Checkpoints:
@@ -87,30 +87,27 @@ def said_once(header: Mapping[str, Json]) -> Header:
     True
     """
     lists: list[list[Json]] = []
-    once: dict[str, Any] = dict(header)
-    waiting = [once]
-    while waiting:
-        part = waiting.pop()
-        for name, value in part.items():
-            if isinstance(value, Mapping):
-                part[name] = dict(value)
-                waiting.append(part[name])
-            elif isinstance(value, list) and len(value) >= _LONG:
-                if value not in lists:
-                    lists.append(value)
-                part[name] = {"list": lists.index(value)}
-    return once | {"lists": lists}
+
+    def once(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: once(part) for name, part in value.items()}
+        if not isinstance(value, list) or len(value) < _LONG:
+            return value
+        if value not in lists:
+            lists.append(value)
+        return {"list": lists.index(value)}
+
+    return {**once(header), "lists": lists}
 
 
 def said_again(header: Mapping[str, Any]) -> dict[str, Any]:
     """The header that :func:`said_once` has reduced."""
-    lists = header["lists"]
 
     def whole(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
         if value.keys() == {"list"} and isinstance(value["list"], int):
-            return lists[value["list"]]
+            return header["lists"][value["list"]]
         return {name: whole(part) for name, part in value.items()}
 
     return {name: whole(part) for name, part in header.items() if name != "lists"}

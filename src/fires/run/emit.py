@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -16,9 +16,9 @@ from fires.core import files
 from fires.core.errors import InputError
 from fires.core.named import RunNames
 from fires.core.types import Header, Places
-from fires.evaluation.records import Step, number_or_none
+from fires.evaluation.records import Step, plain
 from fires.run.features import column_names, feature_rows, groups_of
-from fires.run.lines import AppendedFile
+from fires.run.records import AppendedFile
 from fires.run.totals import RunTotals
 from fires.streams.registry import Sink
 from fires.streams.registry import open_sink as open_address
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _BEGINNING = b'{"id": "'  # of every record: so a file that is not ours is left alone
 _BLOCK = 1 << 16
+_TOLD = ("feature", "importance", "low", "high", "rank")
 
 
 Every = Literal["change", "batch"]
@@ -83,7 +84,7 @@ class Emitter:
                 "id": f"{self._run_id}-{step.index}",
                 "rows": step.position.rows,
                 "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-                "features": [_told_of(row) for row in rows],
+                "features": [plain({name: row[name] for name in _TOLD}) for row in rows],
                 "came": self._columns(selector, np.setdiff1d(now, before)),
                 "left": self._columns(selector, np.setdiff1d(before, now)),
             }
@@ -115,14 +116,6 @@ class Emitter:
             return [self.names[place] for place in features.tolist()]
         columns = column_names(selector, self.names)
         return [columns[group] for group in np.unique(groups[features]).tolist()]
-
-
-def _told_of(row: dict[str, Any]) -> dict[str, Any]:
-    numbers = {
-        name: None if row[name] is None else number_or_none(row[name])
-        for name in ("importance", "low", "high")
-    }
-    return {"feature": row["feature"], **numbers, "rank": row["rank"]}
 
 
 def open_sink(where: str) -> Sink:

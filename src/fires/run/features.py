@@ -179,16 +179,13 @@ def _shares(totals: RunTotals, names: Sequence[str]) -> Floats:
     return np.pad(share, (0, max(len(names) - len(share), 0)))
 
 
-def alarm_rows(
-    selector: FIRES, names: Sequence[str], totals: RunTotals | None = None
-) -> list[Header]:
+def alarm_rows(selector: FIRES, names: Sequence[str], totals: RunTotals) -> list[Header]:
     """The alarms of a run as plain values."""
-    changes = {} if totals is None else totals.changes.by_batch
     known = selector.feature_names_in_ if isinstance(names, RunNames) else names
     return [
         alarm._asdict()
         | {"feature": None if alarm.feature is None else known[alarm.feature]}
-        | _change_row(changes.get(alarm.batch), names)
+        | _change_row(totals.changes.by_batch.get(alarm.batch), names)
         for alarm in selector.alarms_
     ]
 

@@ -22,31 +22,28 @@ from fires.pipeline import OnlinePipeline
 from fires.run.checkpoints import FOLDER as CHECKPOINTS
 from fires.run.checkpoints import Checkpoints
 from fires.run.features import classes_of, features_csv
-from fires.run.lines import as_bytes
 from fires.run.locking import FolderLock, was_held
 from fires.run.records import QUARANTINE, REPORT, SNAPSHOTS, STEPS, TRANSFORMED, VERSION, RunRecords
 from fires.run.totals import RunTotals
 
 if TYPE_CHECKING:
-    from fires.columns.warnings import ColumnFacts
+    from fires.columns.columns import ColumnFacts
     from fires.selectors.fires import FIRES
     from fires.streams.base import Batch
 
 
-"""The page of a run: part of its folder, though others write it."""
-
 _RUN, _OPTIONS, _NAMES = "run.json", "run.toml", "names.json"
 _FEATURES, _COLUMNS, _STATE = "features.csv", "columns.csv", "state.safetensors"
 _NUMBER = "[0-9]" * 12
+# The files of a run, as patterns: the ``manifest`` in ``run.json``, before the first record.
 _MANIFEST = (
     *(_RUN, _OPTIONS, _NAMES, STEPS, QUARANTINE, _FEATURES, _COLUMNS, _STATE, REPORT),
     *(f"{folder}/{_NUMBER}.safetensors" for folder in (CHECKPOINTS, SNAPSHOTS)),
     *(f"{TRANSFORMED}/part-{_NUMBER}.{ending}" for ending in ("parquet", "tmp")),
     *(".fires-*.tmp", f"{CHECKPOINTS}/.fires-*.tmp", f"{SNAPSHOTS}/.fires-*.tmp"),
 )
-"""The files of a run, as patterns: the ``manifest`` in ``run.json``, before the first record."""
+# Where an earlier run is until this one has saved something; and while it is moved there.
 REPLACED, _MOVING = ".replaced", ".moving"
-"""Where an earlier run is until this one has saved something; and while it is moved there."""
 
 
 class RunFolder(AbstractContextManager["RunFolder"]):
@@ -263,7 +260,8 @@ class RunFolder(AbstractContextManager["RunFolder"]):
 
     def _write(self, name: str, text: str) -> None:
         with files.naming(self.path / name):
-            files.replace_file(self.path / name, as_bytes(text))
+            # The name of a file may have bytes that are no text.
+            files.replace_file(self.path / name, text.encode(errors="backslashreplace"))
 
     def _set_aside(self) -> None:
         """Keep an earlier run until this one has saved something."""
@@ -360,7 +358,7 @@ class OutFolder(AbstractContextManager["OutFolder"]):
         """Write files and put them into place, the mark last; nothing stays of an earlier run."""
         for name, text in texts.items():
             with files.naming(self.path / name):
-                files.replace_file(self._draft / name, as_bytes(text))
+                files.replace_file(self._draft / name, text.encode(errors="backslashreplace"))
         for name in (self._mark, *self._others):
             with files.naming(self.path / name):
                 files.remove(self.path / name)

@@ -9,14 +9,9 @@ import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fires.core import files
 from fires.core.errors import InputError
-
-if TYPE_CHECKING:
-    from fires.core.types import Json
-
 
 _NAME, _UNKNOWN = ".lock", "another process"
 _TRIES, _PAUSE = 20, 0.01
@@ -113,7 +108,7 @@ def _take(file: int, *, shared: bool = False) -> bool:
 
 def _holder(content: bytes) -> str:
     try:
-        facts: dict[str, Json] = json.loads(content)
+        facts = json.loads(content)
         return f"process {facts['pid']} on {facts['host']}, since {facts['since']}"
     except (ValueError, LookupError, TypeError):
         return _UNKNOWN

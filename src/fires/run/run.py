@@ -14,9 +14,10 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from fires.columns.warnings import ColumnFacts
+from fires.columns.columns import ColumnFacts
 from fires.core.files import is_transient
 from fires.core.named import RunNames
 from fires.core.state import Arrays, State, part_of, under
@@ -35,13 +36,13 @@ from fires.run.records import Latencies
 from fires.run.relations import relations_of
 from fires.run.totals import RunTotals
 from fires.run.watch import ColumnWatch
-from fires.streams.base import Batch, Schema, Stream
+from fires.streams.base import Batch, Stream
 from fires.streams.table import Fault
 
 _LOG = logging.getLogger("fires")
 
+# What a checkpoint holds of the source: its ``bookmark``, and whatever else belongs to it.
 AtSource = Callable[[], Header]
-"""What a checkpoint holds of the source: its ``bookmark``, and whatever else belongs to it."""
 
 
 class Run:
@@ -91,8 +92,17 @@ class Run:
 
     def steps(self, stream: Stream, batch_size: int) -> Iterator[Step]:
         """Test on each batch and learn from it, to the end of the stream."""
+
+        def batches(batch_size: int) -> Iterator[Batch]:
+            for batch in stream.batches(batch_size):
+                self.latencies.begin()
+                self.latest, self.is_between_batches = batch, False
+                self.watch.see(batch)
+                yield batch
+
+        watched: Any = SimpleNamespace(schema=stream.schema, batches=batches)
         for step in prequential(
-            _Watched(stream, self),
+            watched,
             self.pipeline,
             batch_size=batch_size,
             scores=self.totals.whole or (),
@@ -283,23 +293,3 @@ def newest_checkpoint(folder: RunFolder) -> tuple[Checkpoint | None, list[str]]:
     return folder.checkpoints.newest(
         lambda header, arrays, where: Checkpoint(Run.from_saved(header, arrays, where), header)
     )
-
-
-class _Watched:
-    """A stream whose batches are looked at before they are learnt from."""
-
-    def __init__(self, stream: Stream, run: Run) -> None:
-        self._stream, self._run = stream, run
-
-    @property
-    def schema(self) -> Schema:
-        """The names of the columns."""
-        return self._stream.schema
-
-    def batches(self, batch_size: int) -> Iterator[Batch]:
-        """Hand out the batches."""
-        for batch in self._stream.batches(batch_size):
-            self._run.latencies.begin()
-            self._run.latest, self._run.is_between_batches = batch, False
-            self._run.watch.see(batch)
-            yield batch

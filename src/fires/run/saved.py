@@ -29,6 +29,7 @@ _NUMBER, _NUMBERS = (int, float, type(None)), {"*": (int, float, type(None))}
 _MEANS = {"batches": int, "*": (int, float)}
 _ALARM: dict[str, Any] = {"feature": (str, type(None)), "row": int, "batch": int, "strength": float}
 _ALARM |= {"left?": [str], "came?": [str], "flipped?": [str], "before?": _MEANS, "after?": _MEANS}
+# What ``run.json`` holds, as far as it is used: what has a question mark need not be there.
 _FACTS: dict[str, Any] = dict.fromkeys(("rows?", "batches?", "n_features?"), int)
 _FACTS |= {"settings": {"file?": [str], "groups?": [str], "target?": str, "shape?": str}}
 _FACTS |= {"rejected_rows?": int, "missing_values?": int, "seconds?": _NUMBER, "target?": list}
@@ -36,7 +37,6 @@ _FACTS |= {"stability?": _NUMBER, "scores?": _NUMBERS, "latency?": {"p50": _NUMB
 _FACTS |= {"baselines?": {"*": {"scores": _NUMBERS}}, "alarms?": [_ALARM], "twins?": {"*": [str]}}
 _FACTS |= {"doubts?": [{"column": str, "kind": str, "why": str}], "classes?": list}
 _FACTS |= {"relations?": RELATIONS}
-"""What ``run.json`` holds, as far as it is used: what has a question mark need not be there."""
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,7 @@ from fires.evaluation.scoring import usual_baselines
 from fires.metrics.prediction import NumberMoments, Scores
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear_learner import LinearLearner
-from fires.models.sharded_bayes import scale_of
-from fires.models.sharded_scale import ShardedScale
+from fires.models.sharded_scale import ShardedScale, scale_of
 from fires.models.target import ScoredTarget, start
 from fires.run.totals import RunTotals
 from fires.selectors.fires import FIRES
@@ -44,8 +43,8 @@ from fires.selectors.fires import FIRES
 _OURS = "tested"  # a word in the names of our sums
 _MAX_SCORE = 30.0  # of the score of a count: its exponential stays finite, and so does its square
 _GRID = np.linspace(-6.0, 6.0, 241)  # scores of numbers; there is nothing beyond 4
+# From scores to numbers; it can be pickled.
 Unit: TypeAlias = Callable[[Floats], Floats]
-"""From scores to numbers; it can be pickled."""
 
 
 class ShardedTest:
@@ -253,8 +252,7 @@ def codes_of(scores: Floats, n_classes: int) -> Places:
     array([0, 1])
     """
     if scores.shape[-2] > 1:
-        best: Places = scores.argmax(axis=-2)
-        return best
+        return np.asarray(scores.argmax(axis=-2))
     above = scores[..., 0, :] > 0.0
     return above.astype(np.intp) if n_classes > 1 else np.zeros(above.shape, dtype=np.intp)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,7 @@ from fires.core.errors import StateError
 from fires.core.events import JOINED
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Floats, Header, Label, Places
-from fires.evaluation.records import Step, WeightedMean, number_or_none, plain
+from fires.evaluation.records import Step, number_or_none, plain
 from fires.evaluation.scoring import Baseline, beats
 from fires.metrics.prediction import Scores
 from fires.metrics.stability import StabilityWindow
@@ -32,7 +33,7 @@ class RunTotals:
     >>> for index, accuracy in enumerate([float("nan"), 0.5, 1.0]):
     ...     scores, selected = {"accuracy": accuracy}, np.array([index])
     ...     totals.add(Step(index, Position(10 * index), 10, scores, selected, 0.5, 0.0, 0.0))
-    >>> totals.n_rows, totals.scores, totals.share_selected
+    >>> totals.n_rows, totals.recent_scores, totals.share_selected
     (30, {'accuracy': 0.75}, array([0.33333333, 0.33333333, 0.33333333]))
     """
 
@@ -45,8 +46,7 @@ class RunTotals:
         self.seconds_select = self.seconds_train = 0.0
         self._times_selected = np.zeros(n_features or 0, dtype=np.int64)
         self._is_open = n_features is None
-        self._stability = WeightedMean()
-        self._scores: dict[str, WeightedMean] = {}
+        self._stability, self._n_stable = 0.0, 0.0  # their sum, and in how many windows it is known
         self._recent: deque[tuple[dict[str, float], int]] = deque(maxlen=recent)
 
     def add(self, step: Step) -> None:
@@ -59,27 +59,20 @@ class RunTotals:
             n_more = int(step.selected.max(initial=-1)) + 1 - len(self._times_selected)
             self._times_selected = np.pad(self._times_selected, (0, max(n_more, 0)))
         self._times_selected[step.selected] += 1
-        self._stability.add(step.stability)
+        if step.stability == step.stability:
+            self._stability += step.stability
+            self._n_stable += 1.0
         self._recent.append((step.scores, step.n_rows))
         self.changes.add(step)
-        if self.whole is None:
-            for name, value in step.scores.items():
-                self._scores.setdefault(name, WeightedMean()).add(value, step.n_rows)
 
     @property
     def scores(self) -> dict[str, float]:
-        """Each score over all rows: the total of :attr:`whole`, if it is there.
-
-        Without it, the mean over the steps, weighted by rows. Of accuracy and mae that is the same;
-        of r2, f1 and balanced accuracy it is not.
-        """
-        if self.whole is not None:
-            return self.whole.total
-        return {name: mean.value for name, mean in self._scores.items()}
+        """Each score over all rows, if rows are scored."""
+        return {} if self.whole is None else self.whole.total
 
     @property
     def recent_scores(self) -> dict[str, float]:
-        """The same over the last steps only."""
+        """The mean of each score over the last steps, weighted by rows."""
         return _means_of(self._recent, self._recent[-1][0] if self._recent else ())
 
     @property
@@ -98,7 +91,7 @@ class RunTotals:
     @property
     def stability(self) -> float:
         """The mean stability of the windows in which it is defined."""
-        return self._stability.value
+        return self._stability / self._n_stable if self._n_stable else math.nan
 
     @property
     def share_selected(self) -> Floats:
@@ -113,8 +106,7 @@ class RunTotals:
         parts = {name: one.saved() for name, one in self.baselines.items()}
         header: Header = {name: vars(self)[name] for name in _COUNTS} | {
             "scores": None if self.whole is None else list(self.whole.names),
-            "stability": self._stability.sums,
-            "means": {name: mean.sums for name, mean in self._scores.items()},
+            "stability": (self._stability, self._n_stable),
             "recent": list(self._recent),
             "most_recent": self._recent.maxlen,
             "open": self._is_open,
@@ -141,8 +133,7 @@ class RunTotals:
         for name in _COUNTS:
             setattr(totals, name, header[name])
         totals._times_selected = times
-        totals._stability = WeightedMean(*header["stability"])
-        totals._scores = {name: WeightedMean(*sums) for name, sums in header["means"].items()}
+        totals._stability, totals._n_stable = header["stability"]
         totals._recent.extend((scores, n_rows) for scores, n_rows in header["recent"])
         totals.changes = Changes.from_json(header["changes"])
         if (names := header["scores"]) is not None:
@@ -172,8 +163,8 @@ class RunTotals:
         }
 
 
+# How many batches before an alarm, and after it, are looked at.
 WINDOW = 20
-"""How many batches before an alarm, and after it, are looked at."""
 
 _KEPT = 100  # alarms of a run that notes are kept of, the last ones
 _SIGNIFICANT = 3.0  # standard deviations from 0
@@ -288,11 +279,12 @@ class Changes:
 
 
 def _means_of(
-    steps: Iterable[tuple[dict[str, float], int]], names: Iterable[str]
+    steps: Collection[tuple[dict[str, float], int]], names: Iterable[str]
 ) -> dict[str, float]:
     """The mean of each score over the rows of some steps; NaN where there is none."""
-    means = {name: WeightedMean() for name in names}
-    for scores, n_rows in steps:
-        for name in means.keys() & scores.keys():
-            means[name].add(scores[name], n_rows)
-    return {name: mean.value for name, mean in means.items()}
+    means = {}
+    for name in names:
+        known = [(s[name], n) for s, n in steps if name in s and s[name] == s[name]]
+        n_rows = sum(n for _, n in known)
+        means[name] = sum(value * n for value, n in known) / n_rows if n_rows else math.nan
+    return means

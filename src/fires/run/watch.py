@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from fires.columns import Doubt
-from fires.columns.copies import LEAST
-from fires.columns.warnings import few_values
+from fires.columns.warnings import LEAST, few_values
 from fires.core.state import Arrays, State, part_of
 from fires.core.types import Floats, Header, Label, Labels
 from fires.evaluation.comparison import about_labels
@@ -65,9 +64,7 @@ class ColumnWatch:
         if self._growing is None or self._growing.size:
             self._look_for_growth(X)
         self._n_rows += len(X)
-        if batch.restarted:
-            self._leak.restart()
-        if not self._leak.is_settled:
+        if self._leak.found is None:
             self._leak.see(X, y)
 
     def _look_for_change(self, X: Floats) -> None:
@@ -155,21 +152,12 @@ class LeakCheck:
         self._classes, self._class = classes, None
         self._rows: list[Floats] = []  # the columns, and the target last
         self._n_rows = 0
-        self._found: tuple[int, str] | None = None
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether more rows change nothing."""
-        return self._found is not None
-
-    def restart(self) -> None:
-        """Begin with the next rows: the columns have another meaning."""
-        self._rows, self._n_rows, self._found = [], 0, None
+        self.found: tuple[int, str] | None = None  # None while more rows may change it
 
     def see(self, X: Floats, y: Labels) -> None:
         """Take rows in, until there are enough of them."""
         if not 2 <= X.shape[1] <= _MOST_COLUMNS:
-            self._found = 0, ""
+            self.found = 0, ""
             return
         if self._classes and self._class is None:
             labels, counts = np.unique(y, return_counts=True)
@@ -178,13 +166,13 @@ class LeakCheck:
         self._rows.append(np.column_stack([X, target])[: _ENOUGH_ROWS - self._n_rows])
         self._n_rows += len(self._rows[-1])
         if self._n_rows == _ENOUGH_ROWS:
-            self._found = self.verdict()
+            self.found = self.verdict()
             self._rows = []
 
     def verdict(self) -> tuple[int, str]:
         """The column that is taken for a leak, and why; nothing if none is."""
-        if self._found is not None or self._n_rows < _FEWEST_ROWS:
-            return self._found or (0, "")
+        if self.found is not None or self._n_rows < _FEWEST_ROWS:
+            return self.found or (0, "")
         rows = np.vstack(self._rows).astype(np.float64)
         half = len(rows) // 2
         train = rows[:half]
@@ -222,13 +210,13 @@ class LeakCheck:
     def saved(self) -> State:
         """Everything there is to save."""
         arrays: Arrays = {"sample": np.vstack(self._rows)} if self._rows else {}
-        return {"class": self._class, "found": self._found}, arrays
+        return {"class": self._class, "found": self.found}, arrays
 
     def restore(self, header: dict[str, Any], arrays: Arrays) -> None:
         """Go on from :meth:`saved`."""
         self._class = header["class"]
         if header["found"] is not None:
-            self._found = int(header["found"][0]), str(header["found"][1])
+            self.found = int(header["found"][0]), str(header["found"][1])
         if "sample" in arrays:
             self._rows, self._n_rows = [arrays["sample"]], len(arrays["sample"])
 
@@ -247,7 +235,7 @@ class LeakCheck:
             share = float(counts.max() / counts.sum()) if len(counts) else 1.0
         tested = int(header["n_tested"]) >= _FEWEST_ROWS
         why = _leak(alone, others, share, self._classes) if tested else ""
-        self._found = int(header["column"]), why
+        self.found = int(header["column"]), why
 
 
 def _leak(alone: float, others: float, known: float, classes: bool) -> str:

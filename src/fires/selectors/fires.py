@@ -344,8 +344,8 @@ class FIRES(OnlineSelector):
         if changes:
             self._rearrange(batch)
         target = self.meet_target(batch)
-        learner, posterior = self._learner_, self._learner_.joint_posterior
-        if posterior is not None:  # a gradient divides by the total weight
+        by_bayes = self._rule_.scored
+        if by_bayes:  # a gradient divides by the total weight
             memory = self.memory if isinstance(self.memory, float) else self.memory_rows
             weight, self.weight_sums_ = effective_weights(
                 batch.weight, n_rows, self.weight_sums_, memory
@@ -353,15 +353,17 @@ class FIRES(OnlineSelector):
             batch = batch if weight is batch.weight else replace(batch, weight=weight)
             if batch.times is not None:
                 self._let_time_pass(batch)
-                learner, posterior = self._learner_, self._learner_.joint_posterior
         if changes:
             self._sync_columns()
-        if posterior is None and self._monitor_.watches_loss:
+        learner = self._learner_
+        if not by_bayes and self._monitor_.watches_loss:
             self._monitor_ = copy.copy(self._monitor_)
             self.check_loss_drift(*learner.surprise(batch, target), n_rows)
         learner.step(batch, target, self.rates_)
-        weight, posterior = batch.weight, learner.joint_posterior  # another one may answer now
-        self._choose(posterior, n_rows, float(n_rows if weight is None else weight.sum()))
+        weight = batch.weight
+        self._choose(
+            learner.joint_posterior, n_rows, float(n_rows if weight is None else weight.sum())
+        )
         if changes and self.forget_after is not None:
             self._forget_stale(batch)
 
@@ -549,7 +551,7 @@ class FIRES(OnlineSelector):
         model = self.model_
         return Linear(model, self.fit_intercept) if isinstance(model, str) else model
 
-    def _start(self, n_classes: int) -> None:
+    def _start(self, n_classes: int, relations: str | None = None) -> None:
         """Make the learner and the parts."""
         self._learner_ = learners.start_learner(
             self._as_model(),
@@ -559,18 +561,13 @@ class FIRES(OnlineSelector):
             starts=(self.mu_init, self.sigma_init),
             memory=self.memory_rows if self.update == "bayes" else None,
             watches=isinstance(self.drift, str),
-            relations=self.relations,
+            relations=self.relations if relations is None else relations,
             rng=lambda: generator(self.random_state, "fires"),
         )
         posterior = self._learner_.joint_posterior
         scored = posterior is not None
         if posterior is not None and self._groups_ is not None:
             posterior.groups = self._groups_.of
-        if self.redundancy == "drop" and not scored:
-            raise ValueError(
-                "redundancy='drop' is for linear models and update='bayes': others do not know "
-                "how features are correlated."
-            )
         self._rule_ = SelectionRule(self._width, self._groups_, scored=scored)
         self._monitor_ = DriftMonitor(self.drift, self.memory_rows)
         self._begun_ = True
@@ -755,7 +752,7 @@ class FIRES(OnlineSelector):
         >>> y = X[:, 3] - X[:, 5] + rng.normal(size=2000) > 0
         >>> FIRES("auto").fit(X, y).why()
         '2 of 20 features are significantly non-zero: the expected share of false ones is at most
-         0.05; with the next, x14, it could be 0.095'
+         0.05; with the next, x14, it could be 0.086'
         >>> FIRES(5).fit(X, y).why()
         '5 of 20 features, as asked for: 2 of them are significant'
         """
@@ -910,32 +907,31 @@ class FIRES(OnlineSelector):
         sigma_rate = self.learning_rate_sigma
         sigma_rate = self.learning_rate if sigma_rate is None else sigma_rate
         self.rates_ = Rates(self.learning_rate, sigma_rate)
-        drops, groups = self.redundancy == "drop", self._find_groups()
-        if drops and self.score != "auto":
+        groups, linear = self._find_groups(), isinstance(self.model, str | Linear)
+        by_bayes = linear and self.update == "bayes"
+        if self.redundancy == "drop" and not (by_bayes and self.score == "auto"):
             raise ValueError(
-                "redundancy='drop' needs score='auto': omega ranks redundant features too."
+                "redundancy='drop' is for linear models, update='bayes' and score='auto': others "
+                "do not know how features are correlated, or rank them for themselves."
             )
         by_time = seconds_of(self.memory) is not None
         if by_time != (self.time is not None):
             raise ValueError("memory as a time, and time, which names a column, go together.")
         if self._begun_:
-            if drops and not self._rule_.scored:
-                raise ValueError("redundancy cannot change once something was learnt.")
             if groups != self._groups_:
                 raise ValueError("groups cannot change once something was learnt.")
             self._monitor_.follow(self.drift)
             return
         self._groups_ = groups
-        linear = isinstance(self.model, str | Linear)
         if self.columns == "open" and not (linear and self.groups is None):
             what = "groups" if self.groups is not None else "a model that is not linear"
             raise ValueError(f"columns='open' does not go with {what}.")
-        if by_time and not (linear and self.update == "bayes"):
+        if by_time and not by_bayes:
             raise ValueError("memory as a time is for linear models with update='bayes'.")
         if self.relations != "linear":
             self._check_relations(by_bayes=linear and self.update == "bayes")
         self._check_starts()
-        if self._is_auto and not (linear and self.update == "bayes"):
+        if self._is_auto and not by_bayes:
             self._refuse_auto()
 
     def _check_relations(self, *, by_bayes: bool) -> None:
@@ -1029,7 +1025,9 @@ class FIRES(OnlineSelector):
         if parts := part_of("presence", arrays):
             self._presence_ = Presence(self._width)
             restore(self._presence_, Presence.learnt, {}, parts, {"J": self._width})
-        self._start(0 if is_numeric else len(self._label_index_))
+        is_linear = not part_of("relations", arrays)  # as sparse rows are, with "auto"
+        relations = "linear" if is_linear else self.relations
+        self._start(0 if is_numeric else len(self._label_index_), relations)
         self._learner_.restore(arrays)
         self._sync_columns()
         by_bayes = self._learner_.joint_posterior is not None

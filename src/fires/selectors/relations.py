@@ -17,8 +17,8 @@ _SPAN = 2.0  # normal scores between which a curve is shown: 95 % of the rows
 class FeatureCurve(NamedTuple):
     """What a feature adds to the linear predictor, at some of its values, with a band.
 
-    The mean over rows is 0. ``low`` and ``high`` hold the true curve at each value with the
-    probability that was asked for.
+    The mean over the rows between the first and the last value is 0. ``low`` and ``high`` hold the
+    true curve at each value with the probability that was asked for.
     """
 
     values: Floats

@@ -9,13 +9,14 @@ the greatest
 .. math:: z_j = \frac{|\eta_j - \Lambda_{jS} m_S|}
                      {\sqrt{\Lambda_{jj} - \Lambda_{jS} \Lambda_{SS}^{-1} \Lambda_{Sj}}}
 
-A copy of a selected feature adds nothing. One that the others have made needless leaves again.
+as long as that is beyond a limit. A copy of a selected feature adds nothing. One that is below its
+limit beside the others leaves again.
 
-**Beside all others.** Rows near the border between two classes say most, and there strong features
-make up for each other: what one of them says alone is then far too little. So with two classes, and
-with numbers, those that are significant beside all other leading features come first (Benjamini and
-Hochberg); if these are more than k, those of the greatest importance among them. The forward
-selection goes on from there, and finds what correlated features say together.
+**From both ends.** Two features that say something only together are not found from an empty set.
+And for two classes the precision is that of a row beside all features: what one of them says alone
+is then too little. So with two classes, and with numbers, the rule also begins with all leading
+features, of which the weakest leaves, again and again. That set is taken if it explains more: the
+squared deviations of all its features together, less the square of the limit of each.
 
 **Several classes** have one posterior each. Features are taken in the order of the root mean square
 of z over the classes, so that the set serves all of them. Whether one may enter is asked of the
@@ -25,15 +26,21 @@ group that does not lead as a whole is judged by its importance.
 
 **Hysteresis.** The z of members is greater by a bonus, so that equal features do not take turns.
 
-**A fixed number.** Features enter while z is beyond a limit. Where there are fewer than k, or more
-than 100 are wanted, those of the greatest importance take the remaining places, members with a
-bonus of their own.
+**A fixed number.** Where fewer than k enter, or more than 100 are wanted, those of the greatest
+importance take the remaining places, members with a bonus of their own.
 
 **As many as are significant**, where nobody says how many: of J features, the s-th one enters if
-:math:`2 \Phi(-z) < 0.05 \, s / J`. As many false ones as J times that are expected by chance, and
-that is to be 5 % of what is selected. A newcomer must be a little beyond its limit. Where none
-enters, and yet all together surely predict better than the level, the best one does. What is
-promised holds if the model is right: see :mod:`fires.selectors.significance`.
+
+.. math:: 2 \Phi(-z) < \frac{0.05 \, s}{J + 1 - 0.95 \, s}
+
+(Benjamini and Gavrilov, 2009). As many false ones as that times the features that are left are
+expected by chance, and that is to be 5 % of what is selected. A newcomer must be a little beyond
+its limit. Where none enters, and yet all together surely predict better than the level, the best
+one does. What is promised holds if the model is right: see :mod:`fires.selectors.significance`.
+
+**Where rows depend on each other**, what is left to a feature without the others depends on time,
+as the feature does. So a feature must be significant beside all others. Copies, of which none would
+be, count as one: the first.
 
 **When.** The set is looked at whenever the rows have grown by a tenth, since the start, an alarm or
 the last column that came, and at least every 1,000 rows.
@@ -42,6 +49,7 @@ the last column that came, and at least every 1,000 rows.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
@@ -52,22 +60,22 @@ from fires.core.declared import Array, Declared, collect, restore
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Mask, Places
 from fires.kernels import top_k
-from fires.kernels.forward import chi_deviations, forward
+from fires.kernels.forward import forward
 from fires.kernels.linear import find_places
 from fires.kernels.select import union
-from fires.selectors.significance import LEVEL, Distances, Groups
+from fires.selectors.significance import LEVEL, Distances, Groups, expected_false
 
 if TYPE_CHECKING:
     from fires.models.base import JointPosterior
 
 _AUTO = 0  # the number of features where nobody says how many
-_BOND = 0.15  # deviations beyond the limit of "auto" that a newcomer needs
+_BOND = 0.2  # deviations beyond the limit of "auto" that a newcomer needs
 _TOGETHER = 4.5  # deviations beyond which all together predict better than the level
-_LIMIT, _LOW_LIMIT = 3.5, 2.5  # deviations beyond which one enters, if k is fixed
-_BONUS, _LEAVE = 1.0, 1.5  # then a member is ahead by so much, and is needless below
-_AHEAD = 2.0  # deviations by which a member is ahead where too many are significant
-_FILL = 6.0  # deviations by which a member is ahead where importances decide
-_BOND_BESIDE_ALL = 1.5  # deviations beyond the limit that a newcomer needs beside all others
+_LIMIT = 2.5  # deviations beyond which one enters, if k is fixed
+_BONUS = 2.0  # then, or where rows are dependent, a member is ahead by so much
+_MORE = 2.0  # squared deviations by which the set that comes from all must explain more
+_FILL = 8.0  # deviations by which a member is ahead where importances decide
+_COPY = 0.9  # the square of the correlation beyond which features of dependent rows count as one
 _DEPENDENT = 2.0  # the inflation of dependent rows from which on all must be looked at together
 _EVERY = 1000.0  # rows between two looks; fewer at the beginning
 _GROWN = 0.1  # at the beginning: a look when the rows have grown by this share
@@ -76,6 +84,14 @@ _STANDS = 0.1  # the share of it that is made of a feature which stands for it
 
 _NONE: Places = np.empty(0, dtype=np.int64)
 _NO_PAIRS: Ints = np.empty((0, 2), dtype=np.int64)
+
+
+class Chosen(NamedTuple):
+    """Who is in, the deviations of all candidates beside them, and what they explain."""
+
+    numbers: Places
+    z: Floats
+    explained: float
 
 
 class Candidates(NamedTuple):
@@ -92,29 +108,30 @@ class Candidates(NamedTuple):
 
     def forward(
         self,
-        members: Places,
         limits: Floats,
+        first: Places = _NONE,
         *,
-        leave: Floats | float = 0.0,
+        members: Places = _NONE,
         bonus: float = 0.0,
         sure: float = np.inf,
-        first: Places = _NONE,
-    ) -> tuple[Places, Floats]:
-        """Who enters after the first, in turn, and the deviations of all candidates then."""
-        size = len(self.numbers)
-        limits = np.array(limits[:size])
-        facts = limits, np.broadcast_to(leave, len(limits)).copy(), bonus, sure
-        z, order, inside = np.empty(size), np.empty(size, dtype=np.int64), self.were_in(members)
+    ) -> Chosen:
+        """Who is in at last, if the first have joined before; each has its limit."""
+        limits, z = limits[: len(self.numbers)], np.empty(len(self.numbers))
+        ahead, state = bonus * self.were_in(members), self.are_in(first).astype(np.int64)
         late = 1.0 / np.sqrt(self.seen[self.columns[self.starts[:-1]]])
-        own = self.systems.copy(), self.columns, self.starts, inside, late
-        order[: len(first)] = np.flatnonzero(self.are_in(first))
-        n_in = forward(*own, *facts, z, order, len(first))
-        return self.numbers[order[:n_in]], z
+        own = self.systems, self.columns, self.starts, ahead, late
+        explained, inside = forward(*own, limits, sure, z, state), state == 1
+        costs = np.maximum(limits[: inside.sum()] - ahead[inside], 0.0) ** 2
+        return Chosen(self.numbers[inside], z, explained - float(costs.sum()))
+
+    def beside(self, chosen: Places) -> Floats:
+        """The deviations of all, beside those that are chosen."""
+        return self.forward(np.zeros(len(chosen)), chosen).z
 
     def limits(self) -> Floats:
         """How far the first, the second, ... must be away from 0 to be significant."""
-        size = np.arange(1, len(self.numbers) + 1)
-        return np.asarray(-ndtri(0.5 * LEVEL * np.minimum(size / max(self.n, 1), 1.0)))
+        s = np.arange(1, len(self.numbers) + 1)
+        return np.asarray(-ndtri(0.5 * LEVEL / expected_false(1.0, s, max(self.n, len(s)))))
 
     @property
     def sure(self) -> float:
@@ -130,17 +147,12 @@ class Candidates(NamedTuple):
         both = np.isin(self.pairs, members).all(axis=1)
         return self.are_in(np.append(members, self.n_own + np.flatnonzero(both)))
 
-    def features_of(self, chosen: Places, most: int | None = None) -> Places:
-        """The features of candidates, or groups, in turn: at most so many, and whole pairs."""
-        if not len(self.pairs):
+    def features_of(self, chosen: Places) -> Places:
+        """The features of candidates, or groups."""
+        pairs = self.pairs[chosen[chosen >= self.n_own] - self.n_own] if len(self.pairs) else None
+        if pairs is None:
             return chosen
-        found: list[int] = []
-        for number in chosen.tolist():
-            own = [number] if number < self.n_own else self.pairs[number - self.n_own].tolist()
-            new = [one for one in own if one not in found]
-            if most is None or len(found) + len(new) <= most:
-                found += new
-        return np.array(found, dtype=np.int64)
+        return np.unique(np.append(chosen[chosen < self.n_own], pairs))
 
     def of_features(self, z: Floats) -> tuple[Places, Floats]:
         """Features, or groups, and their deviations: of themselves, or of a pair of theirs."""
@@ -162,33 +174,42 @@ class Candidates(NamedTuple):
         columns = np.concatenate(parts) if parts else _NONE
         return self._replace(numbers=self.numbers[own], columns=columns, starts=starts)
 
-    def sure_beside_all(self, members: Places) -> Places:
-        """Those that are significant beside all others (Benjamini and Hochberg)."""
-        _, z = self.forward(_NONE, np.empty(0), first=self.numbers)
-        z -= _BOND_BESIDE_ALL * ~self.were_in(members)
-        order = np.argsort(-z)
-        enough = np.flatnonzero(z[order] > self.limits())
-        return self.numbers[order[: enough[-1] + 1 if len(enough) else 0]]
+    def grouped(self, labels: Places) -> Candidates:
+        """The same, where those of one label enter as one; they are called by the label."""
+        order, (found, size) = (
+            np.argsort(labels, kind="stable"),
+            np.unique(labels, return_counts=True),
+        )
+        starts = np.cumsum([0, *size])
+        return self._replace(numbers=found, columns=self.columns[order], starts=starts)
 
-    def best_beside_each_other(self, chosen: Places, k: int, members: Places) -> Places:
-        """The k best of those chosen: the one that adds least to the others leaves, in turn."""
-        late = 1.0 / np.sqrt(self.seen[self.columns[self.starts[:-1]]])
-        ahead, stays = _AHEAD * self.were_in(members), self.are_in(chosen)
-        while len(self.features_of(self.numbers[stays])) > k:
-            _, z = self.forward(_NONE, np.empty(0), first=self.numbers[stays])
-            stays[np.where(stays, late * z + ahead, np.inf).argmin()] = False
-        return self.features_of(self.numbers[stays])
+    def sure_beside_all(self, members: Places) -> Places:
+        """Those that are significant beside all others; copies count as one."""
+        known = self
+        if len(self.columns) == len(self.numbers) and not len(self.pairs):
+            precision = self.systems[:, self.columns[:, None], self.columns].sum(axis=0)
+            own = np.diag(precision)
+            repeats = (precision**2 > _COPY * np.outer(own, own)).argmax(axis=1)
+            known = self.grouped(self.numbers[repeats[repeats]])
+        z = known.beside(known.numbers)
+        z -= _BONUS * ~known.were_in(members)
+        order = np.argsort(-z)
+        enough = z[order] > known.limits()
+        return known.numbers[order[: len(z) if enough.all() else enough.argmin()]]
+
+    def fitting(self, chosen: Places, k: int, members: Places) -> Places:
+        """The features of those chosen; if these are more than k, the weakest leave."""
+        n, features = len(chosen), self.features_of(chosen)
+        while len(features) > k > _AUTO:
+            n -= 1
+            chosen = self.forward(np.zeros(n), chosen, members=members, bonus=_BONUS).numbers
+            features = self.features_of(chosen)
+        return features
 
     def together(self) -> float:
-        """The deviations of all together, of the class that they tell most of."""
-        precision, pull = self.systems[:, :-1, :-2], self.systems[:, :-1, -1]
-        level, of_level = self.systems[:, :-1, -2], self.systems[:, -1, -2:]
-        share = level / of_level[:, :1]
-        left = pull - share * of_level[:, 1:]
-        own = precision - share[:, :, None] * level[:, None]
-        squared = np.linalg.solve(own, left[:, :, None])[:, :, 0]
-        most = float((squared * left).sum(axis=1).max())
-        return float(chi_deviations(max(most, 0.0), len(self.columns)))
+        """The deviations of all together."""
+        all_of = self._replace(numbers=self.numbers[:1], starts=self.starts[[0, -1]])
+        return float(all_of.forward(np.empty(0)).z[0])
 
 
 class SelectionRule:
@@ -253,20 +274,19 @@ class SelectionRule:
         """Those among the leading features, or groups that lead as a whole."""
         columns, seen, systems = learner.leading_systems()
         groups, owners, places = self.groups, learner.owners, np.arange(len(columns))
+        if groups is None and resting is not None:
+            places = places[~resting[columns]]
+        starts = np.arange(len(places) + 1)
+        alone = Candidates(columns[places], places, starts, seen, systems, learner.n_present)
         if groups is None and owners is None:
-            if resting is not None:
-                places = places[~resting[columns]]
-            starts = np.arange(len(places) + 1)
-            return Candidates(columns[places], places, starts, seen, systems, learner.n_present)
-        n = learner.n_present if groups is None else groups.n
-        of = self._numbers(learner)
-        order = np.argsort(of[columns], kind="stable")
-        found, size = np.unique(of[columns], return_counts=True)
-        pairs = learner.pairs if groups is None else groups.of[learner.pairs]
-        n_own = self.n_features if groups is None else groups.n
-        facts = seen, systems, n, pairs, n_own
-        all_of = Candidates(found, order, np.cumsum([0, *size]), *facts)
-        return all_of.among(found[size == np.bincount(of)[found]])
+            return alone
+        of, pairs = self._numbers(learner), learner.pairs
+        if groups is None:
+            known = alone._replace(pairs=pairs, n_own=self.n_features)
+        else:
+            known = alone._replace(n=groups.n, pairs=groups.of[pairs], n_own=groups.n)
+        known = known.grouped(of[columns[places]])
+        return known.among(known.numbers[np.diff(known.starts) == np.bincount(of)[known.numbers]])
 
     def _numbers(self, learner: JointPosterior) -> Places:
         """The number of the feature, or of the group, of each parameter; pairs come after them."""
@@ -283,37 +303,30 @@ class SelectionRule:
         known = self.candidates(learner, resting)
         if not len(known.numbers):
             return _NONE if k == _AUTO else self._filled(learner, _NONE, k, resting)
-        # What one says without the others is not to be relied on where rows depend on each other:
-        # what is left to these depends on time, as the feature does.
-        is_dependent = float(learner.inflation.max()) > _DEPENDENT
-        several = learner.n_rows > 1 and not is_dependent
-        chosen = _NONE if several else known.sure_beside_all(self.columns)
-        if k == _AUTO:
-            chosen = chosen if is_dependent else self._significant(known, chosen)
-            return np.sort(known.features_of(chosen))
-        if not is_dependent:
-            limit = _LOW_LIMIT if learner.has_few_rows_of_a_class else _LIMIT
-            chosen, _ = known.forward(
-                self.columns,
-                np.full(k if len(chosen) < k else len(known.numbers), limit),
-                leave=_LEAVE,
-                bonus=_BONUS,
-                sure=known.sure if several else np.inf,
-                first=chosen,
-            )
-        if len(chosen) > k:
-            chosen = known.best_beside_each_other(chosen, k, self.columns)
-        chosen = known.features_of(chosen, k)
-        if len(chosen) < k:
-            chosen = self._filled(learner, chosen, k, resting)
-        return np.sort(chosen)
+        members = self.columns
+        if float(learner.inflation.max()) > _DEPENDENT:
+            chosen = known.sure_beside_all(members)
+        else:
+            chosen = self._forward(learner, known, k)
+        chosen = known.fitting(chosen, k, members)
+        return np.sort(chosen if len(chosen) >= k else self._filled(learner, chosen, k, resting))
 
-    def _significant(self, known: Candidates, first: Places) -> Places:
-        limits = known.limits()
-        chosen, z = known.forward(
-            self.columns, limits + _BOND, leave=limits, bonus=_BOND, first=first
-        )
-        if not len(chosen) and known.together() > _TOGETHER:
+    def _forward(self, learner: JointPosterior, known: Candidates, k: int) -> Places:
+        several, sure = learner.n_rows > 1, np.inf
+        if k == _AUTO:
+            limits, bonus = known.limits() + _BOND, _BOND
+        else:
+            # The root mean square over classes varies less than what it is of.
+            limits, bonus = np.full(k, _LIMIT), _BONUS / math.sqrt(learner.n_rows)
+            sure = known.sure if several else np.inf
+        members = self.columns
+        chosen, z, explained = known.forward(limits, members=members, bonus=bonus, sure=sure)
+        if not several:
+            other = known.forward(limits, known.numbers, members=members, bonus=bonus)
+            # Of columns that came late, less is explained so far than they say.
+            if other.explained > explained + _MORE or known.seen.min() < 1.0:
+                chosen, z, _ = other
+        if k == _AUTO and not len(chosen) and known.together() > _TOGETHER:
             chosen = known.numbers[[z.argmax()]]  # none is for itself, but all together are
         return chosen
 
@@ -321,11 +334,11 @@ class SelectionRule:
         self, learner: JointPosterior, chosen: Places, k: int, resting: Mask | None
     ) -> Places:
         """Those chosen, and others by their importance, members with a bonus."""
+        numbers = self._all()
         if self.groups is not None:
-            numbers, worth = self._all(), self.groups.belief(*learner.by_class()).mu
-            bond = self.groups.belief(*learner.scored()).sigma
+            belief = self.groups.belief(*learner.by_class())
+            worth, bond = belief.mu, belief.sigma
         else:
-            numbers = self._all()
             if learner.touched is not None:  # of millions, a few have moved
                 some = union(union(learner.touched, self.columns), np.sort(chosen))
                 numbers = some if len(some) >= k else numbers
@@ -346,8 +359,7 @@ class SelectionRule:
         """How sure each is, beside those that are selected."""
         known = self.candidates(learner, resting)
         inside = known.numbers[known.were_in(chosen)]
-        _, z = known.forward(_NONE, np.empty(0), first=inside)
-        return Distances(*known.of_features(z), known.n)
+        return Distances(*known.of_features(known.beside(inside)), known.n)
 
     def significant(self, learner: JointPosterior, chosen: Places, above: Mask) -> Mask:
         """Who is significant: of those selected beside each other, of others beside all of them.
@@ -356,9 +368,8 @@ class SelectionRule:
         """
         known, found = self.candidates(learner), above.copy()
         limits = known.limits()
-        members, _ = known.among(known.numbers[known.were_in(chosen)]).forward(_NONE, limits)
-        _, z = known.forward(_NONE, np.empty(0), first=members)
-        columns, z = known.of_features(z)
+        members = known.among(known.numbers[known.were_in(chosen)]).forward(limits).numbers
+        columns, z = known.of_features(known.beside(members))
         found[columns] = z > limits[len(members) : len(members) + 1].sum()
         found[known.features_of(members)] = True
         return found

@@ -53,7 +53,8 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
     """What selectors share, whether rows or columns arrive.
 
     A subclass lists in ``_learnt`` what it learns, see :mod:`fires.core.declared`: the entry ``x``
-    stands for the attribute ``_x_``. That is enough to be saved and loaded.
+    stands for the attribute ``_x_``. That is enough to be saved and loaded. What its bases list is
+    learnt, too.
     """
 
     _fitted_by: ClassVar[tuple[str, str]]  # the attribute that shows it, and the method to call
@@ -61,6 +62,11 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
     _counted: ClassVar[Declared] = {}  # what the base class itself learns
 
     n_missing_: int
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        listed = (vars(base).get("_learnt", {}) for base in reversed(cls.__mro__))
+        cls._learnt = {name: part for learnt in listed for name, part in learnt.items()}
 
     @abstractmethod
     def _selected(self) -> Places:

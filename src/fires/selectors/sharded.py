@@ -159,22 +159,6 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         return self.selector.transform(X)
 
-    def get_feature_names_out(
-        self, input_features: OptionalArray = None
-    ) -> npt.NDArray[np.object_]:
-        """The names of the selected features.
-
-        Parameters
-        ----------
-        input_features : array of str, optional
-            Names of all features, where X had none.
-
-        Returns
-        -------
-        ndarray of str
-        """
-        return self.selector.get_feature_names_out(input_features)
-
     def __getattr__(self, name: str) -> Any:
         # All that the selector has learnt, and can do, is this object's too.
         if name.startswith("_") or "selector" not in vars(self):
@@ -299,18 +283,16 @@ class _Batch:
 
     def _refuse(self, learner: Learner, by_bayes: bool) -> None:
         """Raise an error for what cannot be learnt from sums."""
-        selector = self.selector
+        selector, stay = self.selector, "and these stay in their shards"
         is_told = not (selector.drift is None or isinstance(selector.drift, str))
         if not learner.takes_shards:
             what = f"the model {selector.model_name} cannot learn from shards"
             raise InputError(what, hint="use a linear one, such as 'probit' or 'gaussian'.")
         if selector.time is not None:
-            what = "memory as a time goes by rows, and these stay in their shards"
+            what = f"memory as a time goes by rows, {stay}"
             raise InputError(what, hint="give memory a number of rows.")
         if is_told and by_bayes:
-            what = (
-                "a detector of drift is told the loss of every row, and these stay in their shards"
-            )
+            what = f"a detector of drift is told the loss of every row, {stay}"
             raise InputError(what, hint="use drift='auto' or None.")
 
     def _hear(self, surprise: float, variance: float) -> bool:
@@ -321,10 +303,6 @@ class _Batch:
     ) -> sharding.Sums:
         """What shards say; the batch is counted, too."""
         sums = self.evaluate(_Counted(task, model, labels, self.units.unit, self.ratio))
-        self._count(sums)
-        return sums
-
-    def _count(self, sums: sharding.Sums) -> None:
         self.n_rows, self.n_missing = int(sums["batch rows"]), int(sums["batch missing"])
         self.weight = float(sums["batch weight"])
         if not self.units.unit:
@@ -338,6 +316,7 @@ class _Batch:
                 f"Input X contains NaN ({self.n_missing} entries); FIRES refuses missing values "
                 "unless missing='ignore'."
             )
+        return sums
 
     def _meet(self, found: sharding.Sums) -> None:
         """Get to know a target: the model, its kind, labels. Starts the learner, or adds classes.

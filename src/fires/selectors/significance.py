@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import erfc
@@ -113,26 +113,9 @@ class Distances(NamedTuple):
     n: int
 
 
-def _tail(z: Floats) -> Floats:
-    """The area of both tails of a normal distribution."""
-    return np.asarray(erfc(np.maximum(z, 0.0) / np.sqrt(2.0)))
-
-
-class Next(NamedTuple):
-    """The surest feature that is not selected."""
-
-    column: int
-    share: float
-
-
-def best_of_the_rest(known: Distances, members: Places) -> Next | None:
-    """Say who would be selected next, and what that would mean."""
-    outside = ~np.isin(known.columns, members)
-    if not outside.any():
-        return None
-    z = known.z[outside]
-    share = float(_tail(z.max())) * known.n / (len(members) + 1)
-    return Next(int(known.columns[outside][z.argmax()]), min(share, 1.0))
+def expected_false(tail: float, s: Any, n: int) -> Any:
+    """The share of false ones among s features, if chance takes one of n so far with this tail."""
+    return tail * (n + 1 - (1.0 - LEVEL) * s) / s
 
 
 # --- why so many are selected, in one sentence ------------------------------------------------
@@ -174,19 +157,23 @@ def found(known: Distances, chosen: Places, n: int, what: str, names: Callable[[
     >>> known = Distances(np.arange(4), np.array([9.0, 5.0, 3.1, 1.0]), n=100)
     >>> found(known, np.array([0, 1]), 100, "features", "x{}".format)
     '2 of 100 features are significantly non-zero: the expected share of false ones is at most
-     0.05; with the next, x2, it could be 0.065'
+     0.05; with the next, x2, it could be 0.063'
     """
-    n_chosen, following = len(chosen), best_of_the_rest(known, chosen)
+    n_chosen = len(chosen)
     is_ = "is" if n_chosen == 1 else "are"
     begin = f"{n_chosen:,} of {n:,} {what} {is_} significantly non-zero: "
-    if n_chosen == 1 and float(_tail(known.z[known.columns == chosen[0]].sum())) * known.n > LEVEL:
+    tails = erfc(np.maximum(known.z, 0.0) / np.sqrt(2.0))  # both
+    outside = ~np.isin(known.columns, chosen)
+    if n_chosen == 1 and tails[~outside].sum() * known.n > LEVEL:
         best = names(int(chosen[0]))
         return f"none of {n:,} {what} is significant alone, but together they are: {best} is best"
     bound = f"the expected share of false ones is at most {LEVEL:g}; "
-    if following is None:
+    if not outside.any():
         rest = "there is no other" if n_chosen == n else f"more than {n_chosen} are not looked at"
         return begin + bound + rest
-    name, share = names(following.column), following.share
+    following = np.where(outside, tails, np.inf).argmin()
+    name = names(int(known.columns[following]))
+    share = min(float(expected_false(tails[following], n_chosen + 1, known.n)), 1.0)
     if not n_chosen:
         return (
             begin + f"with the first, {name}, the expected share of false ones could be {share:.2g}"

@@ -6,8 +6,14 @@ from fires.core.moved import lazy
 from fires.core.named import NamedRows
 from fires.streams.arrays import from_arrays
 from fires.streams.base import Batch, InputError, Position, Schema, Stream
-from fires.streams.generated import RandomRBF, RandomTree, SparseWide
-from fires.streams.synthetic import DriftingFeatures, KnownTruth, SignProduct
+from fires.streams.synthetic import (
+    DriftingFeatures,
+    KnownTruth,
+    RandomRBF,
+    RandomTree,
+    SignProduct,
+    SparseWide,
+)
 
 if TYPE_CHECKING:
     from fires.streams.files import from_file

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from fires.core.errors import InputError as InputError
-from fires.core.errors import StateError
+from fires.core.errors import undamaged
 from fires.core.types import Floats, Label, Labels, Matrix
 
 if TYPE_CHECKING:
     from fires.columns.columns import Columns
 
+# Where a stream is, and what it knows, as JSON values.
 Bookmark = dict[str, Any]
-"""Where a stream is, and what it knows, as JSON values."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,6 @@ class Batch:
         Labels as the source has them (text, integers, booleans), or float64 numbers.
     position : Position
         Where the batch ends in the source.
-    restarted : tuple of int, or of str
-        Features that mean something else from this batch on; what was learnt about them starts
-        anew. Where columns may be others from batch to batch, their names.
     columns : Columns, optional
         What the rows were encoded with.
     waited : bool
@@ -90,7 +87,6 @@ class Batch:
     X: Matrix
     y: Labels
     position: Position = field(default_factory=Position)
-    restarted: tuple[int | str, ...] = ()
     columns: Columns | None = None
     waited: bool = False
     names: Sequence[str] | None = None
@@ -196,10 +192,8 @@ class CountedRows:
 
     def after(self, bookmark: Bookmark) -> Self:
         """The stream that goes on where this one, or one made in the same way, was."""
-        try:
+        with undamaged("the bookmark is"):
             row = int(Position(**bookmark["position"]).rows)
-        except (KeyError, TypeError, ValueError) as error:
-            raise StateError(f"the bookmark is damaged ({error!r})") from None
         other = copy.copy(self)
         other._first = other._left = row
         return other

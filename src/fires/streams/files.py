@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, Literal, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import polars as pl
@@ -18,21 +18,19 @@ from fires.columns import Columns, find_doubts
 from fires.columns.schema import NO_HINTS, Column, Hints
 from fires.columns.target import Target
 from fires.core.errors import InputError
-from fires.core.types import Json
-from fires.streams.arff import ArffTable, looks_like_arff
+from fires.core.types import JsonObject
+from fires.streams import table_stream
 from fires.streams.base import Bookmark, Position
 from fires.streams.byte_sources import ADVICE, ByteSource, File, Pipe, kind_of, plain_errors
 from fires.streams.columnar import ScannedTable
 from fires.streams.following import Follow
 from fires.streams.json_table import JsonTable
-from fires.streams.sampling import named, read_sample, refuse_unknown
 from fires.streams.svmlight import ENDINGS as SVMLIGHT_ENDINGS
 from fires.streams.svmlight import SvmlightStream, looks_like_svmlight
 from fires.streams.table import Chunks, Kinds, Table
-from fires.streams.table_stream import TableStream, doubts_of, start_of, stream_of
-from fires.streams.text_blocks import BLOCK
-from fires.streams.text_source import BlockTable, TextSource
-from fires.streams.text_table import FOUND_OUT, TextOptions, TextTable
+from fires.streams.table_stream import TableStream, named, refuse_unknown, start_of, stream_of
+from fires.streams.text_blocks import BLOCK, BlockTable, TextSource
+from fires.streams.text_table import FOUND_OUT, ArffTable, TextOptions, TextTable, looks_like_arff
 
 
 class ManyTables(Table):
@@ -106,7 +104,7 @@ class ManyTables(Table):
             lacking = [pl.lit(None, pl.String).alias(name) for name in absent]
             wanted = {name: kinds[name] for name in names if name in present}
             begin = start if index == start.file else Position()
-            file: Mapping[str, Json] = {"file": table.name}
+            file: JsonObject = {"file": table.name}
             for chunk in table.chunks(wanted, begin, n_rows):
                 places = np.column_stack([chunk.places, np.full(len(chunk.places), index)])
                 places[:, 0] += self._before[index]
@@ -249,26 +247,14 @@ def from_file(
     path: Source | Sequence[Source],
     target: str | Target | None = None,
     *,
-    exclude: Sequence[str] = (),
-    holds: Literal["auto", "classes", "numbers"] = "auto",
-    max_categories: int = 1000,
-    categorical: Sequence[str] = (),
-    numeric: Sequence[str] = (),
-    na_values: Sequence[str] = (),
-    decimal: str | None = None,
-    thousands: str | None = None,
-    dates: Literal["day-first", "month-first"] | None = None,
-    categories: Literal["target", "codes"] = "target",
     delimiter: str | None = None,
     encoding: str | None = None,
     header: bool = True,
     comment: str | None = None,
-    keep_doubtful: bool = True,
     follow: bool = False,
     after: Bookmark | None = None,
     block_size: int = BLOCK,
-    columns: Literal["fixed", "open"] = "fixed",
-    time: str | None = None,
+    **options: Any,
 ) -> TableStream:
     r"""Make a stream of a table in a file, in bounded memory however long the file is.
 
@@ -290,6 +276,33 @@ def from_file(
         The column to predict. Its labels stay what they are: whole numbers, true and false,
         text; other numbers, and dates, are float64. The ``target`` of another stream is read as
         it is there. Only svmlight needs none: it has its own.
+    delimiter : str, optional
+        What separates the fields, where it should not be guessed.
+    encoding : str, optional
+        How the text was written, where neither a byte order mark tells nor it is UTF-8.
+    header : bool
+        The first record holds the names of the columns.
+    comment : str, optional
+        Lines that begin with it are skipped.
+    follow : bool
+        The file grows: the stream has no end, and waits for more lines. It goes on with the next
+        file where this one is rotated, that is renamed or made empty; see
+        :mod:`fires.streams.following`.
+    after : dict, optional
+        The ``bookmark()`` of an earlier stream of this table: reading goes on behind its last
+        batch, and what the columns hold is as it was there, whatever else is said here.
+    block_size : int
+        Bytes of text to parse at once. The batches do not depend on it.
+    **options
+        What is said of the columns; see below.
+
+    Returns
+    -------
+    TableStream
+        The stream.
+
+    Other Parameters
+    ----------------
     exclude : sequence of str
         Columns to leave out.
     holds : {"auto", "classes", "numbers"}
@@ -309,26 +322,9 @@ def from_file(
     categories : {"target", "codes"}
         How categories become numbers: by the target of the rows before
         (:class:`fires.columns.target.TargetStatistics`), or as 0, 1, 2, ... in order of appearance.
-    delimiter : str, optional
-        What separates the fields, where it should not be guessed.
-    encoding : str, optional
-        How the text was written, where neither a byte order mark tells nor it is UTF-8.
-    header : bool
-        The first record holds the names of the columns.
-    comment : str, optional
-        Lines that begin with it are skipped.
     keep_doubtful : bool
         Whether ids, clocks and copies of other columns are features all the same. What is doubted
         is in ``doubts``; see :func:`fires.columns.find_doubts`.
-    follow : bool
-        The file grows: the stream has no end, and waits for more lines. It goes on with the next
-        file where this one is rotated, that is renamed or made empty; see
-        :mod:`fires.streams.following`.
-    after : dict, optional
-        The ``bookmark()`` of an earlier stream of this table: reading goes on behind its last
-        batch, and what the columns hold is as it was there, whatever else is said here.
-    block_size : int
-        Bytes of text to parse at once. The batches do not depend on it.
     columns : {"fixed", "open"}
         ``"fixed"``: the columns of all files are those of the first. What a later one lacks is
         missing, what only it has is not used. ``"open"``: each file has its own columns, and each
@@ -338,11 +334,6 @@ def from_file(
     time : str, optional
         The column that says when a row was: dates, or seconds since 1970. It is no feature; it is
         in the ``times`` of a batch.
-
-    Returns
-    -------
-    TableStream
-        The stream.
 
     Raises
     ------
@@ -362,32 +353,15 @@ def from_file(
     >>> [(column["name"], column["unreadable"]) for column in stream.columns.describe()]
     [('age', 1), ('town', 0)]
     """
-    options = TextOptions(delimiter, encoding, header, comment)
+    text = TextOptions(delimiter, encoding, header, comment)
     table: Table | SvmlightStream
     if follow:
-        table = open_followed(path, options, block_size, None if after is None else start_of(after))
+        table = open_followed(path, text, block_size, None if after is None else start_of(after))
     else:
-        table = open_table(path, options, block_size, after)
-    if isinstance(table, SvmlightStream) and columns != "open":
+        table = open_table(path, text, block_size, after)
+    if isinstance(table, SvmlightStream) and options.get("columns") != "open":
         return cast("TableStream", table)  # it can do the same
-    return stream_of(
-        with_names(table),
-        target,
-        exclude=exclude,
-        holds=holds,
-        keep_doubtful=keep_doubtful,
-        after=after,
-        columns=columns,
-        time=time,
-        max_categories=max_categories,
-        categorical=categorical,
-        numeric=numeric,
-        na_values=na_values,
-        decimal=decimal,
-        thousands=thousands,
-        dates=dates,
-        categories=categories,
-    )
+    return stream_of(with_names(table), target, after=after, **options)
 
 
 def look_at(
@@ -411,13 +385,13 @@ def look_at(
     refuse_unknown(table, exclude)
     left_out = set(exclude)
     used = [name for name in table.column_names if name not in left_out]
-    sample = read_sample(table, used, used, target)
+    sample = table_stream.read_sample(table, used, used, target)
     # Whoever learns from the table has a target, and encodes categories by it.
     learnt = Columns.learn(sample, hints, y=np.zeros(1))
     doubts = tuple(find_doubts(sample, columns=learnt))
     if target is not None and target in sample.columns:
         with suppress(InputError):  # a target that cannot be predicted is no matter here
             labels = Target.learn(sample[target], hints, "classes")
-            doubts = doubts_of(sample, learnt, labels)
+            doubts = table_stream.doubts_of(sample, learnt, labels)
     _, columns = learnt.encode(sample)
     return TableStream(table, columns, Target(Column("", "empty")), doubts)

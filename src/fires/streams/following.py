@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
-from fires.core.errors import InputError, StateError
+from fires.core.errors import InputError, undamaged
 from fires.streams.base import Position
 from fires.streams.byte_sources import N_MAGIC, ByteSource
 
@@ -279,10 +279,8 @@ class Follow(ByteSource):
 
     def _found(self, start: Position) -> _Opened:
         """The file that was read earlier."""
-        try:
+        with undamaged(f"the bookmark of {self.path} is"):
             file = self._known_again(start.mark)
-        except (KeyError, TypeError) as error:
-            raise StateError(f"the bookmark of {self.path} is damaged ({error!r})") from None
         if file is None:
             packed = [one.path for one in self._rotated() if one.is_packed]
             raise InputError(

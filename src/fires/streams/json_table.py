@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Set
 from contextlib import closing
 
 import polars as pl
 
 from fires.core.errors import InputError
-from fires.core.types import Json
+from fires.core.types import Json, JsonObject
+from fires.streams import text_blocks
 from fires.streams.base import Position
 from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Kinds
-from fires.streams.text_blocks import BLOCK, NOT_UTF8, Block, Lines, is_utf8
-from fires.streams.text_source import BlockTable, Parsed, TextSource
+from fires.streams.text_blocks import Block, BlockTable, Lines, Parsed, TextSource
 
 NOT_AN_OBJECT = "not a JSON object"
 NOT_UNICODE = r"a lone surrogate such as \ud800, which is not text"
@@ -24,7 +24,7 @@ _LONE = re.compile(
 )
 _NESTED = r"(?s)^(\{.*\}|\[.*\])$"
 _LOOK_EVERY = 100  # in one line of so many the reader looks for keys that are new
-_SAMPLE_BYTES = 2 * BLOCK
+_SAMPLE_BYTES = 2 * text_blocks.BLOCK
 _INFINITE = {"Infinity": "inf", "-Infinity": "-inf"}
 _Row = dict[str, Json] | str | None
 
@@ -82,7 +82,7 @@ class JsonRows(BlockTable):
 
     def _fast(self, block: Block, kinds: Kinds) -> Parsed | None:
         """Parse lines that are all as they should be; None if one is not."""
-        if not is_utf8(block.data) or _LONE.search(block.data):
+        if not text_blocks.is_utf8(block.data) or _LONE.search(block.data):
             return None
         frame = self._ndjson(block, kinds)
         if frame is None:
@@ -151,7 +151,7 @@ class JsonRows(BlockTable):
             if isinstance(row, dict):
                 self._note_new_fields(row, first + i)
 
-    def _note_new_fields(self, row: Mapping[str, Json], line: int) -> None:
+    def _note_new_fields(self, row: JsonObject, line: int) -> None:
         if line % _LOOK_EVERY == 1 and not self.is_open:
             for name in row:
                 if name not in self._known:
@@ -172,7 +172,7 @@ def json_row(line: bytes) -> _Row:
         if _LONE.search(line):
             json.dumps(row, ensure_ascii=False).encode()
     except UnicodeDecodeError:
-        return NOT_UTF8
+        return text_blocks.NOT_UTF8
     except UnicodeEncodeError:
         return NOT_UNICODE
     except (ValueError, RecursionError):

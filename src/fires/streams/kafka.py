@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from operator import itemgetter
@@ -18,9 +18,9 @@ from zlib import crc32
 import numpy as np
 
 from fires.columns.target import Target
-from fires.core.errors import InputError, StateError
+from fires.core.errors import InputError, undamaged
 from fires.core.optional import require
-from fires.core.types import Json
+from fires.core.types import Json, JsonObject
 from fires.streams import messages as common
 from fires.streams.base import Position
 from fires.streams.messages import NOTHING, Messages, portion, read_address, stream_from
@@ -186,17 +186,13 @@ class KafkaReader(_Client):
                 return sum(max(end - next_, 0) for end, next_ in zip(found, at, strict=True))
         return None
 
-    def messages(
-        self, start: Position, until_end: bool, sample: bool
-    ) -> Generator[Messages, None, None]:
+    def messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Messages]:
         """Read from a position on."""
         fixed = _FIXED | {"stats_cb": self._count_partitions}
         with closing(self._connect("Consumer", _DEFAULTS, fixed)) as self._consumer:
             yield from self._messages(start, until_end, sample)
 
-    def _messages(
-        self, start: Position, until_end: bool, sample: bool
-    ) -> Generator[Messages, None, None]:
+    def _messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Messages]:
         bounds = self._bounds()
         marks = self._checked(start.mark, bounds)
         self._next, self._line = [at for at, *_ in marks], start.line
@@ -251,12 +247,10 @@ class KafkaReader(_Client):
         """Where to begin in each partition and, if these were read before, where that ended."""
         if mark is None:
             return [[low] for low, _ in bounds]
-        try:
+        with undamaged(f"the bookmark of {self.name} is"):
             marks = {int(p): list(at) if isinstance(at, list) else [at] for p, at in mark.items()}
             if not all(type(offset) is int for at in marks.values() for offset in at):
                 raise TypeError(mark)
-        except (AttributeError, TypeError, ValueError) as error:
-            raise StateError(f"the bookmark of {self.name} is damaged ({error!r})") from None
         for p in range(len(bounds)):
             if p not in marks:
                 raise self._lost(p, "is new", _NEW)
@@ -278,9 +272,7 @@ class KafkaReader(_Client):
     def _lost(self, p: int, what: str, hint: str = _GONE) -> InputError:
         return InputError(f'partition {p} of topic "{self._topic}": {what}', self.name, hint)
 
-    def _again(
-        self, ends: list[int], crcs: Sequence[int] | None = None
-    ) -> Generator[Messages, None, None]:
+    def _again(self, ends: list[int], crcs: Sequence[int] | None = None) -> Generator[Messages]:
         """Read up to some offsets, partition by partition; if known, by these checksums."""
         begin, ends = self._next.copy(), ends.copy()
         rows: list[_Row] = []
@@ -398,7 +390,7 @@ class KafkaSink(_Client):
         with self._reached():
             self._producer.list_topics(self._topic, common.START)
 
-    def write(self, record: Mapping[str, Json]) -> None:
+    def write(self, record: JsonObject) -> None:
         """Hand over a record; it may be on its way until :meth:`flush` returns."""
         value, key = json.dumps(record, ensure_ascii=False).encode(), str(record["id"])
         deadline = time.monotonic() + common.FLUSH

@@ -15,8 +15,8 @@ import polars as pl
 
 from fires.columns.schema import Kind
 from fires.columns.target import Target
-from fires.core.errors import InputError, StateError
-from fires.core.types import Json
+from fires.core.errors import InputError, undamaged
+from fires.core.types import Json, JsonObject
 from fires.streams.base import Bookmark, Position
 from fires.streams.json_table import JsonRows
 from fires.streams.registry import refuse_secrets
@@ -41,7 +41,7 @@ class Messages(NamedTuple):
 
     values: Sequence[bytes] = ()
     places: npt.NDArray[np.generic] = np.empty((0, 1), dtype=np.int64)
-    where: Callable[[int], Mapping[str, Json]] = lambda at: {}
+    where: Callable[[int], JsonObject] = lambda at: {}
     mark: Callable[[int], Json] = lambda at: None
     short: bool = True
 
@@ -72,9 +72,7 @@ class Reader(Protocol):
     def notes(self) -> Sequence[str]:
         """What a user should know of what was read, in one line each."""
 
-    def messages(
-        self, start: Position, until_end: bool, sample: bool
-    ) -> Generator[Messages, None, None]:
+    def messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Messages]:
         """Read from a position on, waiting for more at most a fifth of a second at a time."""
 
     def mark(self, place: Sequence[int]) -> Json:
@@ -108,7 +106,7 @@ class MessageTable(JsonRows):
         """See :class:`Reader`, as of what was read last."""
         return self._reader.lag()
 
-    def _portions(self, start: Position, sample: bool) -> Generator[Messages, None, None]:
+    def _portions(self, start: Position, sample: bool) -> Generator[Messages]:
         self._reader = self._connect()
         return self._reader.messages(start, self._until_end, sample)
 
@@ -123,7 +121,7 @@ class MessageTable(JsonRows):
 
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, n_rows: int | None = None
-    ) -> Generator[Chunk, None, None]:
+    ) -> Generator[Chunk]:
         """Read the messages as they come; see :meth:`fires.streams.table.Table.chunks`."""
         with closing(self._portions(start, n_rows is not None)) as portions:
             for messages in portions:
@@ -172,10 +170,8 @@ def stream_from(
     table = MessageTable(connect, until_end)
     names: list[str] | None = None
     if after is not None:
-        try:
+        with undamaged("the bookmark is"):
             names = [column[0] for column in (*after["columns"]["columns"], after["target"])]
-        except (LookupError, TypeError) as error:
-            raise StateError(f"the bookmark is damaged ({error!r})") from None
         names += [exclude] if isinstance(exclude, str) else exclude
     table.find_columns(names)
     return stream_of(table, target, exclude=exclude, after=after, **options)

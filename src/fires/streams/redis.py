@@ -17,9 +17,9 @@ from zlib import crc32
 import numpy as np
 
 from fires.columns.target import Target
-from fires.core.errors import InputError, StateError
+from fires.core.errors import InputError, undamaged
 from fires.core.optional import require
-from fires.core.types import Json
+from fires.core.types import Json, JsonObject
 from fires.streams import messages as common
 from fires.streams.base import Position
 from fires.streams.messages import NOTHING, Messages, portion, read_address, stream_from
@@ -164,16 +164,12 @@ class RedisReader(_Client):
     def _begin(self, start: Position) -> None:
         self._line, self._fresh = start.line, start.mark is None
         if start.mark is not None:
-            try:
+            with undamaged(f"the bookmark of {self.name} is"):
                 self._at, self._added = _id(start.mark["id"].encode()), int(start.mark["added"])
                 if "to" in start.mark:
                     self._before = _id(start.mark["to"].encode()), int(start.mark["crc"])
-            except (AttributeError, KeyError, TypeError, ValueError) as error:
-                raise StateError(f"the bookmark of {self.name} is damaged ({error!r})") from None
 
-    def messages(
-        self, start: Position, until_end: bool, sample: bool
-    ) -> Generator[Messages, None, None]:
+    def messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Messages]:
         """Read from a position on; a server that was there once is waited for."""
         self._begin(start)
         n, deadline = common.FIRST, time.monotonic() + common.START
@@ -307,7 +303,7 @@ class RedisSink(_Client):
         self._records: list[dict[str, str]] = []
         self._try(self._client.ping, common.START)
 
-    def write(self, record: Mapping[str, Json]) -> None:
+    def write(self, record: JsonObject) -> None:
         """Hand over a record; it may be on its way until :meth:`flush` returns."""
         data = json.dumps(record, ensure_ascii=False)
         self._records.append({"id": str(record["id"]), "data": data})

@@ -9,10 +9,10 @@ from fires.core.errors import InputError
 from fires.core.moved import imported
 from fires.core.types import Header
 
+# The environment variable that names a file with properties of librdkafka.
 KAFKA_CONFIG = "FIRES_KAFKA_CONFIG"
-"""The environment variable that names a file with properties of librdkafka."""
+# The environment variables that hold what a server of Redis may ask for.
 REDIS_USERNAME, REDIS_PASSWORD = "FIRES_REDIS_USERNAME", "FIRES_REDIS_PASSWORD"
-"""The environment variables that hold what a server of Redis may ask for."""
 
 
 class Scheme(NamedTuple):

@@ -5,30 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from fires.columns import Columns
 from fires.columns.schema import Doubt, Kind
 from fires.core.errors import InputError
+from fires.core.types import Ints
 from fires.streams.base import Position
-from fires.streams.cutting import read_ahead
 from fires.streams.files import Source, open_table, with_names
-from fires.streams.sampling import named, refuse_unknown
-from fires.streams.table import Chunk, Kinds, Rejected
+from fires.streams.table import Chunk, Kinds, Rejected, read_ahead
+from fires.streams.table_stream import named, refuse_unknown
 from fires.streams.text_table import FOUND_OUT, TextOptions
 
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Some rows of a table."""
-
-    frame: pl.DataFrame
-    numbers: npt.NDArray[np.int64]
-    n_bytes: int = 0
+Rows = tuple[pl.DataFrame, Ints, int]  # some rows of a table, their numbers, the bytes read so far
 
 
 class RowReader:
@@ -39,7 +31,7 @@ class RowReader:
     >>> import io
     >>> text = io.BytesIO(b"age,town\n31,Ulm\n52\n27,Bonn\n")
     >>> rows = RowReader(text, {"age": "number"}, ["town"])
-    >>> [(part.frame.rows(), part.numbers.tolist()) for part in rows.batches(100)]
+    >>> [(frame.rows(), numbers.tolist()) for frame, numbers, _ in rows.batches(100)]
     [([('31', 'Ulm'), ('27', 'Bonn')], [1, 3])]
     >>> rows.rejected.examples
     ((3, '1 field, the header has 2'),)
@@ -106,10 +98,10 @@ class RowReader:
                 self._n_present.update(dict.fromkeys(frame.columns, len(frame)))
                 for start in range(0, len(numbers), batch_size):
                     part = slice(start, start + batch_size)
-                    yield Rows(frame[part], numbers[part], int(chunk.places[part][-1, 0]))
+                    yield frame[part], numbers[part], int(chunk.places[part][-1, 0])
         if n_rows == 0:
             text = pl.DataFrame(schema=dict.fromkeys(self._kinds, pl.String))
-            yield Rows(text, np.empty(0, dtype=np.int64))
+            yield text, np.empty(0, dtype=np.int64), 0
         elif n_rows == self.rejected.count:
             raise self._table.unreadable(*self.rejected.examples[0])
 
@@ -117,8 +109,8 @@ class RowReader:
         """The rows as one frame; a field of text with nothing in it is missing, quoted or not."""
         frame = chunk.frame
         if chunk.numbers is not None:
-            names, X = chunk.numbers
-            columns = [pl.Series(name, X[:, at]) for at, name in enumerate(names)]
+            X: Any = chunk.numbers.matrix
+            columns = [pl.Series(name, X[:, at]) for at, name in enumerate(chunk.numbers.names)]
             frame = frame.hstack(columns) if frame.width else pl.DataFrame(columns)
         if self._table.unit != "row":
             frame = frame.with_columns(pl.col(pl.String).replace("", None))
@@ -131,7 +123,7 @@ def _columns(names: Mapping[str, str] | Sequence[str]) -> str:
     return f"{what} {named(names, 8)}"
 
 
-def _numbers(chunk: Chunk, n_before: int) -> npt.NDArray[np.int64]:
+def _numbers(chunk: Chunk, n_before: int) -> Ints:
     """The numbers of the rows, where those that could not be read have theirs too."""
     faults = np.sort(np.array([line for line, *_ in chunk.faults], dtype=np.int64))
     between = np.searchsorted(faults, chunk.lines)

@@ -19,15 +19,15 @@ import polars as pl
 
 from fires.columns.schema import Kind
 from fires.columns.target import Target
-from fires.core.errors import InputError, closest
+from fires.core.errors import InputError
 from fires.core.optional import require
 from fires.core.types import Json
 from fires.streams.base import Position
 from fires.streams.table import Chunk, Table
-from fires.streams.table_stream import TableStream, stream_of
+from fires.streams.table_stream import TableStream, no_column, stream_of
 
 Pointers: TypeAlias = "ctypes.Array[ctypes.c_void_p]"
-_Rows = Generator[tuple[pl.DataFrame, list[Json]], None, None]  # and the position of each row
+_Rows = Generator[tuple[pl.DataFrame, list[Json]]]  # and the position of each row
 
 _API = ctypes.pythonapi
 _GET = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
@@ -55,7 +55,7 @@ class _Batch:
         )
 
 
-def frames_of(source: Any) -> Generator[pl.DataFrame, None, None]:
+def frames_of(source: Any) -> Generator[pl.DataFrame]:
     """Take the rows of an Arrow stream, as they come.
 
     Examples
@@ -154,8 +154,7 @@ class SqlTable(Table):
         self._types = self._database.columns(self._query)
         self._position = position
         if position is not None and position not in self._types:
-            hint = closest(position, self._types, f"it has {', '.join(self._types)}", quote='"')
-            raise InputError(f'no column "{position}" in {self.name}', hint=hint)
+            raise no_column(position, list(self._types), self.name)
         self.column_names = tuple(name for name in self._types if name != position)
         if position is None:
             self.no_bookmark = (
@@ -165,7 +164,7 @@ class SqlTable(Table):
 
     def chunks(
         self, kinds: Mapping[str, Kind], start: Position, n_rows: int | None = None
-    ) -> Generator[Chunk, None, None]:
+    ) -> Generator[Chunk]:
         """Read the rows in order; see :meth:`Table.chunks`."""
         names = [name for name in self.column_names if name in kinds]
         size = max(1, _CHUNK_CELLS // max(len(names), 1))

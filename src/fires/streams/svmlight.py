@@ -16,10 +16,8 @@ from fires.core.errors import InputError
 from fires.core.types import CsrRows, Floats
 from fires.streams.base import Batch, Bookmark, Position, Schema
 from fires.streams.byte_sources import plain_errors, read_so_far, refuse_others
-from fires.streams.cutting import BlockStream, Left, PlacedRows, no_rows, read_ahead, stacked
-from fires.streams.table import Fault
-from fires.streams.text_blocks import Block, Ints, Lines
-from fires.streams.text_source import TextSource
+from fires.streams.table import BlockStream, Fault, Left, PlacedRows, no_rows, read_ahead, stacked
+from fires.streams.text_blocks import Block, Ints, Lines, TextSource
 
 ENDINGS = {".svm", ".svmlight", ".libsvm"}
 MAX_FEATURES = 10_000_000  # each has a name and a belief of its own
@@ -39,8 +37,8 @@ _LINE = re.compile(
 _COMMENT = re.compile(rb"#[^\n]*")
 _ZERO_INDEX = re.compile(rb"[ \t]0+:")
 _INDEX = re.compile(rb"[ \t](\d+):")
+_LAST_INDEX = re.compile(rb"^.*[ \t](\d+):", re.MULTILINE)
 _FRACTION = re.compile(rb"\n[+-]?+(?:\d{0,18}+[^\d\s]|\d{19})")  # a label that is no whole number
-_NEWLINE, _COLON, _ZERO = b"\n:0"
 
 
 def looks_like_svmlight(line: bytes) -> bool:
@@ -123,23 +121,9 @@ class SvmlightStream(BlockStream):
         data = _COMMENT.sub(b"", block.data) if b"#" in block.data else block.data
         found["zero_based"] |= _ZERO_INDEX.search(data) is not None
         found["whole_labels"] &= _FRACTION.search(b"\n" + data) is None
-        bytes_ = np.frombuffer(data, np.uint8)
-        newlines = np.flatnonzero(bytes_ == _NEWLINE)
-        colons = np.flatnonzero(bytes_ == _COLON)
-        last = np.searchsorted(colons, np.append(newlines, len(data))) - 1
-        last = colons[last[last >= 0]] if len(colons) else colons
-        indices = np.zeros(len(last), np.int64)
-        digits = np.ones(len(last), bool)
-        for place in range(1, 19):
-            digit = bytes_[np.maximum(last - place, 0)] - _ZERO
-            digits &= (digit <= 9) & (last >= place)
-            if not digits.any():
-                break
-            indices += np.where(digits, digit.astype(np.int64) * 10 ** (place - 1), 0)
-        greatest = int(indices.max(initial=-1))
+        greatest = max(map(int, _LAST_INDEX.findall(data)), default=-1)
         if greatest > MAX_FEATURES:
-            at = int(last[indices.argmax()])
-            line = int(block.lines[0]) + int(np.searchsorted(newlines, at))
+            line = int(block.lines[0]) + data.count(b"\n", 0, data.index(b"%d:" % greatest))
             raise InputError(
                 f"{self.name}: index {greatest} in line {line} is too great; at most "
                 f"{MAX_FEATURES:,} columns can be read"
@@ -166,10 +150,10 @@ class SvmlightStream(BlockStream):
         position = Position(n_rows, *rows.places[-1].tolist())
         return before._replace(position=position), Batch(rows.X, rows.y, position)
 
-    def _blocks(self) -> Generator[PlacedRows, None, None]:
+    def _blocks(self) -> Generator[PlacedRows]:
         return read_ahead(self._parsed(self._left.position))
 
-    def _parsed(self, start: Position) -> Generator[PlacedRows, None, None]:
+    def _parsed(self, start: Position) -> Generator[PlacedRows]:
         blocks = read_ahead(self._text.blocks(self._cut, start, again=False))
         with plain_errors(self.name), closing(blocks):
             for block, places in blocks:

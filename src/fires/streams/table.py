@@ -1,25 +1,31 @@
-"""What a source that holds a table gives: chunks of rows, and where each row ends."""
+"""Tables give chunks of rows, and say where each row ends; blocks of rows are cut into batches."""
 
 from __future__ import annotations
 
 import json
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from bisect import bisect_left
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from fires.columns.schema import N_EXAMPLES, Kind
-from fires.core.errors import InputError
-from fires.core.types import Json
-from fires.streams.base import Position
+from fires.core.errors import InputError, undamaged
+from fires.core.types import Floats, Json, JsonObject, Labels, NamedRows
+from fires.streams.base import Batch, Bookmark, Position, check_batch_size
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from fires.columns.columns import NumberColumns
+    from fires.columns.columns import Columns
+    from fires.columns.target import Target, TargetStatistics
     from fires.streams.byte_sources import Identity
 
 Kinds = Mapping[str, Kind]  # the columns to read, and how
@@ -33,7 +39,7 @@ class Fault(NamedTuple):
     line: int
     reason: str
     raw: str = ""
-    where: Mapping[str, Json] | None = None
+    where: JsonObject | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +51,10 @@ class Chunk:
     places: npt.NDArray[np.generic]
     faults: Sequence[Fault] = ()
     short: bool = False
-    numbers: NumberColumns | None = None
+    numbers: NamedRows | None = None
     raw: Callable[[int], str] | None = None
-    where: Callable[[int], Mapping[str, Json]] | None = None
-    file: Mapping[str, Json] | None = None
+    where: Callable[[int], JsonObject] | None = None
+    file: JsonObject | None = None
     start: Position | None = None
     ragged: bool = False
 
@@ -63,7 +69,7 @@ class Chunk:
         )
 
 
-Chunks = Generator[Chunk, None, None]
+Chunks = Generator[Chunk]
 
 
 class Table(ABC):
@@ -172,3 +178,231 @@ class Rejected:
 
 def _file(fault: Fault) -> str:
     return f" ({fault.where['file']})" if fault.where and "file" in fault.where else ""
+
+
+Item = TypeVar("Item")
+_MOST_FAULTS = 10_000  # faults that wait for the end of their batch; more are handed on before it
+
+
+def read_ahead(items: Generator[Item]) -> Generator[Item]:
+    """Let a thread make the next item while this one is used.
+
+    This pays because polars and NumPy work without the interpreter. Each stage of reading has a
+    thread of its own: a stage that waits for the interpreter, which a busy consumer holds, then
+    keeps no other one waiting.
+
+    Examples
+    --------
+    >>> list(read_ahead(letter for letter in "abc"))
+    ['a', 'b', 'c']
+    """
+    with closing(items), ThreadPoolExecutor(1, thread_name_prefix="fires-reader") as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item
+
+
+class Start(NamedTuple):
+    """Before a block: what is known, and where it begins."""
+
+    position: Position
+    columns: Columns
+    target: Target
+
+
+class PlacedRows(NamedTuple):
+    """Rows as a matrix, their labels, and the place in the source at which each of them ends.
+
+    A fault has the number of rows before it.
+    """
+
+    X: Any  # a Matrix, or None if there are only faults
+    y: Labels
+    places: Labels
+    columns: Columns | None = None
+    faults: Sequence[tuple[int, Fault]] = ()
+    start: Start | None = None
+    n_used: int = 0
+    waited: bool = False
+    names: tuple[str, ...] | None = None
+    times: Floats = np.empty(0)  # of each row, if that is known
+
+
+def cut(
+    blocks: Iterable[PlacedRows],
+    size: int,
+    skip: int = 0,
+    n_told: int = 0,
+    max_wait: float | None = None,
+) -> Iterator[PlacedRows]:
+    """Cut blocks into batches; only those across a seam are copied.
+
+    Examples
+    --------
+    >>> blocks = [PlacedRows(np.zeros((n, 1)), np.arange(n), np.arange(n)) for n in (3, 4)]
+    >>> [batch.y.tolist() for batch in cut(blocks, 2)]
+    [[0, 1], [2, 0], [1, 2], [3]]
+    """
+    held = _Held()
+    broken: InputError | None = None
+    try:
+        for block in blocks:
+            n_rows, start = len(block.y), min(skip, len(block.y))
+            skip -= start
+            faults, at = block.faults, _n_before(block.faults, start)
+            n_again = len(faults) - at if skip else min(n_told, len(faults) - at)
+            at, n_told = at + n_again, n_told - (0 if skip else n_again)
+            if held.n_rows and start < n_rows and held.parts[-1].names != block.names:
+                yield held.handed_out()
+            for stop in (*range(start + size - held.n_rows, n_rows, size), n_rows):
+                if start < stop:
+                    before = _n_before(faults, stop)
+                    held.take(block, slice(start, stop), faults[at:before])
+                    start, at = stop, max(at, before)
+                if held.n_rows == size:
+                    yield held.handed_out()
+            held.behind += faults[at:]
+            if held.n_rows and max_wait is not None and time.monotonic() - held.since >= max_wait:
+                yield held.handed_out()._replace(waited=True)
+            yield from held.too_many_faults()
+    except InputError as error:  # the rows before the damage come first
+        broken = error
+    if held.n_rows:
+        yield held.handed_out()
+    if held.behind:
+        yield no_rows(held.behind)
+    if broken is not None:
+        raise broken
+
+
+class _Held:
+    """Rows that are too few for a batch, and the faults before the last of them, and behind it."""
+
+    def __init__(self) -> None:
+        self.n_rows, self.since = 0, 0.0
+        self.faults: list[tuple[int, Fault]] = []
+        self.behind: list[tuple[int, Fault]] = []
+        self.parts: list[PlacedRows] = []
+
+    def take(self, block: PlacedRows, rows: slice, faults: Sequence[tuple[int, Fault]]) -> None:
+        """Add rows of a block, and the faults among them."""
+        if not self.n_rows:
+            self.since = time.monotonic()
+        X, y, places = block.X[rows], block.y[rows], block.places[rows]
+        part = block._replace(X=X, y=y, places=places, n_used=rows.stop, times=block.times[rows])
+        self.parts.append(part)
+        self.n_rows += len(y)
+        self.faults += [*self.behind, *faults]
+        self.behind = []
+
+    def too_many_faults(self) -> Iterator[PlacedRows]:
+        """All faults, if they are too many to wait."""
+        if len(self.faults) + len(self.behind) > _MOST_FAULTS:
+            yield no_rows(self.faults + self.behind)
+            self.faults, self.behind = [], []
+
+    def handed_out(self) -> PlacedRows:
+        """All of it but the faults behind."""
+        whole, parts = self.parts[-1], self.parts
+        if len(parts) > 1:
+            X = stacked([part.X for part in parts])
+            y, places, times = (np.concatenate([part[i] for part in parts]) for i in (1, 2, -1))
+            whole = whole._replace(X=X, y=y, places=places, times=times)
+        whole = whole._replace(faults=self.faults)
+        self.parts, self.faults, self.n_rows = [], [], 0
+        return whole
+
+
+def _n_before(faults: Sequence[tuple[int, Fault]], row: int) -> int:
+    """How many of the faults come before a row; those right behind the row before it do not."""
+    return bisect_left(faults, row, key=lambda fault: fault[0]) if faults else 0
+
+
+def no_rows(faults: Sequence[tuple[int, Fault]]) -> PlacedRows:
+    """Faults alone."""
+    return PlacedRows(None, np.empty(0), np.empty((0, 0)), faults=faults)
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Rows under one another, dense or sparse; always a copy."""
+    if sparse.issparse(parts[0]):
+        return sparse.vstack(parts, format="csr")
+    width = parts[-1].shape[1]
+    if any(part.shape[1] < width for part in parts):
+        gaps = [np.full((len(part), width - part.shape[1]), np.nan) for part in parts]
+        parts = [np.hstack(pair) for pair in zip(parts, gaps, strict=True)]
+    return np.concatenate(parts)
+
+
+class Left(NamedTuple):
+    """Behind a batch: where it ends, how much of its block is used, what categories say by then.
+
+    And the rows that could not be used, and how many of them are told of behind the batch.
+    """
+
+    position: Position
+    start: Start | None = None
+    n_used: int = 0
+    statistics: TargetStatistics | None = None
+    rejected: Rejected = Rejected()
+    n_told: int = 0
+
+    def as_json(self) -> Bookmark:
+        """What the bookmark of any stream has."""
+        rejected = self.rejected.as_json()
+        return {"position": asdict(self.position), "n_told": self.n_told, "rejected": rejected}
+
+    @classmethod
+    def from_json(cls, saved: Bookmark, name: str, unit: str = "line") -> Left:
+        """What :meth:`as_json` wrote down."""
+        with undamaged(f"the bookmark of {name} is"):
+            rejected = Rejected.from_json(saved["rejected"], unit)
+            left = cls(Position(**saved["position"]), rejected=rejected)
+            return left._replace(n_told=int(saved["n_told"]))
+
+
+class BlockStream:
+    """A stream that is read in blocks of rows; it counts and tells of those it cannot use."""
+
+    def __init__(self, name: str, n_bytes: int | None) -> None:
+        self.name, self.n_bytes = name, n_bytes
+        self.on_fault: Callable[[Sequence[Fault]], object] = len  # nobody wants to know
+        self.max_wait: float | None = None
+
+    def _begin(self, first: Left) -> None:
+        """Say what is behind the rows before the first batch."""
+        self._first = self._left = first
+
+    @property
+    def rejected(self) -> Rejected:
+        """The rows that could not be used so far."""
+        return self._left.rejected
+
+    @abstractmethod
+    def _blocks(self) -> Generator[PlacedRows]:
+        """Read blocks, from the one on in which the first batch begins."""
+
+    @abstractmethod
+    def _batch(self, rows: PlacedRows, n_rows: int, before: Left) -> tuple[Left, Batch]:
+        """Make a batch, the end of so many rows; and what is behind it."""
+
+    def batches(self, batch_size: int) -> Iterator[Batch]:
+        """Hand out the rows in order."""
+        batch_size = check_batch_size(batch_size)
+        left = self._left = self._first
+        n_rows = left.position.rows
+        with closing(self._blocks()) as blocks:
+            for found in cut(blocks, batch_size, left.n_used, left.n_told, self.max_wait):
+                if found.faults:
+                    faults = [fault for _, fault in found.faults]
+                    rejected, n_told = left.rejected.more(faults), left.n_told + len(faults)
+                    left = self._left = left._replace(rejected=rejected, n_told=n_told)
+                    self.on_fault(faults)
+                if len(found.y):
+                    n_rows += len(found.y)
+                    left, batch = self._batch(found, n_rows, left._replace(n_told=0))
+                    self._left = left
+                    yield batch
+        if n_rows == 0 and self.rejected.examples:
+            raise unreadable(self.name, self.rejected.unit, *self.rejected.examples[0])

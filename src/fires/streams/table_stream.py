@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Any, Literal
@@ -11,19 +11,140 @@ import numpy as np
 import polars as pl
 
 from fires.columns import Columns, find_doubts
+from fires.columns.columns import ColumnFacts
 from fires.columns.kinds import find_column, split_time
 from fires.columns.schema import Column, DateForm, Doubt, Hints, Kind
 from fires.columns.target import Target, TargetStatistics
-from fires.columns.warnings import ColumnFacts
-from fires.core.errors import InputError, Question, StateError
+from fires.core.errors import InputError, Question, closest, undamaged
 from fires.core.settings import check_choice
 from fires.core.types import Floats, Mask
+from fires.core.validation import take_rows
+from fires.streams import table as tables
 from fires.streams import text_blocks
 from fires.streams.base import Batch, Bookmark, Position, Schema
 from fires.streams.byte_sources import changed, read_so_far, refuse_others
-from fires.streams.cutting import BlockStream, Left, PlacedRows, Start, no_rows, read_ahead
-from fires.streams.sampling import choose_columns, read_sample, refuse_unknown
-from fires.streams.table import Chunk, Chunks, Fault, Rejected, Table
+from fires.streams.table import Chunk, Chunks, Fault, Left, PlacedRows, Rejected, Start, Table
+from fires.streams.text_table import not_text
+
+_SAMPLE_CELLS = 2_000_000
+# A text of which more rows of the sample are not UTF-8 was written in another way.
+_MOST_NOT_TEXT = 0.05
+
+
+def choose_columns(table: Table, target: str, exclude: Collection[str]) -> list[str]:
+    """Check the names of the columns."""
+    for part in table.tables:
+        if target not in part.column_names:
+            raise no_column(target, part.column_names, part.name)
+    if target in exclude:
+        raise InputError(f'the target column "{target}" cannot be excluded')
+    left_out = set(exclude)
+    used = [name for name in table.column_names if name not in left_out]
+    if len(used) < 2:
+        raise InputError(f'{table.name} has no column besides the target "{target}"')
+    return used
+
+
+def refuse_unknown(table: Table, names: Collection[str]) -> None:
+    """Raise if a table does not have a column that the user named."""
+    known = {name for part in table.tables for name in part.column_names}
+    for name in names:
+        if name not in known:
+            raise no_column(name, table.column_names, table.name)
+
+
+def named(names: Sequence[str] | Mapping[str, str], shown: int) -> str:
+    """The first names in quotes, each with what is said of it, and how many more there are.
+
+    Examples
+    --------
+    >>> named(["a", "b", "c"], 2), named({"a": " (first)"}, 2)
+    ('"a", "b" and 1 more', '"a" (first)')
+    """
+    notes = names if isinstance(names, Mapping) else dict.fromkeys(names, "")
+    some = ", ".join(f'"{name}"{notes[name]}' for name in [*notes][:shown])
+    return f"{some} and {len(notes) - shown:,} more" if len(notes) > shown else some
+
+
+def no_column(name: str, names: Sequence[str], where: str) -> InputError:
+    """Make the error that there is no such column; it names the nearest, or some that are there."""
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    hint = closest(name, names, f"it has {', '.join(names[:8])}{more}", quote='"')
+    return InputError(f'no column "{name}" in {where}', hint=hint)
+
+
+def read_sample(
+    table: Table, names: Sequence[str], as_text: Collection[str] = (), label: str | None = None
+) -> pl.DataFrame:
+    """Read the first rows of a table."""
+    n_rows = min(tables.SAMPLE_ROWS, max(tables.LEAST_ROWS, _SAMPLE_CELLS // len(names)))
+    kinds: dict[str, Kind] = dict.fromkeys(names, "category")
+    if len(names) > text_blocks.WIDE:
+        kinds.update(dict.fromkeys(set(names).difference(as_text), "number"))
+    kinds |= {name: "label" for name in names if name == label}
+    frames: list[pl.DataFrame] = []
+    faults: list[Fault] = []
+    met_as_text: set[str] = set()
+    n_read = 0
+    try:
+        for chunk in table.chunks(kinds, Position(), n_rows=n_rows):
+            last_lines = chunk.lines[n_rows - n_read - 1 :][:1]
+            faults += [fault for fault in chunk.faults if not (last_lines < fault.line).any()]
+            frames.append(_with_numbers(chunk, met_as_text))
+            n_read += len(chunk.lines)
+            if n_read >= (tables.LEAST_ROWS if chunk.short else n_rows):
+                break
+    except InputError:
+        if n_read == 0:
+            raise
+        # What was read before the damage is read again, and then the error is met again.
+    no_text = [fault.line for fault in faults if fault.reason == text_blocks.NOT_UTF8]
+    if table.head and len(no_text) > _MOST_NOT_TEXT * (len(no_text) + min(n_read, n_rows)):
+        raise not_text(table.name, no_text[0], table.head)
+    if n_read == 0 and faults:
+        raise table.unreadable(*faults[0][:2])
+    if n_read == 0:
+        raise InputError(f"{table.name} has a header but no rows")
+    return _joined(frames).head(n_rows)
+
+
+def _with_numbers(chunk: Chunk, as_text: set[str]) -> pl.DataFrame:
+    """The rows as a frame, with those numbers that are text in rows before, which it adds to."""
+    if chunk.numbers is None:
+        return chunk.frame
+    X: Any = chunk.numbers.matrix
+    late = as_text.difference(chunk.frame.columns)
+    as_text.update(chunk.frame.columns)
+    return chunk.frame.with_columns(
+        pl.Series(name, X[:, chunk.numbers.names.index(name)]).fill_nan(None).cast(pl.String)
+        for name in late
+    )
+
+
+def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """Rows under one another; where files give a column different types, as text or nested."""
+    if len(frames) == 1:
+        return frames[0]
+    types: dict[str, pl.DataType] = {}
+    for frame in frames:
+        for name, kind in frame.schema.items():
+            if types.setdefault(name, kind) != kind:
+                nested = next((t for t in (types[name], kind) if t.is_nested()), None)
+                types[name] = nested or pl.String()
+    cast = (
+        frame.with_columns(
+            pl.lit(None, types[name]).alias(name)
+            if types[name].is_nested()
+            else pl.col(name).cast(types[name], strict=False)
+            for name, kind in frame.schema.items()
+            if kind != types[name]
+        )
+        for frame in frames
+    )
+    # Of very many columns, rows lack those that hold numbers.
+    names = sorted(types) if any(len(frame.schema) < len(types) for frame in frames) else [*types]
+    return pl.concat(cast, how="diagonal").select(names)
+
 
 _LINE_END = 2
 
@@ -87,10 +208,8 @@ def stream_of(
 
 def start_of(bookmark: Bookmark) -> Position:
     """Where reading will go on: at the block of rows in which the last batch ended."""
-    try:
+    with undamaged("the bookmark is"):
         return Position(**bookmark["start"])
-    except (KeyError, TypeError) as error:
-        raise StateError(f"the bookmark is damaged ({error!r})") from None
 
 
 def _refuse_bookmark(table: Table) -> None:
@@ -108,7 +227,7 @@ def doubts_of(sample: pl.DataFrame, columns: Columns, target: Target) -> tuple[D
     return tuple(find_doubts(sample.drop(name), labels.y, columns)) if len(sample) else ()
 
 
-class TableStream(BlockStream):
+class TableStream(tables.BlockStream):
     """The rows of a table, in order. Made by :func:`stream_of`."""
 
     def __init__(
@@ -135,7 +254,7 @@ class TableStream(BlockStream):
     def at(cls, table: Table, bookmark: Bookmark) -> TableStream:
         """The stream that goes on where an earlier one of the table was."""
         left = Left.from_json(bookmark, table.name, table.unit)
-        try:
+        with undamaged(f"the bookmark of {table.name} is"):
             columns = Columns.from_json(bookmark["columns"])
             target = Target(Column.from_json(bookmark["target"]), columns.hints)
             doubts, excluded = [Doubt(**one) for one in bookmark["doubts"]], None
@@ -149,8 +268,6 @@ class TableStream(BlockStream):
                 statistics = TargetStatistics.from_json(statistics)
             start, n_used = Start(start_of(bookmark), columns, target), int(bookmark["n_used"])
             stream._begin(left._replace(start=start, n_used=n_used, statistics=statistics))
-        except (KeyError, TypeError, ValueError) as error:
-            raise StateError(f"the bookmark of {table.name} is damaged ({error!r})") from None
         stream.columns = columns.knowing(statistics)
         if table.files is not None:
             refuse_others(table.files, bookmark.get("files"), left.position)
@@ -214,12 +331,12 @@ class TableStream(BlockStream):
                 X, names = np.full((len(X), 1), np.nan), columns.names[:1]
         position = self._table.position(n_rows, rows.places[-1])
         times = rows.times if len(rows.times) else None
-        batch = Batch(X, rows.y, position, (), columns, rows.waited, names, times)
+        batch = Batch(X, rows.y, position, columns, rows.waited, names, times)
         start, n_used, known = rows.start, rows.n_used, present.statistics
         left = before._replace(position=position, start=start, n_used=n_used, statistics=known)
         return left, batch
 
-    def _blocks(self) -> Generator[PlacedRows, None, None]:
+    def _blocks(self) -> Generator[PlacedRows]:
         """Read and encode, and keep what is known behind a block: it may have no more rows.
 
         The rows that were used before must end where they ended then. Some tables look after that
@@ -243,7 +360,7 @@ class TableStream(BlockStream):
         if n_left:
             raise changed(self._table.name)
 
-    def _encoded(self) -> Generator[PlacedRows, None, None]:
+    def _encoded(self) -> Generator[PlacedRows]:
         """Read, parse and encode the table, block by block."""
         start = self._first.start
         assert start is not None
@@ -264,11 +381,11 @@ class TableStream(BlockStream):
         chunks = self._table.chunks(kinds, start.position)
         if self.n_bytes is None:  # reading may wait for others, and then Ctrl-C would wait for it
             return self._encode(chunks, kinds, start)
-        return read_ahead(self._encode(read_ahead(chunks), kinds, start))
+        return tables.read_ahead(self._encode(tables.read_ahead(chunks), kinds, start))
 
     def _encode(
         self, chunks: Chunks, kinds: dict[str, Kind], start: Start
-    ) -> Generator[PlacedRows, None, None]:
+    ) -> Generator[PlacedRows]:
         """Turn chunks into arrays, and keep account of the rows that cannot be used."""
         position, columns, target = start
         name, hints = self.schema.target, columns.hints
@@ -277,7 +394,7 @@ class TableStream(BlockStream):
             for chunk in chunks:
                 start = Start(chunk.start or position, columns, target)
                 if not len(chunk.lines):
-                    yield no_rows([(0, fault) for fault in chunk.faults])
+                    yield tables.no_rows([(0, fault) for fault in chunk.faults])
                     self.on_idle()
                     continue
                 frame, places, numbers = chunk.frame, chunk.places, chunk.numbers
@@ -286,7 +403,7 @@ class TableStream(BlockStream):
                 usable = labels.usable
                 if usable is not None:
                     frame, places = frame.filter(usable), places[usable]
-                    numbers = None if numbers is None else numbers.rows(usable)
+                    numbers = numbers and take_rows(numbers, usable)
                 faults = _faults(chunk, usable, labels.reasons)
                 frame = frame.drop(name)
                 if hints.time is not None:

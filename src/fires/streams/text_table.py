@@ -1,4 +1,4 @@
-"""Tables in text: CSV, TSV and the like. The first line has the names of the columns."""
+"""Tables in text: CSV, TSV and the like; and ARFF, whose header says what each column holds."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
+from itertools import compress, count
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from fires.columns.cells import MISSING
-from fires.columns.columns import NumberColumns
+from fires.columns.cells import MISSING, tidy
 from fires.core.errors import InputError
+from fires.core.types import NamedRows
 from fires.core.validation import LARGEST
 from fires.kernels import scan
 from fires.streams import text_blocks
 from fires.streams.base import Position
-from fires.streams.table import Kinds
-from fires.streams.text_blocks import NOT_UTF8, Block, Records, is_utf8, long_fields
-from fires.streams.text_source import BlockTable, Parsed, TextSource, utf16
+from fires.streams.table import Chunks, Kinds
+from fires.streams.text_blocks import Block, BlockTable, Lines, Parsed, Records, TextSource
 
 
 @dataclass(frozen=True)
@@ -105,10 +105,10 @@ def read_header(
     delimiter, names, n_lines = _first_record(lines[n_before:], source, options)
     n_lines += n_before
     text = "".join(lines[:n_lines]).encode(errors="surrogateescape")
-    if not is_utf8(text):
+    if not text_blocks.is_utf8(text):
         raise not_text(source, n_lines, head)
     if delimiter is None or b"\0" in text:
-        if name := utf16(head):
+        if name := text_blocks.utf16(head):
             raise InputError(f"{source} looks like UTF-16; try --encoding {name}")
         raise InputError(
             f"cannot find columns in {source}: no comma, semicolon, tab or bar in line "
@@ -137,7 +137,7 @@ def _first_record(
         [line for line in lines[:_HEAD_LINES] if not line.startswith(options.comment or "\n")],
         source,
     )
-    with long_fields():
+    with text_blocks.long_fields():
         reader = csv.reader(lines, delimiter=delimiter or ",")
         try:
             for row in reader:
@@ -156,11 +156,11 @@ def not_text(source: str, line: int, sample: bytes) -> InputError:
     >>> not_text("x.csv", 1, "größer".encode("utf-16-le")).hint
     'it looks like UTF-16: try --encoding utf-16-le'
     """
-    name = utf16(sample)
+    name = text_blocks.utf16(sample)
     hint = "if it is text, say how it was written: --encoding cp1252, for instance"
     if name is not None:
         hint = f"it looks like UTF-16: try --encoding {name}"
-    return InputError(f"{source} is {NOT_UTF8}: line {line}", hint=hint)
+    return InputError(f"{source} is {text_blocks.NOT_UTF8}: line {line}", hint=hint)
 
 
 def unique_names(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
@@ -173,16 +173,13 @@ def unique_names(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[tuple[str
     """
     names = [name.strip() for name in names]
     taken, met = set(names), set[str]()
-    numbers: dict[str, int] = {}
+    numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(2))
     given, renamed = [], []
     for i, name in enumerate(names, start=1):
         wanted = name or f"column_{i}"
         if (name in met) if name else (wanted in taken):
-            number = numbers.get(wanted, 1) + 1
-            while f"{wanted}_{number}" in taken:
-                number += 1
-            numbers[wanted] = number
-            wanted = f"{wanted}_{number}"
+            others = (f"{wanted}_{number}" for number in numbers[wanted])
+            wanted = next(other for other in others if other not in taken)
             if name:
                 renamed.append((name, wanted))
         met.add(name)
@@ -205,7 +202,7 @@ def sniff(lines: list[str], source: str = "") -> str | None:
     if "\t" in lines[0] and {".tsv", ".tab"} & set(Path(source.lower()).suffixes):
         return "\t"
     scores = {"": 0}
-    with long_fields():
+    with text_blocks.long_fields():
         for delimiter in (",", ";", "\t", "|"):
             widths = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
             scores[delimiter] = widths.count(widths[0]) * (widths[0] - 1)
@@ -236,7 +233,7 @@ class TextTable(BlockTable):
 
     def _fast(self, block: Block, kinds: Kinds) -> Parsed | None:
         """Parse a regular block: as numbers, or as text if one is none; None if neither works."""
-        if not block.regular or not is_utf8(block.data):
+        if not block.regular or not text_blocks.is_utf8(block.data):
             return None
         found = self._turned(block, kinds) if len(self.column_names) > text_blocks.WIDE else None
         if found is not None:
@@ -301,7 +298,7 @@ class TextTable(BlockTable):
             ]
         )
         names = tuple(compress(self.column_names, is_number.tolist()))
-        return frame, NumberColumns(names, values[:, is_number])
+        return frame, NamedRows(values[:, is_number], names)
 
     def _records(self, block: Block, kinds: Kinds) -> Iterable[list[str] | str | None]:
         return (row or None for _, row in self._form.walk(block.data))
@@ -310,3 +307,133 @@ class TextTable(BlockTable):
         columns = dict(zip(self.column_names, zip(*rows, strict=True), strict=bool(rows)))
         names = [name for name in self.column_names if name in kinds]
         return pl.DataFrame([pl.Series(n, columns.get(n, ()), dtype=pl.String) for n in names])
+
+
+# --- ARFF, the format of Weka: rows behind a header that says what each column holds -----------
+
+_LONGEST_HEADER = 256 << 20
+_DATA = re.compile(rb"(?:^|\n)[ \t]*@data\b[^\n]*(\n|$)", re.IGNORECASE)
+_ATTRIBUTE = re.compile(
+    r"""\s*@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{'"]\S*)\s*(\{|\w*)(.*?)\s*""",
+    re.IGNORECASE | re.DOTALL,
+)
+_QUOTED = re.compile(
+    rb"""(^|,)[ \t]*(?:'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)")[ \t]*(?=,|\r?$)""", re.MULTILINE
+)
+_UNCLOSED = re.compile(rb"(^|,)[ \t]*'", re.MULTILINE)
+_KINDS = {"{": "nominal", "string": "string", "date": "string"}
+_KINDS |= dict.fromkeys(("numeric", "real", "integer"), "numeric")
+_SPARSE = re.compile(rb"^[ \t]*\{", re.MULTILINE)
+
+
+def looks_like_arff(line: bytes) -> bool:
+    """Tell ARFF by its first line.
+
+    Examples
+    --------
+    >>> looks_like_arff(b"@RELATION iris"), looks_like_arff(b"a,b")
+    (True, False)
+    """
+    return re.match(rb"\s*@(relation|attribute)\b", line, re.IGNORECASE) is not None
+
+
+class ArffTable(TextTable):
+    """The rows of an ARFF file. Numeric columns are numbers, and nominal ones are categories."""
+
+    def __init__(self, text: TextSource, block_size: int) -> None:
+        header, self._declared = read_arff_header(text.top(_has_data)[0], text.name)
+        super().__init__(text, TextOptions(comment="%"), block_size, header)
+        self._cut = Lines(block_size)
+
+    def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
+        """Read the records in order; see :meth:`Table.chunks`."""
+        for chunk in super().chunks(kinds, start, n_rows=n_rows):
+            if n_rows is not None:  # their text does not tell what they hold
+                chunk = replace(chunk, frame=self._typed(chunk.frame))
+            yield chunk
+
+    def _typed(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Columns as the header declares them, if they can be read so."""
+        found = []
+        for column in frame:
+            declared = self._declared[column.name]
+            if declared == "nominal":
+                found.append(tidy(column).cast(pl.Categorical))
+            elif declared == "numeric" and column.dtype == pl.String:
+                text = tidy(column)
+                numbers = text.cast(pl.Float64, strict=False)
+                found += [numbers] if numbers.null_count() == text.null_count() else []
+        return frame.with_columns(found)
+
+    def _as_parsed(self, block: Block) -> Block:
+        """The block with the quotes of CSV, which it is otherwise."""
+        data = block.data
+        if not data:
+            return block
+        if _SPARSE.search(data):
+            raise InputError(f"{self.name} has sparse rows", hint="write it as svmlight")
+        ends = block.ends
+        if b"'" in data or b"\\" in data:
+            data = _UNCLOSED.sub(rb'\1"', _QUOTED.sub(_requoted, data))
+            lengths = map(len, data.removesuffix(b"\n").split(b"\n"))
+            ends = np.cumsum(np.fromiter(lengths, np.int64, len(ends)) + 1)
+            ends[-1] = len(data)
+        regular = self._looks_regular(data, len(ends))
+        return replace(block, data=data, ends=ends, regular=regular)
+
+
+def _requoted(found: re.Match[bytes]) -> bytes:
+    r"""A quoted value with the quotes of CSV.
+
+    Examples
+    --------
+    >>> _QUOTED.sub(_requoted, rb"1, 'it\'s', 'a, b', ?")
+    b'1,"it\'s","a, b", ?'
+    """
+    text = found[2] if found[2] is not None else found[3]
+    text = re.sub(rb"\\(.)", lambda one: b" " if one[1] in b"ntr" else one[1], text)
+    return found[1] + b'"' + text.replace(b'"', b'""') + b'"'
+
+
+def _has_data(head: bytes) -> bool:
+    """Whether the line of @data has ended."""
+    found = _DATA.search(head)
+    return len(head) > _LONGEST_HEADER or (found is not None and found[1] != b"")
+
+
+def read_arff_header(head: bytes, source: str) -> tuple[Header, dict[str, str]]:
+    """Read what stands before the rows, and what each column is declared as."""
+    found = _DATA.search(head)
+    if found is None:
+        raise InputError(f"{source} has no line @data: not an ARFF file")
+    try:
+        lines = head[: found.start() + 1].decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError:
+        raise InputError(f"{source} is {text_blocks.NOT_UTF8}: its header") from None
+    declared = [
+        _attribute(line, f"{source}: line {number}")
+        for number, line in enumerate(lines, start=1)
+        if line.lstrip()[:10].lower() == "@attribute"
+    ]
+    if not declared:
+        raise InputError(f"{source} has no @attribute before @data")
+    names, renamed = unique_names([name for name, _ in declared])
+    n_lines = head[: found.end()].count(b"\n")
+    kinds = dict(zip(names, (kind for _, kind in declared), strict=True))
+    return Header(names, ",", found.end(), n_lines, renamed), kinds
+
+
+def _attribute(line: str, where: str) -> tuple[str, str]:
+    """The name of a column, and what it is declared as."""
+    found = _ATTRIBUTE.fullmatch(line)
+    if found is None:
+        raise InputError(f"{where} is no attribute: {line.strip()}")
+    name, word = found[1], found[2]
+    if name[0] in "'\"":
+        name = re.sub(r"\\(.)", r"\1", name[1:-1])
+    if word == "{" and "}" not in found[3]:
+        raise InputError(f'{where}: the values of the attribute "{name}" do not end with }}')
+    if word.lower() not in _KINDS:
+        kind = word or "none"
+        raise InputError(f'{where}: the attribute "{name}" is of type {kind}, not known here')
+    return name, _KINDS[word.lower()]

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from fires.core.errors import InputError, StateError
+from fires.core.errors import InputError, StateError, undamaged
 from fires.core.named import NamedRows
 from fires.core.types import Header
 from fires.core.validation import is_missing
@@ -174,13 +174,11 @@ class Words:
         -------
         Words
         """
-        try:
+        with undamaged("the words are"):
             words = cls(saved["max_words"], binary=bool(saved["binary"]), split=split)
             words.n_rows, words.n_forgotten = int(saved["n_rows"]), int(saved["n_forgotten"])
             known, seen = ManyNames(saved["words"]), np.array(saved["seen"], dtype=np.int64)
             had_split = bool(saved["split"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise StateError(f"the words are damaged ({error!r})") from None
         if seen.shape != (len(known),):
             raise StateError(
                 f"there are {len(known)} words, and {len(seen)} rows they were seen at"

@@ -21,15 +21,15 @@ import numpy.typing as npt
 
 from fires.core.types import Label
 from fires.streams.base import Stream
-from fires.streams.generated import RandomRBF, RandomTree
+from fires.streams.synthetic import RandomRBF, RandomTree
 
 if TYPE_CHECKING:
     import polars as pl
 
 
 _TEXT = resources.files("fires.bench.datasets").joinpath("catalogue.toml").read_text("utf-8")
+# The catalogue as it is written, by the names of the data sets.
 FACTS = {facts["name"]: facts for facts in tomllib.loads(_TEXT)["datasets"]}
-"""The catalogue as it is written, by the names of the data sets."""
 
 
 def _read_spambase(files: Sequence[bytes]) -> pl.DataFrame:
@@ -110,6 +110,7 @@ def _table(
     return pl.DataFrame(X, schema=list(names)).with_columns(target=pl.Series(y))
 
 
+# What reads the published files of a data set.
 READERS: dict[str, Callable[[Sequence[bytes]], pl.DataFrame]] = {
     "HAR": _read_har,
     "Spambase": _read_spambase,
@@ -119,7 +120,6 @@ READERS: dict[str, Callable[[Sequence[bytes]], pl.DataFrame]] = {
     "KDD": _read_kdd,
     "MNIST": _read_mnist,
 }
-"""What reads the published files of a data set."""
 
 
 @dataclass(frozen=True)
@@ -188,5 +188,5 @@ def _info(facts: Mapping[str, Any]) -> Info:
     return Info(**plain | made)
 
 
+# The data sets in the paper's order, under their names in lower case.
 CATALOGUE: dict[str, Info] = {name.lower(): _info(facts) for name, facts in FACTS.items()}
-"""The data sets in the paper's order, under their names in lower case."""

@@ -33,17 +33,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
 
+# What :func:`packer` gives: a row for each shard, and one for the answer of the partition.
 PACKED = "partition int, piece int, shard binary, answer binary"
-"""What :func:`packer` gives: a row for each shard, and one for the answer of the partition."""
 _ANSWER = -1  # the piece of a row that holds an answer
+# A shard and the rows that were left out, or what is wrong with it.
 _Packed: TypeAlias = tuple[CheckedBatch, int] | ValueError
-"""A shard and the rows that were left out, or what is wrong with it."""
+# Of a shard of dense rows: a value of Spark must stay well below 2 GB.
 _PIECE_BYTES = 1 << 26
-"""Of a shard of dense rows: a value of Spark must stay well below 2 GB."""
+# What all partitions together may send to the driver in a round without being added up first.
 _DRIVER_BYTES = 1 << 26
-"""What all partitions together may send to the driver in a round without being added up first."""
+# How many results a worker adds up at a time.
 _FAN_IN = 10
-"""How many results a worker adds up at a time."""
 
 
 class NoRows(Exception):  # noqa: N818 - it is not always an error

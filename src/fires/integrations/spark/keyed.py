@@ -9,24 +9,16 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fires.core.errors import InputError
 from fires.core.settings import check_count
 from fires.integrations.spark.engine import completed, quoted
-from fires.integrations.spark.rows import (
-    Given,
-    Layout,
-    Part,
-    in_pieces,
-    layout_of,
-    library,
-    shard_of,
-)
+from fires.integrations.spark.rows import Layout, Part, in_pieces, layout_of, library, shard_of
 from fires.loading import selector_from_bytes, selector_to_bytes
 from fires.run.features import feature_rows
 from fires.run.totals import RunTotals
@@ -59,13 +51,10 @@ def select_by_key(
     *,
     key: str | Sequence[str],
     target: str,
-    weight: str | None = None,
-    features: str | Sequence[str] | None = None,
-    entries: tuple[str, str] | None = None,
-    n_features: int | None = None,
     order: str | None = None,
     batch_rows: int | None = None,
     state: bool = False,
+    **columns: Any,
 ) -> DataFrame:
     """Select features for each key of a frame that is not a stream.
 
@@ -75,8 +64,7 @@ def select_by_key(
         raise InputError("this DataFrame is a streaming one", hint="use select_stream_by_key")
     rows_at_once = selector.batch_size if batch_rows is None else batch_rows
     check_count("batch_rows", rows_at_once)
-    given = target, weight, features, entries, n_features
-    keys, layout = _layout(df.schema, selector, key, order, given)
+    keys, layout = _layout(df.schema, selector, key, order, target, columns)
     learning = _ByKey(selector, _known(completed(df, layout)), keys, order, state)
     schema = _schema(df.schema, learning)
     wanted = library("pyspark.sql.pandas.types").to_arrow_schema(schema)
@@ -94,12 +82,9 @@ def select_stream_by_key(
     *,
     key: str | Sequence[str],
     target: str,
-    weight: str | None = None,
-    features: str | Sequence[str] | None = None,
-    entries: tuple[str, str] | None = None,
-    n_features: int | None = None,
     order: str | None = None,
     state: bool = False,
+    **columns: Any,
 ) -> DataFrame:
     """Select features for each key while a streaming DataFrame flows.
 
@@ -108,8 +93,7 @@ def select_stream_by_key(
     """
     if not df.isStreaming:
         raise InputError("this DataFrame is no streaming one", hint="use select_by_key")
-    given = target, weight, features, entries, n_features
-    keys, layout = _layout(df.schema, selector, key, order, given)
+    keys, layout = _layout(df.schema, selector, key, order, target, columns)
     df, layout = _in_arrays(df, _known(layout))
     learning = _ByKey(selector, layout, keys, order, state)
     schema = _schema(df.schema, learning)
@@ -218,14 +202,19 @@ class _ByKey:
 
 
 def _layout(
-    schema: StructType, selector: FIRES, key: str | Sequence[str], order: str | None, given: Given
+    schema: StructType,
+    selector: FIRES,
+    key: str | Sequence[str],
+    order: str | None,
+    target: str,
+    columns: Mapping[str, Any],
 ) -> tuple[list[str], Layout]:
     """The columns of the key, and how the others become rows."""
     keys = [key] if isinstance(key, str) else list(key)
     if not keys:
         raise InputError("there is no key", hint="name the column that says whose row it is")
     besides = [*keys, *([order] if order else [])]
-    layout = layout_of(schema, *given, selector.missing, besides)
+    layout = layout_of(schema, target, **columns, missing=selector.missing, besides=besides)
     return keys, layout.in_order(selector)
 
 

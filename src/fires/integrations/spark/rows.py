@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from fires.core.batch import CheckedBatch
 from fires.core.errors import InputError
 from fires.core.optional import require
 from fires.core.output import enumeration
-from fires.core.types import Floats, Header, Ints, Labels
+from fires.core.types import Floats, Header, Ints
 from fires.kernels import scan
 
 if TYPE_CHECKING:
@@ -31,16 +31,12 @@ if TYPE_CHECKING:
 
 
 Kind = Literal["number", "vector", "array", "entries"]
-Given: TypeAlias = tuple[
-    str, str | None, str | Sequence[str] | None, tuple[str, str] | None, int | None
-]
-"""What a user says of columns: target, weight, features, entries and n_features."""
 
 _NUMBERS = {"boolean", "byte", "short", "integer", "long", "float", "double", "decimal"}
 _SHOWN = 10
 _OWNER = "FIRES"
+# What Spark ML writes into the field ``type`` of a sparse vector; 1 is a dense one.
 _SPARSE_VECTOR = 0
-"""What Spark ML writes into the field ``type`` of a sparse vector; 1 is a dense one."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +138,7 @@ def layout_of(
     features: str | Sequence[str] | None = None,
     entries: tuple[str, str] | None = None,
     n_features: int | None = None,
+    *,
     missing: str = "ignore",
     besides: Sequence[str] = (),
 ) -> Layout:
@@ -330,8 +327,7 @@ def _numbers(column: ArrowArray) -> Floats:
     pa = library("pyarrow")
     if not pa.types.is_float64(column.type):
         column = column.cast(pa.float64())
-    numbers: Floats = column.to_numpy(zero_copy_only=False)
-    return numbers
+    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def _whole(column: ArrowArray) -> Ints:
@@ -352,5 +348,4 @@ def _labels(column: ArrowArray) -> npt.NDArray[np.generic]:
     pa = library("pyarrow")
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
-    labels: Labels = column.to_numpy(zero_copy_only=False)
-    return labels
+    return np.asarray(column.to_numpy(zero_copy_only=False))

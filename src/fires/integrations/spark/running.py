@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -13,7 +12,7 @@ import numpy as np
 
 from fires.core import files
 from fires.core.errors import InputError
-from fires.core.types import Header, Json
+from fires.core.types import Header, JsonObject
 from fires.core.version import first_facts
 from fires.evaluation.records import Step
 from fires.integrations.spark.engine import MicroBatch, NoRows, completed
@@ -51,7 +50,7 @@ class SparkRun:
         *,
         overwrite: bool = False,
         resume: bool | None = None,
-        settings: Mapping[str, Json],
+        settings: JsonObject,
         options: str | None = None,
         store: HadoopStore | None = None,
         accept_loss: bool = False,
@@ -226,7 +225,7 @@ class SparkRun:
         return self._facts | self.run.facts(self.names, reason) | more
 
 
-def _options(settings: Mapping[str, Json], selector: FIRES) -> str:
+def _options(settings: JsonObject, selector: FIRES) -> str:
     """The text of ``run.toml``, as far as ``fires select`` has such options."""
     named = {"batch_rows": "batch-size", "weight": "# weight"}
     given = {named.get(name, name): value for name, value in settings.items() if value is not None}

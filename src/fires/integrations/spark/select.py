@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +17,7 @@ from fires.core.settings import check_count
 from fires.core.types import Header
 from fires.evaluation.records import Step
 from fires.integrations.spark.engine import PACKED, MicroBatch, completed, packer, quoted, send
-from fires.integrations.spark.rows import Given, Layout, layout_of
+from fires.integrations.spark.rows import Layout, layout_of
 from fires.integrations.spark.running import SparkRun
 from fires.integrations.spark.store import OFFSETS, store_for
 from fires.run.features import feature_rows
@@ -59,13 +59,10 @@ def select_frame(
     *,
     target: str,
     run: str | os.PathLike[str] | None = None,
-    weight: str | None = None,
-    features: str | Sequence[str] | None = None,
-    entries: tuple[str, str] | None = None,
-    n_features: int | None = None,
     batch_rows: int = 20_000,
     overwrite: bool = False,
     on_step: Callable[[Step], None] | None = None,
+    **columns: Any,
 ) -> FrameSelection:
     """Select the features of a frame that is not a stream.
 
@@ -85,14 +82,15 @@ def select_frame(
     run : path, optional
         The folder of the run, which ``fires serve``, ``fires report`` and ``fires.load`` read. A
         run that was killed goes on after its last micro-batch.
-    weight, features, entries, n_features
-        As in :func:`fires.integrations.spark.select_stream`.
     batch_rows : int
         About how many rows a micro-batch has.
     overwrite : bool
         Begin anew where the folder holds a run.
     on_step : callable, optional
         Called with the record of every micro-batch.
+    **columns
+        ``weight``, ``features``, ``entries`` and ``n_features``, as in
+        :func:`fires.integrations.spark.select_stream`.
 
     Returns
     -------
@@ -107,9 +105,8 @@ def select_frame(
     if df.isStreaming:
         raise InputError("this DataFrame is a streaming one", hint="use select_stream")
     check_count("batch_rows", batch_rows)
-    given = target, weight, features, entries, n_features
     known: Header = {"batch_rows": batch_rows, "file": df.inputFiles()[:1]}
-    learning = _begun(df, selector, run, overwrite, given, known)
+    learning = _begun(df, selector, run, overwrite, known, target, columns)
     learn_frame(df, learning, batch_rows, on_step)
     assert learning.run is not None
     totals = learning.run.totals
@@ -121,14 +118,15 @@ def _begun(
     selector: FIRES,
     run: str | os.PathLike[str] | None,
     overwrite: bool,
-    given: Given,
     settings: Header,
+    target: str,
+    columns: Mapping[str, Any],
 ) -> SparkRun:
     """A run that begins, or goes on, with the rows of a frame or a stream."""
-    layout = layout_of(df.schema, *given, selector.missing)
+    layout = layout_of(df.schema, target, **columns, missing=selector.missing)
     path, store = (None, None) if run is None else store_for(os.fspath(run), df.sparkSession)
-    target, weight, *_ = given
-    settings = {"target": target, "weight": weight, "top": selector.n_features_to_select} | settings
+    top, weight = selector.n_features_to_select, layout.weight
+    settings = {"target": target, "weight": weight, "top": top} | settings
     return SparkRun(selector, layout, path, overwrite=overwrite, settings=settings, store=store)
 
 
@@ -205,13 +203,10 @@ def select_stream(
     *,
     target: str,
     run: str | os.PathLike[str],
-    weight: str | None = None,
-    features: str | Sequence[str] | None = None,
-    entries: tuple[str, str] | None = None,
-    n_features: int | None = None,
     trigger: Mapping[str, str | bool] | None = None,
     overwrite: bool = False,
     on_step: Callable[[Step], None] | None = None,
+    **columns: Any,
 ) -> StreamingQuery:
     """Select features while a streaming DataFrame flows.
 
@@ -233,6 +228,25 @@ def select_stream(
         The folder of the run, which ``fires serve``, ``fires report`` and ``fires.load`` read; or
         an address that Hadoop reaches, such as ``hdfs://host/run``: see
         :mod:`fires.integrations.spark.store`.
+    trigger : mapping, optional
+        What ``DataStreamWriter.trigger`` takes: ``{"availableNow": True}`` ends with the rows that
+        are there now, ``{"processingTime": "10 seconds"}`` waits.
+    overwrite : bool
+        Begin anew where the folder holds a run.
+    on_step : callable, optional
+        Called with the record of every micro-batch.
+
+    **columns
+        What is said of the columns; see below.
+
+    Returns
+    -------
+    pyspark.sql.streaming.StreamingQuery
+        Call its ``awaitTermination`` or ``stop``, which write the
+        result; its ``selector`` can be asked meanwhile.
+
+    Other Parameters
+    ----------------
     weight : str, optional
         The column that says how often a row counts.
     features : str or sequence of str, optional
@@ -242,19 +256,6 @@ def select_stream(
         Two columns of arrays: places and values of the entries that are not zero.
     n_features : int, optional
         How many features there are, where columns of arrays do not tell.
-    trigger : mapping, optional
-        What ``DataStreamWriter.trigger`` takes: ``{"availableNow": True}`` ends with the rows that
-        are there now, ``{"processingTime": "10 seconds"}`` waits.
-    overwrite : bool
-        Begin anew where the folder holds a run.
-    on_step : callable, optional
-        Called with the record of every micro-batch.
-
-    Returns
-    -------
-    pyspark.sql.streaming.StreamingQuery
-        Call its ``awaitTermination`` or ``stop``, which write the
-        result; its ``selector`` can be asked meanwhile.
 
     Raises
     ------
@@ -263,9 +264,11 @@ def select_stream(
     """
     if not df.isStreaming:
         raise InputError("this DataFrame is no streaming one", hint="use select_frame")
-    given, path = (target, weight, features, entries, n_features), Path(run)
+    path = Path(run)
     fresh = overwrite or not (path / "run.toml").exists()
-    learning = _begun(df, selector, run, overwrite, given, {"file": ["a stream of Spark"]})
+    learning = _begun(
+        df, selector, run, overwrite, {"file": ["a stream of Spark"]}, target, columns
+    )
     try:
         offsets = f"{os.fspath(run).rstrip('/')}/{OFFSETS}"
         if learning.store is None:

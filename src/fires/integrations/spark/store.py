@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+# The folder in that of the run where Spark keeps how far it has read.
 OFFSETS = "spark"
-"""The folder in that of the run where Spark keeps how far it has read."""
 _LEFT_HERE = (".lock", ".replaced", OFFSETS)
 _CHECKPOINTS = "checkpoints"
 

@@ -79,7 +79,6 @@ class AlphaInvesting(ArrivingFeatures):
     alpha_delta: float = number(0.5, ends="[)")
 
     _learnt: ClassVar[Declared] = {
-        **ArrivingFeatures._learnt,
         "wealth": Value(float, low=0.0),
         "total": Value(float, low=0.0),
         "basis": Array("C", "N"),

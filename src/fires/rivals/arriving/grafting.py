@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
@@ -81,7 +80,6 @@ class Grafting(ArrivingFeatures):
     fit_intercept: bool = flag(True)
 
     _learnt: ClassVar[Declared] = {
-        **ArrivingFeatures._learnt,
         "logistic": Value(bool),
         "unit": Value(float, low=_LEAST_UNIT),
         "target": Array("N", low=-1.0, high=1.0),
@@ -90,12 +88,6 @@ class Grafting(ArrivingFeatures):
         "coef": Array("R"),
     }
 
-    _unit_: float = field(init=False)  # the scale of the target
-    # The constant, if any, then the selected columns within [-1, 1], one per row.
-    _rows_: Floats = field(init=False)
-    _units_: Floats = field(init=False)  # the scale of each row; infinite where there is no penalty
-    _coef_: Floats = field(init=False)  # the weight of each row
-
     def _start(self, y: Labels) -> None:
         self._logistic_ = self.loss == "logistic"
         if self._logistic_:
@@ -103,12 +95,13 @@ class Grafting(ArrivingFeatures):
             self._target_, self._unit_ = 2.0 * greater - 1.0, 1.0
         else:
             numbers = as_numbers(y, "Grafting(loss='squared')")
-            self._unit_ = float(np.abs(numbers).max())
+            self._unit_ = float(np.abs(numbers).max())  # the scale of the target
             self._target_ = numbers / self._unit_
         n_constant = int(bool(self.fit_intercept))
+        # The constant, if any, then the selected columns within [-1, 1], one per row.
         self._rows_ = np.ones((n_constant, len(y)))
-        self._units_ = np.full(n_constant, np.inf)
-        self._coef_ = np.zeros(n_constant)
+        # The scale of each row, infinite where there is no penalty, and its weight.
+        self._units_, self._coef_ = np.full(n_constant, np.inf), np.zeros(n_constant)
         self._settle()
 
     def _arrive(self, columns: ArrivingColumns) -> None:
@@ -151,10 +144,7 @@ class Grafting(ArrivingFeatures):
 
 def slopes(target: Floats, margin: Floats, logistic: bool) -> Floats:
     """The derivative of each row's loss with respect to its margin f."""
-    if logistic:
-        slope: Floats = -target * expit(-target * margin)
-        return slope
-    return margin - target
+    return np.asarray(-target * expit(-target * margin)) if logistic else margin - target
 
 
 def minimise(

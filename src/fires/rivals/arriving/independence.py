@@ -61,8 +61,7 @@ def fisher_z(r: Floats | float, n: Floats | Ints | float, n_given: int = 0) -> F
 
 def surprise_of_z(W: Floats | float) -> Floats:
     r"""-log p of a two-sided z-test, :math:`-\log 2 (1 - \Phi(|W|))`, without underflow."""
-    surprise: Floats = np.maximum(-np.log(2.0) - log_ndtr(-np.abs(W)), 0.0)
-    return surprise
+    return np.asarray(np.maximum(-np.log(2.0) - log_ndtr(-np.abs(W)), 0.0))
 
 
 @dataclass(frozen=True, eq=False)

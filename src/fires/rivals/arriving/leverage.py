@@ -80,11 +80,7 @@ class LeverageScores(ArrivingFeatures):
     random_state: Seed = random_state()
 
     _supervised = False
-    _learnt: ClassVar[Declared] = {
-        **ArrivingFeatures._learnt,
-        "inverse": Array("N", "N"),
-        "rng": Random(),
-    }
+    _learnt: ClassVar[Declared] = {"inverse": Array("N", "N"), "rng": Random()}
 
     _rng_: np.random.Generator = field(init=False)
 

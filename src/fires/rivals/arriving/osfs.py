@@ -86,7 +86,7 @@ class OSFS(ArrivingFeatures):
     alpha: float = number(0.01, high=1.0)
     max_subset: int = count(3)
 
-    _learnt: ClassVar[Declared] = {**ArrivingFeatures._learnt, "numbers": Value(bool)}
+    _learnt: ClassVar[Declared] = {"numbers": Value(bool)}
 
     _evidence_: FisherZ | Contingency = field(init=False)  # as the target is
 

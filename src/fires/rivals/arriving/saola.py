@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,8 +18,8 @@ from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures
 from fires.rivals.base import settings
 
 Column = npt.NDArray[Any]  # float64, or codes in int16: as the target is
+# Competing columns by index: the relevance of each, and its values.
 Pool = dict[int, tuple[float, Column]]
-"""Competing columns by index: the relevance of each, and its values."""
 
 
 @settings
@@ -81,17 +80,11 @@ class SAOLA(ArrivingFeatures):
     alpha: float = number(0.01, high=1.0)
     threshold: float = number(0.0, high=1.0, ends="[)")
 
-    _learnt: ClassVar[Declared] = {
-        **ArrivingFeatures._learnt,
-        "numbers": Value(bool),
-        "columns": independence.StoredColumns(),
-    }
-
-    _numbers_: bool = field(init=False)
-    _columns_: Column = field(init=False)  # the target, then the selected columns, one per row
+    _learnt: ClassVar[Declared] = {"numbers": Value(bool), "columns": independence.StoredColumns()}
 
     def _start(self, y: Labels) -> None:
         self._numbers_ = self.measure == "correlation"
+        # The target, then the selected columns, one per row.
         self._columns_ = independence.as_target(y, self._numbers_, type(self).__name__)[np.newaxis]
 
     def _arrive(self, columns: ArrivingColumns) -> None:
@@ -174,7 +167,7 @@ class GroupSAOLA(SAOLA):
     (array([2, 5]), array([0, 1]))
     """
 
-    _learnt: ClassVar[Declared] = {**SAOLA._learnt, "ends": Value(list)}
+    _learnt: ClassVar[Declared] = {"ends": Value(list)}
 
     _ends_: list[int]
 

@@ -68,8 +68,7 @@ class RowByRowSelector(Rival):
         return self._computed("importances", self._coefficients)
 
     def _coefficients(self) -> Floats:
-        coefficients: Floats = self._theta_[0].copy()
-        return coefficients
+        return np.array(self._theta_[0])
 
     def _weights(self) -> Floats:
         return np.abs(self._coefficients())

@@ -89,11 +89,7 @@ class EFS(RowByRowSelector):
     margin: float = number(1.0, -np.inf)
     bottom_fraction: float = number(0.0, high=1.0, ends="[]")
 
-    _learnt: ClassVar[Declared] = {
-        **RowByRowSelector._learnt,
-        "theta": Array("M", "J"),
-        "bias": Array("M"),
-    }
+    _learnt: ClassVar[Declared] = {"theta": Array("M", "J"), "bias": Array("M")}
 
     _starts = (2.0, 1.0)  # of u and v, the authors' choice
 
@@ -129,13 +125,11 @@ class EFS(RowByRowSelector):
     # --- what was learnt --------------------------------------------------------------------
 
     def _coefficients(self) -> Floats:
-        coefficients: Floats = self._theta_[0] - self._theta_[1]
-        return coefficients
+        return np.asarray(self._theta_[0] - self._theta_[1])
 
     def _moved(self) -> Mask:
         u, v = self._theta_[:2]
-        moved: Mask = (u != self._starts[0]) | (v != self._starts[1])
-        return moved
+        return np.asarray((u != self._starts[0]) | (v != self._starts[1]))
 
     def _weights(self) -> Floats:
         return np.where(self._moved(), np.abs(self._coefficients()), 0.0)

@@ -84,7 +84,7 @@ class FTRL(RowByRowSelector):
     l2: float = number(0.0, ends="[)")
     fit_intercept: bool = flag(True)
 
-    _learnt: ClassVar[Declared] = {**RowByRowSelector._learnt, "bias": Array(2)}
+    _learnt: ClassVar[Declared] = {"bias": Array(2)}
 
     _starts = (0.0, 0.0)  # z and the root of n
 

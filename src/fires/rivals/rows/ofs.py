@@ -26,7 +26,7 @@ _DRAWS = 1 << 20  # random numbers held at once
 class Truncated(RowByRowSelector):
     """A coefficient per feature, and the list of the features whose coefficient is not zero."""
 
-    _learnt: ClassVar[Declared] = {**RowByRowSelector._learnt, "theta": Array(1, "J")}
+    _learnt: ClassVar[Declared] = {"theta": Array(1, "J")}
 
     _starts = (0.0,)
 
@@ -212,7 +212,7 @@ class OFSPartial(Truncated):
     threshold: float = number(0.0, -np.inf)
     random_state: Seed = random_state()
 
-    _learnt: ClassVar[Declared] = {**Truncated._learnt, "rng": Random()}
+    _learnt: ClassVar[Declared] = {"rng": Random()}
 
     _rng_: np.random.Generator = field(init=False)
 

@@ -42,8 +42,7 @@ class SecondOrder(RowByRowSelector):
 
     def _weights(self) -> Floats:
         mu, var = self._theta_
-        weights: Floats = mu**2 - self.uncertainty_penalty * var
-        return weights
+        return np.asarray(mu**2 - self.uncertainty_penalty * var)
 
     def _take_sides(self, turned: bool) -> None:
         super()._take_sides(turned)

@@ -25,10 +25,9 @@ from fires.models.scale import Scaler
 from fires.models.target import NumberTarget, signed
 from fires.predictors import Predictor, SklearnPredictor, as_predictor
 from fires.predictors.state import predictor_from_state, predictor_state
-from fires.rivals.arrays import as_dense, decay
+from fires.rivals.arrays import KeptRows, as_dense, decay, kept, stacked, without
 from fires.rivals.base import TargetSelector, settings
 from fires.rivals.from_model import TakesEstimator, unwrapped
-from fires.rivals.windows.kept_rows import KeptRows, kept, stacked, without
 
 # A probability of 0 would make a loss infinite.
 _LEAST_PROBABILITY = 1e-6
@@ -160,7 +159,6 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
 
     _given = "model"
     _learnt: ClassVar[Declared] = {
-        **TargetSelector._learnt,
         "sums": Array(2, "J"),  # of the differences of losses, and of their squares
         "mass": Array(2, low=0.0),  # the sum of the weights of rows, and of their squares
         "stored": KeptRows(),
@@ -187,14 +185,12 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
         return self._computed("uncertainties", self._standard_errors)
 
     def _weights(self) -> Floats:
-        weights: Floats = self._sums_[0] / max(self._mass_[0], 1e-300)
-        return weights
+        return np.asarray(self._sums_[0] / max(self._mass_[0], 1e-300))
 
     def _standard_errors(self) -> Floats:
         total, squares = np.maximum(self._mass_, 1e-300)
         variance = np.maximum(self._sums_[1] / total - self._weights() ** 2, 0.0)
-        errors: Floats = np.sqrt(variance * squares) / total
-        return errors
+        return np.asarray(np.sqrt(variance * squares) / total)
 
     # --- learning ---------------------------------------------------------------------------
 

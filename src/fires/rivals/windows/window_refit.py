@@ -20,9 +20,9 @@ from fires.core.types import CsrRows, Floats, Labels, Matrix, Places, Seed
 from fires.core.validation import repeated
 from fires.kernels.select import keep_columns, placed
 from fires.predictors.base import can
+from fires.rivals.arrays import KeptRows, kept, stacked, without
 from fires.rivals.base import TargetSelector, settings, weights_or_ones
 from fires.rivals.from_model import TakesEstimator, weights_of
-from fires.rivals.windows.kept_rows import KeptRows, kept, stacked, without
 
 # Sparse columns with at least this share of entries are centred.
 _FULL = 0.2
@@ -111,7 +111,6 @@ class WindowRefit(TakesEstimator, TargetSelector):
     random_state: Seed = random_state()
 
     _learnt: ClassVar[Declared] = {
-        **TargetSelector._learnt,
         "rows": KeptRows(),
         "y": Array("W"),  # numbers, or the codes of classes
         "weight": Array("W", low=0.0),
@@ -165,18 +164,15 @@ class WindowRefit(TakesEstimator, TargetSelector):
         if not self._numeric_:
             y = self.classes_[y.astype(np.intp)]
         estimator = seeded_clone(self._chosen(), np.random.default_rng(self._seed_))
-        name = type(estimator).__name__
         X = standardised(self._rows_, self._weight_)
         options = {}
         if not has_fit_parameter(estimator, "sample_weight"):
-            X, y = repeated(X, y, self._weight_, name)
+            X, y = repeated(X, y, self._weight_, type(estimator).__name__)
         elif (self._weight_ != 1.0).any():
             options["sample_weight"] = self._weight_
         with np.errstate(over="ignore", invalid="ignore"):
             estimator.fit(X, y, **options)
-            weights = weights_of(estimator, self.n_features_in_)
-        if not np.isfinite(weights).all():
-            raise ValueError(f"A fit of {name} led to weights that are not finite; rescale X.")
+        weights = weights_of(estimator, self.n_features_in_)
         self._weights_, self._n_at_fit_ = weights, self._n_taken_
 
     def _chosen(self) -> Any:
@@ -235,7 +231,7 @@ def standardised(X: Matrix, weight: Floats) -> Matrix:
     return Z if isinstance(X, np.ndarray) else _with_full_columns_centred(Z, X, weight)
 
 
-def _with_full_columns_centred(Z: CsrRows, X: CsrRows, weight: Floats) -> CsrRows:
+def _with_full_columns_centred(Z: CsrRows, X: CsrRows, weight: Floats) -> Matrix:
     """Z with its full columns centred, which makes it at most five times as large.
 
     Linear models do not converge on columns whose mean is many standard deviations from 0.
