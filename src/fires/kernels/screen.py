@@ -145,13 +145,13 @@ def screen_rows(
         for r in range(len(slope)):
             g = slope[r, b]
             for j in range(n_columns):
-                said = g * row[j]
-                total[r, 0, j] += said
-                square[r, 0, j] += said * said
+                score = g * row[j]
+                total[r, 0, j] += score
+                square[r, 0, j] += score * score
             for q in range(n_functions):
                 mean = _EVEN_MEANS[q]
                 for j in range(n_columns):
-                    said = g * (cosine[q + 2, j] - mean)
-                    total[r, q + 1, j] += said
-                    square[r, q + 1, j] += said * said
-                    crossed[r, q, j] += said * g * row[j]
+                    score = g * (cosine[q + 2, j] - mean)
+                    total[r, q + 1, j] += score
+                    square[r, q + 1, j] += score * score
+                    crossed[r, q, j] += score * g * row[j]

@@ -138,8 +138,8 @@ class RelationsLearner(Learner):
         total = float(weight.sum())
         self.owed += total
         if self.screen.rows < _ALL or self.owed > 1.5 * total:  # then every second batch
-            slope = self._slope(target, weight, values)
-            self.screen.take(Z, weight, slope, newest.gamma**self.owed)
+            slopes = self._slopes(target, weight, values)
+            self.screen.take(Z, weight, *slopes, newest.gamma**self.owed)
             self.owed = 0.0
         if wide is not None and values is not None:
             wide.terms.learn(values, weight)
@@ -159,30 +159,34 @@ class RelationsLearner(Learner):
             gaps = np.hstack([gaps, gaps[:, terms.first] | gaps[:, terms.second]])
         return replace(batch, X=np.hstack([batch.X, values]), gaps=gaps)
 
-    def _slope(self, target: Floats, weight: Floats, values: Floats | None) -> Floats:
-        """The slopes of the log likelihood of the last rows, without what pairs add.
+    def _slopes(
+        self, target: Floats, weight: Floats, values: Floats | None
+    ) -> tuple[Floats, Floats]:
+        """The slopes of the log likelihood of the last rows, and those without what pairs add.
 
         While the columns predict worse than the level, they are the slopes at the level.
         """
         learner, scores = self._newest, self._newest.family.scores
         stats, added = learner.row_stats, np.zeros(1)
         bend = stats[:, 2] / (1.0 + stats[:, WIDTH] * stats[:, 2])
-        log_z, slope = stats[:, 1], bend * stats[:, 3]
+        slope: Floats = bend * stats[:, 3]
+        log_z, without = stats[:, 1], slope
         noise = learner.noise[:, None] if learner.family.noise else 0.0
         paired = self.wide is not None and bool(self.wide.terms.are_pairs.any())
         if values is not None and self.wide is not None and paired:
             pairs = self.wide.terms.are_pairs
             added = learner.mu[:, self.wide.n_columns + np.flatnonzero(pairs)] @ values[:, pairs].T
-            log_z, slope, _ = scores(stats[:, 0] - added, stats[:, WIDTH] + noise, target)
-            slope = weight * slope
+            log_z, without, _ = scores(stats[:, 0] - added, stats[:, WIDTH] + noise, target)
+            without = weight * without
         if paired or self.screen.rows < _LEARNING * learner.n_present:
             level = learner.intercept_mean[:, None], learner.intercept_var[:, None] + noise
             of_level, at_level, _ = scores(*level, target)
             gain = float(weight @ (log_z - of_level).sum(axis=0))
             self.gained = self.gained * np.exp(-weight.sum() / _RACE) + gain
             if self.gained < 0.0:
-                return np.asarray(weight * at_level)
-        return slope
+                at_level = weight * at_level
+                return (slope if paired else at_level), at_level
+        return slope, without
 
     def _race(self, weight: float) -> None:
         """Let the belief answer that has predicted better."""
@@ -216,7 +220,7 @@ class RelationsLearner(Learner):
             room = _MOST_PAIRS - int((keep & terms.are_pairs).sum())
             pairs = found[new & (beyond > widening)][: max(room, 0)]
         if len(curves) or len(pairs) or not keep.all():
-            self._admit(terms.with_more(curves, pairs, keep), keep, screen.said(curves))
+            self._admit(terms.with_more(curves, pairs, keep), keep, screen.evidence(curves))
         if self.wide is not None:
             self.wide.knots = screen.knots
             # Where lines predict, what pairs say for themselves is mostly said already.
@@ -237,18 +241,20 @@ class RelationsLearner(Learner):
         columns, mean, covariance = wide.leading_posterior()
         at = np.searchsorted(columns, wide.n_columns + np.arange(len(terms)))
         spread = np.sqrt(np.maximum(np.einsum("kii->ki", covariance)[:, at], 1e-300))
-        away = np.abs(mean[:, at] / spread).max(axis=0)
+        z = np.abs(mean[:, at] / spread).max(axis=0)
         young = terms.rows < _SETTLED
         useful |= ~terms.are_pairs | young
         if (old := ~terms.are_pairs & ~young).any():
             curved, of = np.unique(terms.first[old], return_inverse=True)
             most = np.zeros(len(curved))
-            np.maximum.at(most, of, away[old])
+            np.maximum.at(most, of, z[old])
             if most.min() < _NEEDLESS:
                 useful &= terms.are_pairs | (terms.first != curved[most.argmin()])
         return np.asarray(useful)
 
-    def _admit(self, terms: Terms, kept: Mask, said: tuple[Floats, Floats] | None = None) -> None:
+    def _admit(
+        self, terms: Terms, kept: Mask, evidence: tuple[Floats, Floats] | None = None
+    ) -> None:
         if self.races and not len(terms):
             self.wide, self.ahead, self.leads = None, 0.0, False
             return
@@ -257,7 +263,7 @@ class RelationsLearner(Learner):
             self.wide = WideLearner(self.plain)
             self.ahead, self.leads = _AHEAD, True
         before = np.union1d(self.wide.terms.first, self.wide.terms.second)
-        self.wide = self.wide.with_terms(terms, kept, said)
+        self.wide = self.wide.with_terms(terms, kept, evidence)
         self.wide.renewed = not np.isin([terms.first, terms.second], before).all()
         self.wide.knots = self.screen.knots
 

@@ -45,7 +45,7 @@ class Screen:
         "knots": Array(len(KNOTS), "J"),
         "rows": Array(low=0.0),
         "below": Array(len(KNOTS) + 1, "J", low=0.0),
-        "faded": Array(2, low=0.0),
+        "n_kept": Array(2, low=0.0),
         "total": Array("R", len(ORDERS) + 1, "J"),
         "square": Array("R", len(ORDERS) + 1, "J", low=0.0),
         "crossed": Array("R", len(ORDERS), "J"),
@@ -76,7 +76,7 @@ class Screen:
         self.crossed = np.zeros((self.n_rows, len(ORDERS), self.n_features))
         size = self.n_rows, self.n_features, len(self.left)
         self.products, self.squares = (np.zeros(size, dtype=np.float32) for _ in range(2))
-        self.faded = np.zeros(2)  # rows, faded as the sums and as those of squares
+        self.n_kept = np.zeros(2)  # rows, n_kept as the sums and as those of squares
 
     def follow(self, leading: Ints) -> None:
         """Sum the products of other columns with all, unless nearly all are the same."""
@@ -96,22 +96,25 @@ class Screen:
         self.crossed *= keep**2
         self.products *= np.float32(keep)
         self.squares *= np.float32(keep**2)
-        self.faded *= [keep, keep**2]
+        self.n_kept *= [keep, keep**2]
 
-    def take(self, Z: Floats, weight: Floats, slope: Floats, keep: float) -> None:
-        """Take in scaled rows, with the slope of each for each row of parameters."""
+    def take(self, Z: Floats, weight: Floats, slope: Floats, of_pairs: Floats, keep: float) -> None:
+        """Take in scaled rows, with the slope of each for each row of parameters.
+
+        Pairs have slopes of their own, which do not know of pairs in the belief.
+        """
         scores, below = np.empty(Z.shape, dtype=np.float32), np.zeros((len(KNOTS), Z.shape[1]))
         self.total *= keep
         self.square *= keep**2
         self.crossed *= keep**2
-        self.faded = self.faded * [keep, keep**2] + len(Z)
+        self.n_kept = self.n_kept * [keep, keep**2] + len(Z)
         sums = self.total, self.square, self.crossed
         screen_rows(Z, weight, slope, self.knots, scores, below, *sums)
         self.rows += float(weight.sum())
         self.below[-1] += float(weight.sum())
         self.below[:-1] += below
         if len(self.left):
-            self._add_products(scores, slope.astype(np.float32), keep)
+            self._add_products(scores, of_pairs.astype(np.float32), keep)
 
     def _add_products(
         self, scores: npt.NDArray[np.float32], slope: npt.NDArray[np.float32], keep: float
@@ -119,9 +122,9 @@ class Screen:
         left = scores if self.all_fit else scores[:, self.left]
         squared, columns = scores * scores, {"trans_b": 1, "overwrite_c": 1}
         for k, own in enumerate(slope):
-            said = left * own[:, None]
-            sgemm(1.0, said.T, scores.T, keep, self.products[k].T, **columns)
-            sgemm(1.0, (said * said).T, squared.T, keep**2, self.squares[k].T, **columns)
+            pulls = left * own[:, None]
+            sgemm(1.0, pulls.T, scores.T, keep, self.products[k].T, **columns)
+            sgemm(1.0, (pulls * pulls).T, squared.T, keep**2, self.squares[k].T, **columns)
 
     def follow_quantiles(self) -> None:
         """Move the running quantiles by the rows since they were moved."""
@@ -154,10 +157,10 @@ class Screen:
 
     @property
     def _once(self) -> float:
-        """Squares have faded twice. The information that they stand for, fades once: how much."""
-        return max(float(self.faded[0]) / max(float(self.faded[1]), 1.0), 1.0)
+        """Squares have n_kept twice. The information that they stand for, fades once: how much."""
+        return max(float(self.n_kept[0]) / max(float(self.n_kept[1]), 1.0), 1.0)
 
-    def said(self, columns: Ints) -> tuple[Floats, Floats]:
+    def evidence(self, columns: Ints) -> tuple[Floats, Floats]:
         """Pull and information of the cosines of columns, one column after the other."""
         unit = 2.0 / (ORDERS * DEVIATIONS)
         pull = self.total[:, 1:, columns] * unit[:, None]

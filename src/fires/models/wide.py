@@ -50,7 +50,7 @@ class WideLearner(BayesLearner):
         self.knots = np.repeat(KNOTS[:, None], self.n_columns, axis=1)  # running quantiles
 
     def with_terms(
-        self, terms: Terms, kept: Mask, said: tuple[Floats, Floats] | None = None
+        self, terms: Terms, kept: Mask, evidence: tuple[Floats, Floats] | None = None
     ) -> Self:
         """A copy with other terms: those kept, and new ones at the prior.
 
@@ -61,8 +61,8 @@ class WideLearner(BayesLearner):
         other = self.rearranged(np.append(old, np.full(n_new, -1)))
         other.terms = terms
         other.count_columns(self.n_columns)
-        if said is not None:
-            pull, information = said
+        if evidence is not None:
+            pull, information = evidence
             new = slice(len(old), len(old) + pull.shape[1])
             other.var[:, new] = 1.0 / (1.0 / other.prior + information)
             other.mu[:, new] = pull * other.var[:, new]

@@ -360,8 +360,8 @@ def from_file(
         table = open_followed(path, text, block_size, None if after is None else start_of(after))
     else:
         table = open_table(path, text, block_size, after)
-    said = {*signature(stream_of).parameters, *signature(Hints).parameters}
-    for name in options.keys() - said:
+    settings = {*signature(stream_of).parameters, *signature(Hints).parameters}
+    for name in options.keys() - settings:
         raise TypeError(f"from_file() got an unexpected keyword argument {name!r}")
     if isinstance(table, SvmlightStream) and options.get("columns") != "open":
         return cast("TableStream", table)  # it can do the same
