@@ -317,6 +317,16 @@ def add_information_plain(
     return sums * whole + np.vstack([weighted.T @ rows, value @ weighted])
 
 
+def express_plain(sums: Floats, change: Floats) -> Floats:
+    """The definition of :func:`express`, for one row of parameters."""
+    size, (origin, unit) = sums.shape[1] - 1, change
+    T = np.diag(np.append(unit, 1.0))
+    T[:-1, -1] = origin
+    scale = np.append(unit, 1.0)
+    brought = sums[-2:] * np.stack([scale**2, scale])
+    return np.vstack([T @ sums[: size + 1] @ T.T, T @ sums[size + 1], brought])
+
+
 def count_sets_plain(counts: Ints, out: Ints, into: Ints) -> int:
     """The definition of :func:`count_sets`."""
     before = int((counts**2).sum())

@@ -2,9 +2,10 @@
 
 ``tests/fixtures/make.py`` has made these files with the code of the version they are named after.
 How they go on is as it would have been there, but for what later versions have changed in the
-answer: alarms by scores, dependent rows and missing cells, weights that are importances, and
-forward selection from the first look after loading on, for the Bayesian update; input weights that
-decay, for nets and trees. What was learnt and selected before is as it was.
+answer: alarms by scores, dependent rows and missing cells, weights that are importances, sums in
+the units of now, and forward selection from the first look after loading on, for the Bayesian
+update; input weights that decay, for nets and trees. What was learnt and selected before is as it
+was.
 """
 
 import gzip

@@ -59,7 +59,7 @@ def alarms_from_array(numbers: Floats) -> list[Alarm]:
 
 _MANY = 50  # coefficients; the more beyond that, the further one of them moves by chance
 _DOUBT = 1.5  # deviations below an alarm from which on a belief is less certain of a coefficient
-_SHARED_DOUBT = 2.0, 2.5  # of the intercept, and of all coefficients together
+_SHARED_DOUBT = 2.0, 3.3  # of the intercept, and of all coefficients together
 _LEAST_UNIT = 1e-50
 _USUAL = 1.25  # squared deviations along all coefficients
 
@@ -110,7 +110,7 @@ class ScoreTests:
     **Slow changes.** From 3.3 on, a belief gains variance: that of the estimated move,
     :math:`\hat\delta_j = S_j / 2 V_j` with variance :math:`1 / 4 V_j`, in proportion to the rows of
     a batch in 500; all of it, together with an alarm. So memory is as short as it has to be, for
-    each coefficient. The same holds from 2 on for the intercept, and from 2.5 on along all
+    each coefficient. The same holds from 2 on for the intercept, and from 3.3 on along all
     coefficients, of which there is one each. Where these are usually farther behind than chance
     explains, intervals are wider by that: see :meth:`lag`.
 

@@ -315,6 +315,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         # Sparse rows are not centred. A selector that wants them centred does so itself.
         scale = self.preprocess if isinstance(scaled, np.ndarray) else None
         facts = {"n_missing": 0, "n_absent": 0, "scale": scale, "known": known}
+        facts["change"] = None if scale is None else scaler.dense.change
         gaps = gaps_in(raw.X) if raw.n_missing else None
         return replace(raw, X=scaled, gaps=gaps, **facts), learn_scale
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import log_ndtr
-from tests.naive import add_information_plain, assimilate_plain
+from tests.naive import add_information_plain, assimilate_plain, express_plain
 
 from fires.kernels import read_only
 from fires.kernels.assimilate import (
@@ -25,6 +25,7 @@ from fires.kernels.assimilate import (
     Believed,
     Seen,
     add_information,
+    express,
 )
 from fires.kernels.linear import DenseRows, MixedRows
 from fires.models.families import FAMILIES
@@ -464,8 +465,33 @@ def test_what_rows_say_of_columns_together_is_added_as_defined(seed, n_rows, siz
     weight = rng.choice([1.0, 0.0, 2.5], n_rows)
     start = rng.normal(size=(size + 2, size + 1))
     start[:-1] += start[:-1].T
-    sums = np.vstack([start, np.full(size + 1, 7.0)])  # lines that follow are not touched
+    sums = np.vstack([start, np.full(size + 1, 7.0)])  # lines that follow fade
     expected = add_information_plain(Z, precision, value, weight, gamma, start)
     add_information(Z, precision, value, weight, gamma, sums)
     assert_allclose(sums[:-1], expected, rtol=1e-12, atol=1e-13)
-    assert (sums[-1] == 7.0).all()
+    assert_allclose(sums[-1], 7.0 * gamma ** weight.sum())
+
+
+@given(seed=st.integers(0, 2**16), size=st.integers(1, 6), n=st.integers(1, 3))
+def test_sums_are_expressed_in_other_units_as_defined(seed, size, n):
+    rng = np.random.default_rng(seed)
+    sums = rng.normal(size=(n, size + 4, size + 1))
+    sums[:, : size + 1] += sums[:, : size + 1].swapaxes(1, 2).copy()
+    change = np.stack([rng.normal(size=9), rng.uniform(0.5, 2.0, 9)])
+    columns = np.sort(rng.permutation(9)[:size])
+    expected = [express_plain(one, change[:, columns]) for one in sums]
+    mu, facts = rng.normal(size=(n, 9)), np.ones((n, N_FACTS))
+    express(sums, change, columns, mu, change, facts)
+    assert_allclose(sums, expected, rtol=1e-12, atol=1e-12)
+    assert_allclose(facts[:, INTERCEPT_MEAN], 1.0 - mu @ change[0], rtol=1e-12, atol=1e-12)
+
+
+def test_rows_in_the_units_of_now_have_the_sums_of_rows_that_were_in_them_all_along():
+    rng, even = np.random.default_rng(0), np.ones(20)
+    Z, value = rng.normal(size=(20, 3)), rng.normal(size=20)
+    change = np.array([[0.5, -1.0, 0.0], [2.0, 0.9, 1.0]])
+    sums, expected = np.zeros((2, 1, 7, 4))
+    add_information(Z, even, value, even, 0.99, sums[0])
+    express(sums, change, np.arange(3), np.zeros((1, 3)), change, np.zeros((1, N_FACTS)))
+    add_information(Z * change[1] + change[0], even, value, even, 0.99, expected[0])
+    assert_allclose(sums[0, :5], expected[0, :5], rtol=1e-12, atol=1e-12)

@@ -44,7 +44,8 @@ def test_rows_are_taken_as_they_are_defined(n_sums, even, share):
     assert_allclose(increments(seen, inflation, even, share), more, rtol=1e-12)
     after = sums.copy()
     greatest = add_up(more, weight, 30.0, *after)
-    parts = [kept * g, f * kept * g, square, f * f * square, weight * stats[:, ADDED]]
+    along = f * f * (square if even else kept**2 * bend)
+    parts = [kept * g, f * kept * g, square, along, weight * stats[:, ADDED]]
     expected = np.sum([*parts, weight * (y > 0.0)], axis=2)
     lines, found = np.empty((5, n_sums, n)), np.zeros((n_sums, 7))
     facts = local, share, inflation, 30.0

@@ -40,6 +40,7 @@ class CheckedBatch:
     known: Any = None  # the columns after it, fixed or open; None if nobody has looked
     present: Mask | None = None
     n_absent: int = 0
+    change: Floats | None = None  # of the units of scaled rows: see fires.kernels.moments.learn
     gaps: Any = None  # where entries were missing, if that is not to be seen in X any more
     times: Floats | None = None  # when each row was, in seconds, where evidence fades by time
     source: Places | None = None  # of each column, where it was before, if some have moved
@@ -63,7 +64,9 @@ class CheckedBatch:
 
     def with_rows(self, X: Matrix) -> CheckedBatch:
         """The same batch with other rows; encoded labels are kept."""
-        return replace(self, X=X, n_missing=0, present=None, n_absent=0, gaps=None, source=None)
+        other = replace(self, X=X, n_missing=0, present=None, n_absent=0, gaps=None, source=None)
+        other.change = None
+        return other
 
     def weighted(self, weight: Floats | None) -> CheckedBatch:
         """The same batch with other weights."""
@@ -82,7 +85,7 @@ class CheckedBatch:
         times = None if self.times is None else self.times[rows]
         other = replace(self, X=X, y=y, weight=weight, n_missing=n_missing, _encoded=None)
         other.present, other.n_absent, other.times = present, n_absent, times
-        other.gaps = None if self.gaps is None else self.gaps[rows]
+        other.gaps, other.change = None if self.gaps is None else self.gaps[rows], None
         return other
 
 

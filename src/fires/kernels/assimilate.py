@@ -51,8 +51,6 @@ GAMMA, PRIOR, OWN_PRIOR, NOISY, STRETCHES_AFTER, NOW = range(6)
 LEAST = 1e-9
 """The share of its variance that a parameter keeps, whatever a row says."""
 _LEAST_STRETCH, _MOST_STRETCH = 0.8, 1.25
-LEVEL = 0.8
-"""A column whose squared mean is more of its mean square, and of 1, is a level."""
 
 moments: Any = None  # the family's log Z, slope and bend; filled in by assimilations
 look: Any = None  # what a row says; filled in by assimilations
@@ -351,11 +349,10 @@ def _unscaled(
 @compiled
 def add_information(
     Z: Floats, precision: Floats, value: Floats, weight: Floats, gamma: float, sums: Floats
-) -> bool:
+) -> None:
     """Let the sums fade by the weight of a batch, then add its rows; the last column is 1.
 
-    The last line of the sums is the pull, those before it are the information. Whether there is a
-    column of which :func:`repeats_level` is true.
+    The sums are the information, the pull and, if there are any, lines that only fade.
     """
     n_rows, size = Z.shape
     kept, whole = np.empty(n_rows), 1.0
@@ -374,15 +371,42 @@ def add_information(
     for i in range(size + 1):
         for j in range(i):
             sums[j, i] = sums[i, j]
-    total, repeated = sums[size, size], False
+    for i in range(size + 2, len(sums)):
+        for j in range(size + 1):
+            sums[i, j] *= whole
+
+
+@compiled
+def express(
+    sums: Floats,
+    change: Floats,
+    columns: npt.NDArray[np.int64],
+    mu: Floats,
+    moved: Floats,
+    facts: Floats,
+) -> None:
+    """Express sums in the units of now: a row z of theirs is unit z + origin there.
+
+    Of the change, these columns are meant. After the pull, sums have lines with what columns
+    brought of both. The intercept of a belief takes up what columns of means mu have moved by.
+    """
+    size = len(columns)
+    origin, unit = np.empty(size), np.empty(size)
     for j in range(size):
-        repeated |= sums[size, j] ** 2 > LEVEL * total * max(sums[j, j], total)
-    return repeated
-
-
-def repeats_level(information: Floats) -> npt.NDArray[np.bool_]:
-    """Of which columns the squared mean exceeds a share of the mean square, and of 1."""
-    squares = np.diagonal(information, axis1=1, axis2=2)
-    total = squares[:, -1:]
-    least = LEVEL * total * np.maximum(squares[:, :-1], total)
-    return np.asarray(information[:, -1, :-1] ** 2 > least)
+        origin[j], unit[j] = change[0, columns[j]], change[1, columns[j]]
+    for k in range(len(sums)):
+        one = sums[k]
+        for j in range(moved.shape[1]):
+            facts[k, INTERCEPT_MEAN] -= mu[k, j] * moved[0, j]
+        level, pull, total = one[size], one[size + 1], one[size, size]
+        for i in range(size):
+            line, r, s = one[i], unit[i], origin[i]
+            mean = r * line[size] + s * total
+            for j in range(size):
+                line[j] = unit[j] * (r * line[j] + s * level[j]) + origin[j] * mean
+            line[size] = mean
+        for j in range(size):
+            level[j] = one[j, size]
+            pull[j] = unit[j] * pull[j] + origin[j] * pull[size]
+            one[size + 2, j] *= unit[j] * unit[j]
+            one[size + 3, j] *= unit[j]

@@ -217,7 +217,8 @@ def take_rows(
             one[0] += u
             one[1] += f * u
             one[2] += q
-            one[3] += f * f * q
+            # There is one slope, and whatever is rare comes often enough in it.
+            one[3] += f * f * (q if even else keep * keep * bend)
             one[4] += w * added
             one[5] += w if y[k, b] > 0.0 else 0.0
             more = _increment(y[k, b], stat[1, b], f, g, bend, wide, even, share)

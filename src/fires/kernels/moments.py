@@ -250,8 +250,12 @@ def rescale_rows(X: Dense, weight: Floats, plan: Floats, out: Floats, shown: Flo
 
 
 @compiled
-def learn(shown: Floats, plan: Floats, weight: Floats, known: Floats) -> None:
-    """Merge what :func:`rescale_rows` has shown into the running scale, in place."""
+def learn(shown: Floats, plan: Floats, weight: Floats, known: Floats, change: Floats) -> None:
+    """Merge what :func:`rescale_rows` has shown into the running scale, in place.
+
+    The change says what the rows of the batch, and those before it, are in the units of now: origin
+    and unit, which are 0 and 1 where there is none.
+    """
     count, shift, spread, gain = known[COUNT], known[SHIFT], known[SPREAD], known[GAIN]
     max_abs, beyond, waiting = known[MAX_ABS], known[BEYOND], known[WAITING]
     refused, narrow, settled = known[OUTLIERS], known[NARROW], known[SETTLED]
@@ -301,12 +305,17 @@ def learn(shown: Floats, plan: Floats, weight: Floats, known: Floats) -> None:
         if before == 0.0:
             narrow[j] = 0.0 if count[j] > 0.0 else PATIENCE
         per_row = 1.0 / count[j] if count[j] > 0.0 else 0.0
-        change = p * per_row
-        shift[j] += change
-        spread[j] = max(fade[j] * spread[j] + q - p * change, 0.0)
+        step = p * per_row
+        shift[j] += step
+        spread[j] = max(fade[j] * spread[j] + q - p * step, 0.0)
         variance = spread[j] * per_row
         spreads = variance > max(ROUNDING * shift[j] * shift[j], 1e-300)
         gain[j] = 1.0 / np.sqrt(variance if spreads else 1.0) if spreads else 0.0
+        # Entries that were cut off are the same in all units; a batch without them may not vary.
+        is_whole = varied and far * gain[j] <= CLIP
+        changes = gain[j] > 0.0 and plan[UNIT, j] > 0.0 and is_whole
+        change[ORIGIN, j] = (plan[ORIGIN, j] - shift[j]) * gain[j] if changes else 0.0
+        change[UNIT, j] = gain[j] / plan[UNIT, j] if changes else 1.0
 
 
 # --- a fixed scale, and ranges ----------------------------------------------------------------

@@ -38,6 +38,7 @@ from fires.kernels.assimilate import (
     WIDTH,
     Believed,
     Seen,
+    express,
 )
 from fires.kernels.linear import DenseRows, MixedRows, find_places
 from fires.kernels.moments import N_SHOWN
@@ -65,6 +66,8 @@ _SPARSE = {
     "seen_at": Array("R", "J", low=0.0),
 }
 
+
+_STILL = np.empty((2, 0))  # no column has moved
 
 _Scores: TypeAlias = DenseRows | MixedRows | Floats
 _Kept: TypeAlias = tuple[Floats, Floats, Floats, tuple[Floats, Floats] | None]
@@ -159,8 +162,6 @@ class BayesLearner(Learner):
         warm_up = self.changes.alarm.warm_up
         self.changes = Changes(n_rows, self.n_features, self.family, warm_up=warm_up)
         self.leading = CovarianceBlock(self.n_features, n_rows)
-        # Where nothing is known, whatever the belief says: see CovarianceBlock.unclear.
-        self._unclear: Mask | None = None
 
     @property
     def sparse_scales(self) -> tuple[SparseScale | Mixed, ...]:
@@ -219,9 +220,11 @@ class BayesLearner(Learner):
         if level is not None and self.fit_intercept and not self.evidence_rows[0]:
             self.intercept_mean = level
         seen = Seen(target, weight, np.zeros((self.n_rows, N_STATS, len(weight))))
-        self._note_gaps(batch, seen.stats)
+        if self.scale == "standard" and (batch.n_missing or batch.gaps is not None):
+            self._note_gaps(batch, seen.stats)
         self.touched = None
         scaled = batch.scale is not None and batch.scale == self.scale
+        units = None if self.sparse is None else self.units()
         scale = self.scaler.dense
         scales = isinstance(X, np.ndarray) and self.sparse is None and not scaled
         if scales and isinstance(scale, Standard) and not leading.holds_all:
@@ -233,6 +236,9 @@ class BayesLearner(Learner):
         self.evidence_rows = evidence + weight.sum()
         columns = leading.columns  # of these rows: others may come to lead now
         self._tell_leading(rows, seen, before)
+        self.express(units, batch.change)
+        if before is not None:
+            self._find_leading()
         self.row_stats = seen.stats
         sums = self.changes.take(seen, scores, columns, rows, self.gamma)
         self._react(sums if self.watches else None, evidence, float(len(weight)))
@@ -261,13 +267,11 @@ class BayesLearner(Learner):
 
     def _note_gaps(self, batch: CheckedBatch, stats: Floats) -> None:
         """Note the variance of what missing entries would add to predictions."""
-        gaps = batch.gaps if batch.gaps is not None or not batch.n_missing else gaps_in(batch.X)
-        if gaps is not None and self.scale == "standard":
-            var = self._variances()
-            added = np.where(var < _LEARNT * self.prior, self._means() ** 2 + var, 0.0)
-            n_missing = np.asarray(gaps.sum(axis=0)).ravel()
-            added[:, n_missing == batch.n_rows] = 0.0  # no column of this batch
-            stats[:, WIDTH] = (gaps @ added.T).T
+        gaps, var = gaps_in(batch.X) if batch.gaps is None else batch.gaps, self._variances()
+        added = np.where(var < _LEARNT * self.prior, self._means() ** 2 + var, 0.0)
+        n_missing = np.asarray(gaps.sum(axis=0)).ravel()
+        added[:, n_missing == batch.n_rows] = 0.0  # no column of this batch
+        stats[:, WIDTH] = (gaps @ added.T).T
 
     def _assimilate_unscaled(
         self, scale: Standard, X: Floats, seen: Seen
@@ -361,17 +365,43 @@ class BayesLearner(Learner):
         leading, others, precision = self.leading, None, seen.stats[:, 2]
         if before is not None:
             # In the middle of a batch, a coefficient was between its values before and after.
-            after = self._means(leading.columns)
-            others = seen.stats[:, ADDED] - 0.5 * (before + after) @ rows.T
+            after, trust = self._means(leading.columns), leading.trust[:, None]
+            others = trust * (seen.stats[:, ADDED] - 0.5 * (before + after) @ rows.T)
             own = self._variances(leading.columns) @ (rows * rows).T + self.intercept_var[:, None]
-            precision = precision / (1.0 + precision * np.maximum(seen.stats[:, WIDTH] - own, 0.0))
-        self._unclear = None
+            wide = trust * np.maximum(seen.stats[:, WIDTH] - own, 0.0)
+            precision = precision / (1.0 + precision * wide)
         facts = rows, seen.stats, seen.weight, others
-        if leading.add(*facts, gamma=self.gamma, precision=precision):
-            self._find_unclear()
+        leading.add(*facts, gamma=self.gamma, precision=precision)
+
+    def units(self) -> tuple[Floats, int] | None:
+        """The units of the leading columns, and how many columns are full, of sparse rows."""
+        if self.sparse is None or self.scale != "standard":
+            return None
+        return self.mixed.units(self.leading.columns), len(self.mixed.columns)
+
+    def express(self, before: tuple[Floats, int] | None, change: Floats | None = None) -> None:
+        """Express the sums of the leading columns in the units of now.
+
+        Units have changed since those before or, of dense rows, by what their scale says. The
+        intercept of the belief takes up how the means of columns have moved.
+        """
+        scale, columns, mu = self.scaler.dense, self.leading.columns, self.mu
+        if change is None:
+            change, scale.change = scale.change, None
+        moved = change
+        if before is not None:
+            moved, self.mixed.full.change = self.mixed.full.change, None
+            change = self.mixed.change(columns, *before, moved)
+            columns, mu = np.arange(len(columns)), self.mu[:, self.mixed.columns]
+        if change is not None:
+            moved = _STILL if moved is None or not self.fit_intercept else moved
+            express(self.leading.sums, change, columns, mu, moved, self.facts)
+
+    def _find_leading(self) -> None:
+        leading = self.leading
         # To look at millions of columns often takes longer than to learn from rows.
         n_rows = math.inf if self.n_features > WIDE else float(self.evidence_rows.min())
-        if before is not None and leading.is_due(n_rows):
+        if leading.is_due(n_rows):
             scores = self._of_groups(self.scores())
             if self._absent_offset is not None:
                 scores = np.where(self._absent_offset < 0.0, self._absent_offset, scores)
@@ -380,6 +410,18 @@ class BayesLearner(Learner):
                 return self._means(columns), self._variances(columns)
 
             leading.follow(scores, belief, self.prior)
+            self._find_trust()
+
+    def _find_trust(self) -> None:
+        """Find out how much of what other columns add to predictions is more than chance.
+
+        Of columns that do not matter, a belief has coefficients that are chance alone. What they
+        add to predictions has nothing to do with the target: to take it off a row is to add noise.
+        """
+        mu, spread = self._means() ** 2, self._spread() ** 2
+        mu[:, self.leading.columns] = spread[:, self.leading.columns] = 0.0
+        chance = spread.sum(axis=1) / np.maximum(mu.sum(axis=1), 1e-300)
+        self.leading.trust = np.maximum(1.0 - chance, 0.0)
 
     def _of_groups(self, scores: Floats) -> Floats:
         """The best score in the group of each feature: groups lead as a whole, unless too large."""
@@ -390,14 +432,6 @@ class BayesLearner(Learner):
         np.maximum.at(best, groups, scores)
         best[np.bincount(groups) > MOST] = -1.0
         return np.asarray(best[groups])
-
-    def _find_unclear(self) -> None:
-        leading, self._unclear = self.leading, None
-        if self.scale == "standard" and self.sparse is None and self.fit_intercept:
-            unclear = leading.unclear()
-            if unclear is not None:
-                self._unclear = np.zeros(self.mu.shape, dtype=np.bool_)
-                self._unclear[:, leading.columns] = unclear
 
     # --- a batch in several shards ----------------------------------------------------------
 
@@ -432,7 +466,6 @@ class BayesLearner(Learner):
         touched: Places | None,
     ) -> None:
         """Do what comes after the belief has moved, as :meth:`step` does."""
-        self._find_unclear()
         self.row_stats, self.touched = np.empty((self.n_rows, N_STATS, 0)), touched
         self._react(sums, evidence, n_rows)
 
@@ -581,7 +614,7 @@ class BayesLearner(Learner):
         other.scaler = self.scaler.rearranged(source)
         other.leading = self.leading.rearranged(source)
         other.changes = self.changes.rearranged(source)
-        other._unclear, other._absent_offset, other.touched = None, None, None
+        other._absent_offset, other.touched = None, None
         other._n_seen = n
         return other
 
@@ -603,6 +636,7 @@ class BayesLearner(Learner):
         other.facts[rows, INTERCEPT_MEAN] *= signs
         other.leading.sums[rows] = self.leading.sums[old]
         other.leading.sums[rows[:, None], [-3, -1]] *= signs[:, None, None]  # the pulls
+        other.leading.trust[rows] = self.leading.trust[old]
         other.changes = self.changes.with_rows(len(sources), rows, old, signs)
         assert isinstance(self.target, ClassTarget)
         other.target = self.target.with_rows(sources)
@@ -622,8 +656,6 @@ class BayesLearner(Learner):
     def scores(self, columns: RowIndex = slice(None)) -> Floats:
         """How much features matter, each for itself; greater for better."""
         mu = np.abs(self._means(columns))
-        if self._unclear is not None:
-            mu = np.where(self._unclear[:, columns], 0.0, mu)
         if self.n_rows == 1:
             one: Floats = mu[0]
             return one
@@ -642,8 +674,6 @@ class BayesLearner(Learner):
         mu, var, leading = self._means(columns).copy(), self._variances(columns), self.leading
         place, leads = find_places(leading.columns, columns)
         mu[:, leads] = (leading.means() / self._drawn_out())[:, place[leads]]
-        if self._unclear is not None:
-            mu[self._unclear[:, columns]] = 0.0
         deviations = np.sqrt(var) * np.maximum(1.0 - var / self.prior, 0.0) ** 0.25
         leader = self._leader(columns)
         return _pick(mu, leader), _pick(deviations, leader)
@@ -652,9 +682,11 @@ class BayesLearner(Learner):
         """By how much the leading coefficients are too large.
 
         What a row said was read off at the prediction of its time, which was off by chance, with
-        variance v. For a class, that makes all coefficients too large: by v / 3, as measured.
+        variance v. For a class, that makes all coefficients too large: by v / 3, as measured; by
+        half as much where what other columns add is not taken off rows.
         """
-        wide = self.family.start_width * (self._spread() ** 2).sum(axis=1) / 3.0
+        wide = self.family.start_width * (self._spread() ** 2).sum(axis=1)
+        wide /= 6.0 - 3.0 * self.leading.trust
         return np.asarray(1.0 + wide[:, None])
 
     def features(self) -> Belief:

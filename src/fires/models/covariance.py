@@ -13,7 +13,8 @@ do to an interval. So each row is also kept as what it said: a normal observatio
 and the posterior has covariance :math:`(\Lambda / \varphi + I)^{-1}` and mean
 :math:`(\Lambda / \varphi + I)^{-1} \eta / \varphi`, with the inflation :math:`\varphi` of dependent
 rows (:mod:`fires.models.inflation`). The other columns enter through their mean, and their variance
-is a part of the noise. The inverse is made when somebody asks.
+is a part of the noise: both as far as these means are more than chance. When the scale of a column
+moves, the sums are expressed in the units of now. The inverse is made when somebody asks.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from typing import ClassVar
 import numpy as np
 
 from fires.core.declared import Array, Declared, View
-from fires.core.types import Floats, Ints, Mask, Places
-from fires.kernels.assimilate import add_information, repeats_level
+from fires.core.types import Floats, Ints, Places
+from fires.kernels.assimilate import add_information
 from fires.kernels.select import top_k
 
 MOST = 100
@@ -38,7 +39,6 @@ PRIOR = 1.0
 _ROWS = 1000.0  # between two looks at who leads
 _GROWN = 0.25  # at the beginning: a look when the rows have grown by this share
 _HYSTERESIS = 1.1  # a column that leads is replaced by one that is better by this factor
-_CLEAR = 2.0  # deviations that an estimate is away from 0, to be more than chance
 
 
 class CovarianceBlock:
@@ -51,6 +51,7 @@ class CovarianceBlock:
         "waited": Array(low=0.0),
         # Files of earlier versions do not have it: nothing is known to have been brought.
         "brought": Array(2, "R", "C1", optional=True),
+        "trust": Array("R", low=0.0, high=1.0, optional=True),
         "classes": Array("C", dtype="int64", low=-1, high="R", optional=True),
         "late": Array("0|C", low=0.0, high=1.0, optional=True),
     }
@@ -63,6 +64,8 @@ class CovarianceBlock:
         self.n_features, self.n_rows = n_features, n_rows
         self.waited = 0.0  # rows since the last look at who leads
         self.inflation = np.ones(n_rows)  # see fires.models.inflation
+        # The share of what other columns add to predictions that is more than chance.
+        self.trust = np.ones(n_rows)
         self.lead(np.arange(min(n_features, MOST)))
 
     def lead(self, columns: Ints) -> None:
@@ -101,22 +104,19 @@ class CovarianceBlock:
         *,
         gamma: float,
         precision: Floats | None = None,
-    ) -> bool:
-        """Take in what the rows of a batch said; whether some columns may be :meth:`unclear`."""
+    ) -> None:
+        """Take in what the rows of a batch said."""
         value = row_stats[:, 0] + row_stats[:, 3]
         if others is not None:
             value -= others
         precision = row_stats[:, 2] if precision is None else precision
         rows = np.ascontiguousarray(Z, dtype=np.float64)
-        found, before = False, self._learnable() if len(self.late) else 0.0
+        before = self._learnable() if len(self.late) else 0.0
         for k in range(self.n_rows):
-            found |= add_information(rows, precision[k], value[k], weight, gamma, self.sums[k])
+            add_information(rows, precision[k], value[k], weight, gamma, self.sums[k])
         self.waited += float(len(weight))
-        if not self.holds_all or len(self.late):
-            keep = gamma ** float(np.add.reduce(weight))
-            self.sums[:, -2:] *= keep
-            self._age(keep * before)
-        return found
+        if len(self.late):
+            self._age(gamma ** float(np.add.reduce(weight)) * before)
 
     def add_sums(self, information: Floats, pull: Floats, keep: float) -> None:
         """Take in what the rows of a batch said, as sums: see :meth:`add`."""
@@ -235,23 +235,6 @@ class CovarianceBlock:
     def forget(self, row: int | slice, keep: float) -> None:
         """Let the evidence so far count as a share of itself."""
         self.sums[row] *= keep
-
-    def unclear(self) -> Mask | None:
-        """The columns that only seem to matter, because they say what the intercept says.
-
-        The mean of a column that grows all the time, a clock, is far from 0 even after scaling. A
-        belief with one variance per feature cannot tell it from the intercept, and gives it a part
-        of the level. Together with the intercept, such a column is judged rightly.
-        """
-        level = repeats_level(self.information)
-        if not level.any():
-            return None
-        try:
-            mean, deviation = self.estimate()
-        except np.linalg.LinAlgError:  # weights so large that nothing else counts beside them
-            return None
-        unsure = np.abs(mean) < _CLEAR * deviation
-        return np.asarray(unsure & level)
 
     def means(self) -> Floats:
         """Mean of the coefficients of the leading columns; without deviations it is sooner done."""

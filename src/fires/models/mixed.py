@@ -19,7 +19,7 @@ from fires.core.declared import Array, Declared
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import CsrRows, Floats, Indices, Ints, Places, RowIndex
 from fires.kernels.linear import MixedRows
-from fires.kernels.moments import CLIP
+from fires.kernels.moments import CLIP, GAIN, SHIFT
 from fires.models.scale import Standard
 from fires.models.sparse_scale import ColumnScale, Touched
 
@@ -107,6 +107,27 @@ class Mixed(ColumnScale):
         # A column of ones has no variance, but is full by then; this one has had a single row.
         seen = variance > 1e-300
         return np.where(seen, 1.0 / np.sqrt(np.where(seen, variance, 1.0)), 0.0)
+
+    def units(self, columns: Ints) -> Floats:
+        """Shift and gain of some columns."""
+        units, place = np.zeros((2, len(columns))), self._place[columns]
+        units[1] = self.gain(columns)
+        units[:, place >= 0] = self.full.known[SHIFT : GAIN + 1 : 2, place[place >= 0]]
+        return units
+
+    def change(self, columns: Ints, before: Floats, n_full: int, moved: Floats | None) -> Floats:
+        """How the units of some columns have changed: see :func:`fires.kernels.moments.learn`.
+
+        Known are these units before, the number of full columns then, and how those have changed.
+        """
+        now, place = self.units(columns), self._place[columns]
+        known = (now[1] > 0.0) & (before[1] > 0.0)
+        unit = np.divide(now[1], before[1], out=np.ones(len(columns)), where=known)
+        change = np.stack([(before[0] - now[0]) * now[1] * known, unit])
+        if moved is not None:
+            was_full = (place >= 0) & (place < n_full)
+            change[:, was_full] = moved[:, place[was_full]]
+        return change
 
     def learn(self, batch: Touched, shown: Floats) -> None:
         """Learn from what a batch has shown; the full columns learn for themselves."""

@@ -113,10 +113,12 @@ class RelationsLearner(Learner):
             batch = replace(batch, X=batch.X.toarray())
         Z, learn_scale = batch.X, nothing
         gaps: Any = batch.gaps if batch.gaps is not None or not batch.n_missing else gaps_in(Z)
+        change = batch.change
         if batch.scale != "standard":
             Z, learn_scale = self.scaler.dense.scaled(Z, weight, batch.n_missing > 0)
+            change, self.scaler.dense.change = self.scaler.dense.change, None
         Z = row_major(Z)
-        scaled = replace(batch, X=Z, scale="standard", n_missing=0, gaps=gaps)
+        scaled = replace(batch, X=Z, scale="standard", n_missing=0, gaps=gaps, change=change)
         newest, wide, led = self._newest, self.wide, self.leads
         for one in self._beliefs:
             one.renewed = False
@@ -157,7 +159,11 @@ class RelationsLearner(Learner):
         gaps, terms = batch.gaps, self.wide.terms
         if gaps is not None:
             gaps = np.hstack([gaps, gaps[:, terms.first] | gaps[:, terms.second]])
-        return replace(batch, X=np.hstack([batch.X, values]), gaps=gaps)
+        change = batch.change
+        if change is not None:  # terms have units of their own
+            none = np.repeat([[0.0], [1.0]], len(terms), axis=1)
+            change = np.hstack([change, none])
+        return replace(batch, X=np.hstack([batch.X, values]), gaps=gaps, change=change)
 
     def _slopes(
         self, target: Floats, weight: Floats, values: Floats | None

@@ -35,6 +35,8 @@ class DenseScale(ColumnScale):
     """X as it comes; the base class of the scales of dense rows."""
 
     kind: ClassVar[str | None] = None
+    # Of units with a batch, until somebody takes it: see fires.kernels.moments.learn.
+    change: Floats | None = None
 
     def __init__(self, n_features: int) -> None:
         super().__init__(n_features)
@@ -128,7 +130,10 @@ class Standard(DenseScale):
         shown = np.zeros((moments.N_SHOWN, self.n_features))
         if not math.isfinite(moments.rescale_rows(rows, weight, plan, out, shown)):
             raise ValueError(OVERFLOW)
-        return out, partial(self.learn, shown, plan, weight)
+        known, self.change = self.known.copy(), np.empty((2, self.n_features))
+        moments.learn(shown, plan, weight, known, self.change)
+        ready = self.ready or bool(known[moments.COUNT].any())
+        return out, partial(vars(self).update, known=known, ready=ready)
 
     def plan(self, rows: Floats, weight: Floats) -> Floats:
         """How to scale a batch: see :mod:`fires.kernels.moments`."""
@@ -145,7 +150,8 @@ class Standard(DenseScale):
 
     def learn(self, shown: Floats, plan: Floats, weight: Floats) -> None:
         """Learn from a batch."""
-        moments.learn(shown, plan, weight, self.known)
+        self.change = np.empty((2, self.n_features))
+        moments.learn(shown, plan, weight, self.known, self.change)
         self.ready = self.ready or bool(self.count.any())
 
     def applied(self, X: Floats) -> Floats:
@@ -171,6 +177,9 @@ class Standard(DenseScale):
         """The scale of these columns and then of those of another one."""
         both = Standard(self.n_features + other.n_features)
         both.known, both.ready = np.hstack([self.known, other.known]), self.ready or other.ready
+        if self.change is not None:
+            none = np.stack([np.zeros(other.n_features), np.ones(other.n_features)])
+            both.change = np.hstack([self.change, none])
         return both
 
     def undo(self, gain: Floats) -> None:

@@ -213,7 +213,7 @@ class _Step(ShardedBatch[BayesTarget]):
             return
         after = copy.copy(learner)
         after.mu = np.array([search.trial[:-1] for search in self.searches])
-        after.var, after.sparse, after._unclear = self.var[:, :-1], None, None
+        after.var, after.sparse = self.var[:, :-1], None
 
         def belief(columns: Ints) -> tuple[Floats, Floats]:
             return before.theta[:, columns], before.var[:, columns]
@@ -248,9 +248,11 @@ class _Step(ShardedBatch[BayesTarget]):
         learner.facts = facts
         learner.renew(found["theta"], var, total)
         learner.evidence_rows = evidence + total
+        units = learner.units()
         self.learn(self.looked)
         learner.leading = self.leading
         learner.leading.add_sums(information, pull, kept)
+        learner.express(units)
         if "watched" in self.looked:
             greatest = self._take_changes(evidence)
         n_rows = float(self.looked["batch rows"])

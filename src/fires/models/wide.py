@@ -69,6 +69,7 @@ class WideLearner(BayesLearner):
         score = other.scores()
         leading = other.leading
         leading.follow(score, other.of_columns, other.prior, n_leading=min(MOST, len(score)))
+        other._find_trust()
         return other
 
     def of_columns(self, columns: Ints) -> tuple[Floats, Floats]:
