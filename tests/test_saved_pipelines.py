@@ -540,7 +540,7 @@ def test_a_file_that_lacks_any_part_is_refused(saved, name):
     header, arrays = read_state(path)
     assert {array.split(".")[0] for array in arrays} == {"selector", "scaler", "predictor"}
     later = {"selector.leading.brought", "selector.weight_sums", "scaler.weight_sums"}
-    later |= {"selector.leading.classes", "selector.leading.late"}
+    later |= {f"selector.leading.{name}" for name in ("classes", "late", "trust", "learnable")}
     later |= {"selector.members.waited", "selector.members.k"}
     later |= {name.replace("selector", "predictor") for name in later}
     for lost in arrays.keys() - later:  # of later versions only

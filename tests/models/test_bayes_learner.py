@@ -125,7 +125,7 @@ def test_what_is_known_of_columns_together_is_in_the_units_of_now(form, fill, fa
     y = y if family == "gaussian" else (y > 0.0).astype(int)
     for i in range(0, 900, 90):
         one = learn(one, X[i : i + 90], y[i : i + 90], form=form)
-        told.append(one._row_stats[0])
+        told.append(one.row_stats[0])
     _, _, precision, distance, *_ = told = np.concatenate(told, axis=1)
     scale = one.scaler.dense
     shift, gain = (scale.shift, scale.gain) if form is np.asarray else one.mixed.units(np.arange(3))

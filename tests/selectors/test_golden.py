@@ -155,6 +155,7 @@ def test_the_paper_has_no_intercept_no_scale_and_rates_of_one_hundredth():
         "update": "gradient",
         "groups": None,
         "memory": 10_000.0,
+        "relations": "linear",
         "score": "omega",
         "drift": None,
         "learning_rate": 0.01,

@@ -131,7 +131,8 @@ def test_single_precision_leads_to_nearly_the_same_weights(form, scale):
     data = [(X := rng.normal(3.0, 2.0, size=(30, 6)), X[:, 0] > 3.0) for _ in range(4)]
     expected = learn(np.asarray, FIRES(2, scale=scale), data)
     found = learn(form, FIRES(2, scale=scale), data)
-    assert_allclose(found.weights_, expected.weights_, rtol=1e-6)
+    # Rounding moves the scales, which the sums follow: by a millionth of the greatest weight.
+    assert_allclose(found.weights_, expected.weights_, rtol=1e-6, atol=1e-7)
     assert_allclose(found.uncertainties_, expected.uncertainties_, rtol=1e-6)
     assert found.importances_.dtype == np.float64
 

@@ -116,7 +116,7 @@ def _measure(
         for r in range(n):
             system, first = systems[r], columns[starts[c]]
             if starts[c + 1] - starts[c] == 1:
-                one = abs(system[-1, first]) / math.sqrt(abs(system[first, first]))
+                one = abs(system[-1, first]) / math.sqrt(max(abs(system[first, first]), 1e-300))
             else:
                 one = _together(system, columns[starts[c] : starts[c + 1]], block)
             now[c, r] = one

@@ -820,6 +820,8 @@ class BayesLearner(Learner):
         self.leading.inflation = self.changes.inflation.pooled
         self.leading.lead(np.arange(size))
         restore(self.leading, CovarianceBlock.learnt, {}, part_of("leading", arrays), sizes)
+        if not self.leading.learnable:  # in older files, all that is left of it
+            self.leading.learnable = max(float(self.leading.information[:, -1, -1].sum()), 0.0)
         self.scaler.restore(arrays)
         self.target.restore(part_of("target", arrays))
         if rows := part_of("rows", arrays):

@@ -54,6 +54,7 @@ class CovarianceBlock:
         "trust": Array("R", low=0.0, high=1.0, optional=True),
         "classes": Array("C", dtype="int64", low=-1, high="R", optional=True),
         "late": Array("0|C", low=0.0, high=1.0, optional=True),
+        "learnable": Array(low=0.0, optional=True),
     }
 
     # Lines of the sums; what is left of what columns brought with them comes last.
@@ -63,6 +64,7 @@ class CovarianceBlock:
     def __init__(self, n_features: int, n_rows: int) -> None:
         self.n_features, self.n_rows = n_features, n_rows
         self.waited = 0.0  # rows since the last look at who leads
+        self.learnable = 0.0  # how much there was to learn from all rows, as old ones fade
         self.inflation = np.ones(n_rows)  # see fires.models.inflation
         # The share of what other columns add to predictions that is more than chance.
         self.trust = np.ones(n_rows)
@@ -111,29 +113,24 @@ class CovarianceBlock:
             value -= others
         precision = row_stats[:, 2] if precision is None else precision
         rows = np.ascontiguousarray(Z, dtype=np.float64)
-        before = self._learnable() if len(self.late) else 0.0
         for k in range(self.n_rows):
             add_information(rows, precision[k], value[k], weight, gamma, self.sums[k])
         self.waited += float(len(weight))
-        if len(self.late):
-            self._age(gamma ** float(np.add.reduce(weight)) * before)
+        self._age(gamma ** float(np.add.reduce(weight)), float(precision.sum()))
 
     def add_sums(self, information: Floats, pull: Floats, keep: float) -> None:
         """Take in what the rows of a batch said, as sums: see :meth:`add`."""
-        before = keep * self._learnable()
         self.sums *= keep
         self.information += information
         self.pull += pull
-        self._age(before)
+        self._age(keep, float(information[:, -1, -1].sum()))
 
-    def _learnable(self) -> float:
-        """How much there was to learn from all rows."""
-        return float(self.information[:, -1, -1].sum())
-
-    def _age(self, before: float) -> None:
-        """Let what was before rows be a smaller share of all."""
-        if len(self.late) and self._learnable() > 0.0:
-            self.late = self.late * min(max(before / self._learnable(), 0.0), 1.0)
+    def _age(self, keep: float, learnable: float) -> None:
+        """Let what was before rows be a smaller share of all there was to learn."""
+        before = keep * self.learnable
+        self.learnable = before + learnable
+        if len(self.late) and self.learnable:
+            self.late = self.late * (before / self.learnable)
 
     def is_due(self, n_rows: float) -> bool:
         """Whether enough rows have come since the last look at who leads."""
@@ -235,6 +232,8 @@ class CovarianceBlock:
     def forget(self, row: int | slice, keep: float) -> None:
         """Let the evidence so far count as a share of itself."""
         self.sums[row] *= keep
+        if isinstance(row, slice) or self.n_rows == 1:
+            self.learnable *= keep
 
     def means(self) -> Floats:
         """Mean of the coefficients of the leading columns; without deviations it is sooner done."""

@@ -207,7 +207,9 @@ class RelationsLearner(Learner):
         screen, wide = self.screen, self.wide
         screen.follow_quantiles()
         terms = Terms() if wide is None else wide.terms
-        widening = float(np.sqrt(self._newest.inflation.max()))
+        # The squares in T know how much counts vary, which is most of their inflation.
+        is_count = self._newest.family.kind == "counts"
+        widening = 1.0 if is_count else float(np.sqrt(self._newest.inflation.max()))
         keep = self._useful() if wide is not None else np.ones(0, dtype=np.bool_)
         curved = terms.curved
         strength = screen.curves() / widening

@@ -23,7 +23,7 @@ _NORMAL = ndtri((np.arange(200) + 0.5) / 200.0)  # normal scores of rows
 _UNSEEN = 0.5  # the share of the last cosines that those beyond them have
 _TINY = 1e-3
 _LOOSE = 0.25  # the share of its bond that a member keeps where pairs are credited
-_TURN = 0.02  # the share of its range by which a monotone curve may turn back
+_TURN = 0.1  # the share of its rise by which a monotone curve may go back
 
 
 class Curve(NamedTuple):

@@ -188,7 +188,8 @@ class LeakCheck:
         rows = rows[~np.isnan(rows[:, -1]) & ~np.isinf(rows).any(axis=1)]
         if len(rows) < _FEWEST_ROWS or len(np.unique(rows[:, -1])) < 2:
             return self._beyond
-        selector = FIRES(1, relations="pairs", model="probit" if self._classes else "gaussian")
+        model = "probit" if self._classes else "gaussian"
+        selector = FIRES(1, update="bayes", relations="pairs", model=model)
         selector.fit(rows[:, :-1], rows[:, -1])
         pairs = [[int(end) for end in pair[:2]] for pair in selector.pairs_]
         return np.flatnonzero(selector.curved_).tolist(), pairs

@@ -685,7 +685,7 @@ class FIRES(OnlineSelector):
         >>> selector = FIRES(1, relations="curves").fit(X, y)
         >>> values, effect, low, high = selector.curve(2, n_points=3)
         >>> effect.round(1)
-        array([ 2.1, -0.6,  2.1])
+        array([ 2.5, -0.6,  2.2])
         """
         check_number("confidence", confidence, high=1.0, wanted="a number between 0 and 1")
         self._check_fitted()
@@ -752,7 +752,7 @@ class FIRES(OnlineSelector):
         >>> y = X[:, 3] - X[:, 5] + rng.normal(size=2000) > 0
         >>> FIRES("auto").fit(X, y).why()
         '2 of 20 features are significantly non-zero: the expected share of false ones is at most
-         0.05; with the next, x14, it could be 0.086'
+         0.05; with the next, x14, it could be 0.076'
         >>> FIRES(5).fit(X, y).why()
         '5 of 20 features, as asked for: 2 of them are significant'
         """

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 _AUTO = 0  # the number of features where nobody says how many
 _BOND = 0.2  # deviations beyond the limit of "auto" that a newcomer needs
 _TOGETHER = 4.5  # deviations beyond which all together predict better than the level
-_LIMIT = 3.3  # deviations beyond which one enters, if k is fixed
+_LIMIT = 2.5  # deviations beyond which one enters, if k is fixed
 _BONUS = 2.0  # then, or where rows are dependent, a member is ahead by so much
 _MORE = 2.0  # squared deviations by which the set that comes from all must explain more
 _FILL = 8.0  # deviations by which a member is ahead where importances decide
