@@ -116,19 +116,22 @@ class CovarianceBlock:
         for k in range(self.n_rows):
             add_information(rows, precision[k], value[k], weight, gamma, self.sums[k])
         self.waited += float(len(weight))
-        self._age(gamma ** float(np.add.reduce(weight)), float(precision.sum()))
+        before = gamma ** float(np.add.reduce(weight)) * self.learnable
+        self.learnable = before + float(precision.sum())
+        if len(self.late):
+            self._age(before)
 
     def add_sums(self, information: Floats, pull: Floats, keep: float) -> None:
         """Take in what the rows of a batch said, as sums: see :meth:`add`."""
         self.sums *= keep
         self.information += information
         self.pull += pull
-        self._age(keep, float(information[:, -1, -1].sum()))
-
-    def _age(self, keep: float, learnable: float) -> None:
-        """Let what was before rows be a smaller share of all there was to learn."""
         before = keep * self.learnable
-        self.learnable = before + learnable
+        self.learnable = before + float(information[:, -1, -1].sum())
+        self._age(before)
+
+    def _age(self, before: float) -> None:
+        """Let what was before rows be a smaller share of all there was to learn."""
         if len(self.late) and self.learnable:
             self.late = self.late * (before / self.learnable)
 
