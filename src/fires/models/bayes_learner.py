@@ -189,10 +189,15 @@ class BayesLearner(Learner):
         return self.leading.inflation
 
     @property
+    def _all_lead(self) -> bool:
+        """Whether every column that has ever been there is among the leading ones."""
+        return self.leading.holds_all or len(self.leading.columns) == self._n_seen
+
+    @property
     def fewest_rows(self) -> float:
         """See :class:`fires.models.base.JointPosterior`."""
         rows, leading = float(self.evidence_rows.min()), self.leading
-        if len(leading.late) and leading.holds_all:
+        if len(leading.late) and self._all_lead:
             rows *= float(leading.seen().min())
         return rows
 
@@ -214,8 +219,7 @@ class BayesLearner(Learner):
         X, leading = batch.X, self.leading
         weight = ones(X.shape[0]) if batch.weight is None else batch.weight
         target, level = self.target.look(y, weight)
-        # Unless every column that has ever been there is among the leading ones.
-        all_lead = leading.holds_all or len(leading.columns) == self._n_seen
+        all_lead = leading.holds_all or self._all_lead
         before = None if all_lead else self._means(leading.columns)
         if level is not None and self.fit_intercept and not self.evidence_rows[0]:
             self.intercept_mean = level
@@ -712,7 +716,7 @@ class BayesLearner(Learner):
         """See :class:`fires.models.base.JointPosterior`."""
         leading = self.leading
         # Where columns take turns to lead, much is known of them from before.
-        seen = leading.seen() if leading.holds_all else np.ones(len(leading.columns))
+        seen = leading.seen() if self._all_lead else np.ones(len(leading.columns))
         return leading.columns, seen, leading.systems()
 
     def leading_posterior(self) -> tuple[Ints, Floats, Floats]:
