@@ -697,7 +697,7 @@ class FIRES(OnlineSelector):
 
     @property
     def pairs_(self) -> list[Pair]:
-        """The pairs of features that add to the answer, the strongest first; yours to keep."""
+        """The pairs of features that add to the answer, the strongest first."""
         self._check_fitted()
         known = self.known_names
         names: Sequence[Any] = range(self.n_features_in_) if known is None else known.tolist()
