@@ -9,14 +9,14 @@ from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from fires.core.batch import ones
-from fires.core.declared import Array, Declared
+from fires.core.declared import Array, Declared, View
 from fires.core.events import DEVIATIONS as _DEVIATIONS
 from fires.core.events import SLOPE_LIMIT as _SLOPE_LIMIT
 from fires.core.events import Event as Event
 from fires.core.events import events as events
 from fires.core.types import Floats, Ints, Mask, Places
-from fires.kernels.changes import LEAST_INFORMATION, SLOW, WINDOW, find_moves
+from fires.kernels.assimilate import WINDOW
+from fires.kernels.changes import LEAST_INFORMATION, SLOW, find_moves
 from fires.kernels.linear import find_places
 
 
@@ -131,14 +131,6 @@ class ScoreTests:
         self.shared = np.zeros((2, n_rows, 2))
         self.usual, self.unit = np.ones(n_rows), 1.0
 
-    @staticmethod
-    def kept(weight: Floats) -> Floats:
-        """What is left of the score of each row of a batch at its end."""
-        if weight is ones(len(weight)):
-            return _kept_of(len(weight))
-        rest = np.cumsum(weight[::-1])[::-1] - weight
-        return np.asarray(np.exp(-rest / WINDOW))
-
     @property
     def powers(self) -> Floats:
         """The unit of totals, and that of squares."""
@@ -215,12 +207,6 @@ class ScoreTests:
         self.total[:, columns] = self.square[:, columns] = 0.0
 
 
-@lru_cache(maxsize=4)
-def _kept_of(n: int) -> Floats:
-    """What is left of the scores of n rows that count alike."""
-    return np.asarray(np.exp(-np.arange(n - 1.0, -1.0, -1.0) / WINDOW))
-
-
 @lru_cache(maxsize=64)
 def _limits(n: int) -> Floats:
     """From which on moves are noted: those of n columns, of the intercept, of the slope.
@@ -264,11 +250,15 @@ class SlopeAlarm:
         "rows": Array("R", low=0.0),
     }
 
+    total = View("sums", 0)
+    usual = View("sums", 1)
+    rows = View("sums", 2)
+
     def __init__(self, n_rows: int, *, warm_up: float, limit: float = _SLOPE_LIMIT) -> None:
         self.warm_up = warm_up
         # With several sums, each may raise a false alarm.
         self.limit = limit + math.log(n_rows)
-        self.total, self.usual, self.rows = np.zeros((3, n_rows))
+        self.sums = np.zeros((3, n_rows))
 
     # --- a batch in several shards ------------------------------------------------------------
 

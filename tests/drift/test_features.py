@@ -5,6 +5,7 @@ import scipy.sparse as sp
 
 from fires import FIRES
 from fires.drift import SLOPE, Led, ScoreTests
+from fires.kernels.assimilate import kept_of
 
 NOBODY = Led(np.empty(0, dtype=np.intp), np.empty((1, 0)), np.empty((1, 1, 1)))
 
@@ -26,7 +27,7 @@ def plain(u, weight, window=500.0):
 
 def told(tests, u, weight):
     """Tell the tests the scores of a batch, of one row of parameters."""
-    kept = tests.kept(weight)[:, None]
+    kept = kept_of(weight, 1.0)[:, None]
     sums = np.stack([(kept * u).sum(axis=0), ((kept * u) ** 2).sum(axis=0)])[:, None]
     tests.fade(float(weight.sum()))
     tests.add(None, *(sums / tests.powers))

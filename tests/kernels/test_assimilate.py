@@ -13,6 +13,7 @@ from tests.naive import add_information_plain, assimilate_plain, express_plain
 
 from fires.kernels import read_only
 from fires.kernels.assimilate import (
+    ADDED,
     ALONG,
     INTERCEPT_MEAN,
     INTERCEPT_VAR,
@@ -22,12 +23,15 @@ from fires.kernels.assimilate import (
     NOISE_ROWS,
     ROWS,
     UNIT,
+    WIDTH,
     Believed,
     Seen,
     add_information,
+    add_to_sums,
     express,
 )
 from fires.kernels.linear import DenseRows, MixedRows
+from fires.kernels.products import add_products
 from fires.models.families import FAMILIES
 
 NAMES = ("probit", "logistic", "gaussian", "poisson")
@@ -481,7 +485,7 @@ def test_sums_are_expressed_in_other_units_as_defined(seed, size, n):
     columns = np.sort(rng.permutation(9)[:size])
     expected = [express_plain(one, change[:, columns]) for one in sums]
     mu, facts = rng.normal(size=(n, 9)), np.ones((n, N_FACTS))
-    express(sums, change, columns, mu, change, facts)
+    express(sums, change[:, columns].copy(), mu, change, facts)
     assert_allclose(sums, expected, rtol=1e-12, atol=1e-12)
     assert_allclose(facts[:, INTERCEPT_MEAN], 1.0 - mu @ change[0], rtol=1e-12, atol=1e-12)
 
@@ -492,6 +496,45 @@ def test_rows_in_the_units_of_now_have_the_sums_of_rows_that_were_in_them_all_al
     change = np.array([[0.5, -1.0, 0.0], [2.0, 0.9, 1.0]])
     sums, expected = np.zeros((2, 1, 7, 4))
     add_information(Z, even, value, even, 0.99, sums[0])
-    express(sums, change, np.arange(3), np.zeros((1, 3)), change, np.zeros((1, N_FACTS)))
+    express(sums, change, np.zeros((1, 3)), change, np.zeros((1, N_FACTS)))
     add_information(Z * change[1] + change[0], even, value, even, 0.99, expected[0])
     assert_allclose(sums[0, :5], expected[0, :5], rtol=1e-12, atol=1e-12)
+
+
+@given(seed=st.integers(0, 2**16), n_rows=st.integers(1, 300), size=st.integers(1, 30))
+def test_products_are_those_of_numpy_below_the_diagonal(seed, n_rows, size):
+    rng = np.random.default_rng(seed)
+    left, right = (
+        rng.normal(size=(n_rows, 4 * size)),
+        rng.normal(size=(n_rows, 2 * size // 8 * 8 + 8)),
+    )
+    out = rng.normal(size=(left.shape[1], right.shape[1]))
+    expected = out + left.T @ right
+    add_products(left, right, out)
+    below = np.tri(*out.shape, dtype=bool)
+    assert_allclose(out[below], expected[below], rtol=1e-11, atol=1e-11)
+
+
+@given(seed=st.integers(0, 2**16), size=st.integers(1, 6), n=st.integers(1, 3), leads=st.booleans())
+def test_what_columns_add_that_do_not_lead_is_taken_off_as_far_as_it_is_trusted(
+    seed, size, n, leads
+):
+    rng, n_rows, gamma = np.random.default_rng(seed), 7, 0.99
+    Z, weight = rng.normal(size=(n_rows, size)), rng.choice([0.0, 1.0, 2.5], n_rows)
+    stats, facts = rng.normal(size=(n, N_STATS, n_rows)), rng.random((n, N_FACTS))
+    stats[:, [2, WIDTH]] = np.abs(stats[:, [2, WIDTH]])
+    before, mean = rng.normal(size=(2, n, size))
+    var, trust, sums = rng.random((n, size)) * 0.1, rng.random(n), np.zeros((n, size + 4, size + 1))
+    precision, value = stats[:, 2].copy(), stats[:, 0] + stats[:, 3]
+    if not leads:
+        others = stats[:, ADDED] - 0.5 * (before + mean) @ Z.T
+        wide = stats[:, WIDTH] - var @ (Z * Z).T - facts[:, INTERCEPT_VAR, None]
+        value -= trust[:, None] * others
+        precision /= 1.0 + precision * trust[:, None] * np.maximum(wide, 0.0)
+    expected = sums.copy()
+    for k in range(n):
+        add_information(Z, precision[k], value[k], weight, gamma, expected[k])
+    earlier = before[:, :0].copy() if leads else before
+    learnable = add_to_sums(Z, weight, stats, facts, earlier, mean, var, trust, gamma, sums)
+    assert_allclose(sums, expected, rtol=1e-10, atol=1e-10)
+    assert_allclose(learnable, precision.sum(), rtol=1e-12)

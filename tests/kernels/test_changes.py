@@ -1,5 +1,6 @@
 """The loops that look for changes and dependent rows, against their definitions in NumPy."""
 
+import itertools
 import math
 
 import numpy as np
@@ -111,13 +112,25 @@ def test_blocks_are_filled_as_they_are_defined(n_sums, size):
         lines[4], Z[:, 3:5] = np.abs(lines[4]), 0.0  # and of some columns nothing is known
         Z.setflags(write=False)
         expected, counts = filled_plain(Z, lines, gamma, blocks, filled)
-        ended = fill_blocks(Z, lines, 0, n, gamma, blocks, filled)
+        ended = fill_blocks(Z, lines, gamma, blocks, filled)
         assert ended == (filled[0, 0] == 0.0)
         inflate(blocks, filled, pooled, along)
         assert_allclose(blocks, expected, rtol=1e-10, atol=1e-10)
         assert_allclose(filled, counts, rtol=1e-12)
         assert_allclose((pooled, along), inflation_plain(blocks, filled), rtol=1e-12)
     assert pooled.max() > 1.5 or size == 0
+
+
+def test_a_long_batch_fills_blocks_as_its_parts_do():
+    rng, gamma, cuts = np.random.default_rng(0), 0.999, [0, 60, 100, 200, 260, 1100, 1250]
+    Z, lines = rng.normal(size=(1250, 3)), rng.normal(size=(5, 2, 1250))
+    blocks, filled = np.zeros((2, 2, 2, 4, 4)), np.zeros((2, 2, 2))
+    fill_blocks(Z, lines, gamma, blocks[0], filled[0])
+    for start, stop in itertools.pairwise(cuts):
+        part = np.ascontiguousarray(lines[:, :, start:stop])
+        fill_blocks(Z[start:stop], part, gamma, blocks[1], filled[1])
+    assert_allclose(blocks[0], blocks[1], rtol=1e-10, atol=1e-10)
+    assert_allclose(filled[0], filled[1], rtol=1e-12)
 
 
 def moves_plain(total, square, shared, usual, least, inflation, n_rows, limits, columns, led):

@@ -36,8 +36,9 @@ from numba.extending import overload
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled, compiled_with, inner
-from fires.kernels.linear import DenseRows, MixedRows, add_products
+from fires.kernels.linear import DenseRows, MixedRows
 from fires.kernels.moments import rescale_rows
+from fires.kernels.products import LANES, LINES, add_products
 
 # What the loops keep for each row of parameters, besides the coefficients.
 ALONG, ROWS, NOISE, NOISE_ROWS, INTERCEPT_MEAN, INTERCEPT_VAR, UNIT = range(7)
@@ -51,6 +52,8 @@ GAMMA, PRIOR, OWN_PRIOR, NOISY, STRETCHES_AFTER, NOW = range(6)
 LEAST = 1e-9
 """The share of its variance that a parameter keeps, whatever a row says."""
 _LEAST_STRETCH, _MOST_STRETCH = 0.8, 1.25
+WINDOW = 500.0
+"""Rows after which a score has faded to 1/e."""
 
 moments: Any = None  # the family's log Z, slope and bend; filled in by assimilations
 look: Any = None  # what a row says; filled in by assimilations
@@ -158,6 +161,18 @@ class Line(NamedTuple):
     seen_at: Floats
 
 
+def named(rows: tuple[Any, ...]) -> DenseRows | MixedRows:
+    """Rows by name: numba takes a plain tuple sooner than one with names."""
+    return DenseRows(*rows) if len(rows) == 1 else MixedRows(*rows)
+
+
+@overload(named, inline="always", strict=False)
+def _named(rows: Any) -> Callable[..., DenseRows | MixedRows]:
+    if len(rows) == 1:
+        return lambda rows: DenseRows(rows[0])
+    return lambda rows: MixedRows(rows[0], rows[1], rows[2], rows[3], rows[4])
+
+
 def is_lazy(rows: DenseRows | MixedRows) -> bool:
     """Whether columns are caught up with only when they are touched."""
     raise NotImplementedError("compiled loops only")
@@ -244,13 +259,15 @@ def _advance_mixed(
     return a, v
 
 
-def _assimilate(rows: DenseRows | MixedRows, start: int, seen: Seen, belief: Believed) -> None:
+def _assimilate(entries: tuple[Any, ...], start: int, seen: Seen, belief: Believed) -> None:
     """The rows are those from ``start`` on of what is seen."""
-    y, weight, stats, rule = seen.y, seen.weight, seen.stats, belief.rule
+    rows = named(entries)
+    y, weight, stats = seen
+    rule, mu, var, facts, seen_at = belief
     n_rows, gamma, prior = rows.full.shape[0], rule[GAMMA], rule[PRIOR]
     usual, forget, lazy = 1.0 / gamma, -math.log(gamma), is_lazy(rows)
-    for k in range(len(belief.mu)):
-        line, fact = Line(belief.mu[k], belief.var[k], belief.seen_at[k]), belief.facts[k]
+    for k in range(len(mu)):
+        line, fact = Line(mu[k], var[k], seen_at[k]), facts[k]
         pull = bend = 0.0
         factor, before, clock = 1.0, 0, rule[NOW]
         for b in range(n_rows + 1):
@@ -294,6 +311,16 @@ def score(stats: Floats, b: int, even: bool) -> tuple[float, float, float]:
 
 
 @inner
+def kept_of(weight: Floats, unit: float) -> Floats:
+    """What is left of the score of each row of a batch at its end, in units."""
+    kept, left, usual = np.empty(len(weight)), 1.0 / unit, math.exp(-1.0 / WINDOW)
+    for b in range(len(weight) - 1, -1, -1):
+        kept[b] = left
+        left *= usual if weight[b] == 1.0 else math.exp(-weight[b] / WINDOW)
+    return kept
+
+
+@inner
 def add_scores(
     Z: Floats, start: int, stats: Floats, kept: Floats, even: bool, total: Floats, square: Floats
 ) -> None:
@@ -320,7 +347,6 @@ def _unscaled(
     leading: Floats,
     seen: Seen,
     belief: Believed,
-    kept: Floats,
     even: bool,
     scores: Floats,
     squares: Floats,
@@ -331,22 +357,24 @@ def _unscaled(
     What it returns is not finite if sums over X overflow.
     """
     at_once, total = len(scaled), 0.0
+    _, weight, stats = seen
+    kept = kept_of(weight, 1.0)
     for start in range(0, len(X), at_once):
         stop = min(start + at_once, len(X))
-        total += rescale_rows(X[start:stop], seen.weight[start:stop], plan, scaled, shown)
+        total += rescale_rows(X[start:stop], weight[start:stop], plan, scaled, shown)
         for b in range(start, stop):
             for i in range(len(columns)):
                 leading[b, i] = scaled[b - start, columns[i]]
         rows = view[: stop - start]
-        assimilate(DenseRows(rows), start, seen, belief)
-        add_scores(rows, start, seen.stats, kept, even, scores, squares)
+        assimilate((rows,), start, seen, belief)
+        add_scores(rows, start, stats, kept, even, scores, squares)
     return total
 
 
 # --- what rows say about several coefficients together: fires.models.covariance ----------------
 
 
-@compiled
+@inner
 def add_information(
     Z: Floats, precision: Floats, value: Floats, weight: Floats, gamma: float, sums: Floats
 ) -> None:
@@ -355,45 +383,80 @@ def add_information(
     The sums are the information, the pull and, if there are any, lines that only fade.
     """
     n_rows, size = Z.shape
-    kept, whole = np.empty(n_rows), 1.0
-    for b in range(n_rows - 1, -1, -1):
-        kept[b] = whole * precision[b]
-        whole *= gamma if weight[b] == 1.0 else gamma ** weight[b]
+    wide, tall = (size + LANES) // LANES * LANES, (size + 1 + LINES) // LINES * LINES
     # Columns: those of Z, the intercept, the value.
-    rows, weighted = np.empty((n_rows, size + 1)), np.empty((n_rows, size + 2))
-    for b in range(n_rows):
+    rows, weighted, made = (
+        np.zeros((n_rows, wide)),
+        np.zeros((n_rows, tall)),
+        np.zeros((tall, wide)),
+    )
+    whole = 1.0
+    for b in range(n_rows - 1, -1, -1):
+        z, row, line, kept = Z[b], rows[b], weighted[b], whole * precision[b]
         for j in range(size):
-            rows[b, j] = Z[b, j]
-            weighted[b, j] = Z[b, j] * kept[b]
-        rows[b, size] = 1.0
-        weighted[b, size], weighted[b, size + 1] = kept[b], kept[b] * value[b]
-    add_products(rows, weighted, whole, sums)
+            row[j] = z[j]
+            line[j] = z[j] * kept
+        row[size] = 1.0
+        line[size], line[size + 1] = kept, kept * value[b]
+        whole *= gamma if weight[b] == 1.0 else gamma ** weight[b]
+    add_products(weighted, rows, made)
+    for i in range(len(sums)):
+        line, more = sums[i], made[min(i, size + 1)]
+        counts = 1.0 if i < size + 2 else 0.0
+        for j in range(min(i, size) + 1):
+            line[j] = whole * line[j] + counts * more[j]
     for i in range(size + 1):
+        line = sums[i]
         for j in range(i):
-            sums[j, i] = sums[i, j]
-    for i in range(size + 2, len(sums)):
-        for j in range(size + 1):
-            sums[i, j] *= whole
+            sums[j, i] = line[j]
 
 
 @compiled
-def express(
-    sums: Floats,
-    change: Floats,
-    columns: npt.NDArray[np.int64],
-    mu: Floats,
-    moved: Floats,
+def add_to_sums(
+    Z: Floats,
+    weight: Floats,
+    stats: Floats,
     facts: Floats,
-) -> None:
+    before: Floats,
+    mean: Floats,
+    var: Floats,
+    trust: Floats,
+    gamma: float,
+    sums: Floats,
+) -> float:
+    """Add rows to the sums of the leading columns Z; how much there was to learn.
+
+    Where others do not lead, there is the mean of the leading coefficients before the batch.
+    What the others add is taken off, and its variance is a part of the noise.
+    """
+    n_rows, size, all_lead, learnable = len(weight), Z.shape[1], before.shape[1] == 0, 0.0
+    precision, value = np.empty(n_rows), np.empty(n_rows)
+    for k in range(len(sums)):
+        stat, share, own = stats[k], trust[k], facts[k, INTERCEPT_VAR]
+        for b in range(n_rows):
+            known, said = stat[2, b], stat[0, b] + stat[3, b]
+            if not all_lead:
+                row, led, wide = Z[b], 0.0, own
+                for j in range(size):
+                    # In the middle of a batch, it was between its values before and after.
+                    led += 0.5 * (before[k, j] + mean[k, j]) * row[j]
+                    wide += var[k, j] * row[j] * row[j]
+                said -= share * (stat[ADDED, b] - led)
+                known /= 1.0 + known * share * max(stat[WIDTH, b] - wide, 0.0)
+            precision[b], value[b] = known, said
+            learnable += known
+        add_information(Z, precision, value, weight, gamma, sums[k])
+    return learnable
+
+
+@compiled
+def express(sums: Floats, change: Floats, mu: Floats, moved: Floats, facts: Floats) -> None:
     """Express sums in the units of now: a row z of theirs is unit z + origin there.
 
-    Of the change, these columns are meant. After the pull, sums have lines with what columns
-    brought of both. The intercept of a belief takes up what columns of means mu have moved by.
+    After the pull, sums have lines with what columns brought of both. The intercept of a belief
+    takes up what columns of means mu have moved by.
     """
-    size = len(columns)
-    origin, unit = np.empty(size), np.empty(size)
-    for j in range(size):
-        origin[j], unit[j] = change[0, columns[j]], change[1, columns[j]]
+    size, origin, unit = change.shape[1], change[0], change[1]
     for k in range(len(sums)):
         one = sums[k]
         for j in range(moved.shape[1]):

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from fires.core.types import Floats, Ints
-from fires.kernels.assimilate import ADDED, score
+from fires.kernels.assimilate import ADDED, add_scores, kept_of, score
 from fires.kernels.compiling import compiled, inner
 
 SLOW = 1e-3
@@ -32,8 +32,8 @@ _COLUMNS = 20.0  # fewer columns than this lead, whose median says less
 _GROWING = 2.5  # times the inflation of short blocks
 _OUTLYING = 9.0  # times the usual square
 
-WINDOW = 500.0
-"""Rows after which a score has faded to 1/e."""
+SUSPICION = 5.0
+"""The sum of the alarm beyond which rows may show a change, and no dependence."""
 LEAST_INFORMATION = 0.025
 """That of a row along all coefficients, below which nothing is known of these."""
 _USUAL_ROWS, _FAR = 10_000.0, 16.0  # squared deviations along all coefficients
@@ -108,16 +108,20 @@ def _add_rows(
     Z: Floats, lines: Floats, k: int, start: int, stop: int, one: Floats, other: Floats
 ) -> None:
     """Add what rows say of leading columns, and of the predictor, to two open blocks."""
-    total, seen, long, known = one[SUM], one[INFORMATION], other[SUM], other[INFORMATION]
     size, fs, slopes, bends = Z.shape[1], lines[2, k], lines[3, k], lines[4, k]
+    sums = np.zeros((2, size + 1))
+    total, seen = sums[SUM], sums[INFORMATION]
     for b in range(start, stop):
         row, f, g, bend = Z[b], fs[b], slopes[b], bends[b]
+        for j in range(size):
+            total[j] += row[j] * g
+            seen[j] += row[j] * row[j] * bend
+        total[size] += f * g
+        seen[size] += f * f * bend
+    for i in range(2):
         for j in range(size + 1):
-            z = row[j] if j < size else f
-            total[j] += z * g
-            long[j] += z * g
-            seen[j] += z * z * bend
-            known[j] += z * z * bend
+            one[i, j] += sums[i, j]
+            other[i, j] += sums[i, j]
 
 
 @inner
@@ -133,26 +137,28 @@ def _end_block(block: Floats, fade: float) -> None:
 
 
 @compiled
-def fill_blocks(
-    Z: Floats, lines: Floats, start: int, stop: int, gamma: float, blocks: Floats, filled: Floats
-) -> bool:
-    """Add some rows to the open blocks; whether one of these was full, and is a whole one now.
+def fill_blocks(Z: Floats, lines: Floats, gamma: float, blocks: Floats, filled: Floats) -> bool:
+    """Add rows to the open blocks; whether one of these was full, and is a whole one now.
 
     Z are the leading columns; for the lines, see :func:`take_rows`.
     """
-    ended, length = False, 1.0 * BLOCK
-    for k in range(len(blocks)):
-        _add_rows(Z, lines, k, start, stop, blocks[k, 0], blocks[k, 1])
-    for i in range(2):
-        count = filled[i]
-        count[0] += stop - start
-        if count[0] >= length:
-            fade, ended = gamma ** count[0], True
-            count[0], count[1] = 0.0, count[1] * fade + 1.0
-            for k in range(len(blocks)):
-                _end_block(blocks[k, i], fade)
-        length *= 10.0
-    return ended
+    some_ended, start = False, 0
+    while True:
+        stop, length = min(start + max(BLOCK - int(filled[0, 0]), 1), len(Z)), 1.0 * BLOCK
+        for k in range(len(blocks)):
+            _add_rows(Z, lines, k, start, stop, blocks[k, 0], blocks[k, 1])
+        for i in range(2):
+            count = filled[i]
+            count[0] += stop - start
+            if count[0] >= length:
+                fade, some_ended = gamma ** count[0], True
+                count[0], count[1] = 0.0, count[1] * fade + 1.0
+                for k in range(len(blocks)):
+                    _end_block(blocks[k, i], fade)
+            length *= 10.0
+        start = stop
+        if start == len(Z):
+            return some_ended
 
 
 @compiled
@@ -184,7 +190,7 @@ def inflate(blocks: Floats, filled: Floats, pooled: Floats, of_predictor: Floats
         pooled[k], of_predictor[k] = low, max(along, low)
 
 
-@compiled
+@inner
 def take_rows(
     y: Floats,
     weight: Floats,
@@ -226,6 +232,65 @@ def take_rows(
             one[6] = max(one[6], total[k])
             lines[0, k, b], lines[1, k, b], lines[2, k, b] = u, q, f
             lines[3, k, b], lines[4, k, b] = g, bend
+
+
+@compiled
+def take_batch(
+    full: Floats,
+    y: Floats,
+    weight: Floats,
+    stats: Floats,
+    unit: float,
+    even: bool,
+    level: Floats,
+    share: float,
+    pace: float,
+    inflation: Floats,
+    warm_up: float,
+    alarm: Floats,
+    total: Floats,
+    square: Floats,
+    shared: Floats,
+    lines: Floats,
+) -> Floats:
+    """Take in a batch as :func:`take_rows` does; the greatest sums of the alarm.
+
+    Local means follow at their pace, in a row of weight 1. ``full`` are the scaled rows, or none if
+    their scores were added to the sums of the tests before.
+    """
+    n_lines, n_rows = len(stats), 0.0
+    kept, sums, along = kept_of(weight, unit), np.zeros((n_lines, 7)), np.empty(n_lines)
+    for b in range(len(weight)):
+        n_rows += weight[b]
+    for k in range(n_lines):
+        # Along the predictor, changes make it greater, too.
+        along[k] = inflation[1, k] if even else min(inflation[1, k], 2.0 * inflation[0, k])
+    if full.shape[1] > 0:
+        add_scores(full, 0, stats, kept, even, total, square)
+    sum_, usual, rows = alarm[0], alarm[1], alarm[2]
+    take_rows(
+        y, weight, stats, kept, even, level, share, along, warm_up, sum_, usual, rows, lines, sums
+    )
+    for k in range(n_lines):
+        for i in range(4):
+            shared[i // 2, k, i % 2] += sums[k, i]
+        for i in range(2):
+            level[i, k] += pace * (sums[k, 4 + i] - level[i, k] * n_rows)
+        if not even and sums[k, 6] >= SUSPICION:
+            for b in range(len(weight)):
+                lines[3, k, b] = lines[4, k, b] = 0.0
+    return sums[:, 6].copy()
+
+
+@compiled
+def row_scores(weight: Floats, stats: Floats, unit: float, even: bool) -> Floats:
+    """The score of each row as it counts at the end of a batch, and its square."""
+    lines, kept = np.empty((2, len(stats), len(weight))), kept_of(weight, unit)
+    for k in range(len(stats)):
+        for b in range(len(weight)):
+            g, _, expected = score(stats[k], b, even)
+            lines[0, k, b], lines[1, k, b] = kept[b] * g, kept[b] * kept[b] * expected
+    return lines
 
 
 @compiled

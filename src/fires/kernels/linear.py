@@ -208,29 +208,6 @@ def touched_columns(indices: Ints, slot: npt.NDArray[np.int32], local: Ints) -> 
     return columns[:n].copy()
 
 
-@compiled
-def add_products(rows: Floats, weighted: Floats, keep: float, sums: Floats) -> None:
-    """``sums = keep sums + weighted' rows``, of which only what is below the diagonal is made."""
-    n_rows, n_columns = rows.shape
-    for i in range(weighted.shape[1]):
-        for j in range(min(i + 1, n_columns)):
-            sums[i, j] *= keep
-    for b in range(0, n_rows, 4):
-        # Four rows at a time; if there are fewer, the others have no weight.
-        b1, b2, b3 = min(b + 1, n_rows - 1), min(b + 2, n_rows - 1), min(b + 3, n_rows - 1)
-        x0, x1, x2, x3 = rows[b], rows[b1], rows[b2], rows[b3]
-        for i in range(weighted.shape[1]):
-            line, w0, w1, w2, w3 = sums[i], weighted[b, i], 0.0, 0.0, 0.0
-            if b1 > b:
-                w1 = weighted[b1, i]
-            if b2 > b1:
-                w2 = weighted[b2, i]
-            if b3 > b2:
-                w3 = weighted[b3, i]
-            for j in range(min(i + 1, n_columns)):
-                line[j] += w0 * x0[j] + w1 * x1[j] + w2 * x2[j] + w3 * x3[j]
-
-
 def project(X: Matrix, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
     r"""Mean and variance of ``theta.x`` for every row of a batch.
 

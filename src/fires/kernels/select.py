@@ -17,17 +17,17 @@ Indices = npt.NDArray[np.int64]
 
 
 @compiled
-def _count_strange(values: npt.NDArray[np.floating]) -> float:
-    """How many values are missing, infinite or larger than LARGEST."""
-    strange = 0.0
+def _total(values: npt.NDArray[np.floating]) -> float:
+    """The sum of all sizes: beyond LARGEST, or NaN, if one value is."""
+    total = 0.0
     for i in range(len(values)):
-        strange += 0.0 if abs(values[i]) <= LARGEST else 1.0  # also counts NaN
-    return strange
+        total += abs(values[i])
+    return total
 
 
 _EMPTY = np.zeros(0)
 _EMPTY.flags.writeable = False
-load_compiled(_count_strange, _EMPTY)
+load_compiled(_total, _EMPTY)
 
 
 def scan(values: npt.NDArray[np.floating]) -> tuple[int, int, int]:
@@ -41,7 +41,7 @@ def scan(values: npt.NDArray[np.floating]) -> tuple[int, int, int]:
     if values.flags.c_contiguous or values.flags.f_contiguous:
         flat = values.ravel(order="K").view()
         flat.setflags(write=False)
-        if _count_strange(flat) == 0.0:
+        if _total(flat) <= LARGEST:
             return 0, 0, 0
     n_infinite = int(np.isinf(values).sum())
     n_large = int((np.abs(values) > np.float64(LARGEST)).sum())

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 
+from fires.core.batch import ones, row_major
 from fires.core.declared import Array, Declared, collect, rearrange, restore
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Places
 from fires.drift import Led, Move, ScoreTests, SlopeAlarm
 from fires.kernels.assimilate import Seen
-from fires.kernels.changes import increments, take_rows
+from fires.kernels.changes import increments, row_scores, take_batch
 from fires.kernels.linear import DenseRows, MixedRows
 from fires.models.families import Family
 from fires.models.inflation import Inflation
 
+_Scores: TypeAlias = DenseRows | MixedRows | Floats
+
+_NO_ROWS = row_major(np.empty((0, 0)))
 _LOCAL = 500.0  # rows that a level is of
-_SUSPICION = 5.0  # of the sum of the alarm: beyond, rows may show a change, and no dependence
 _RARE = 0.05  # the share below which one of two classes is rare
 
 
@@ -50,11 +53,14 @@ class Level:
         """What each row adds to the sum of the alarm: see :mod:`fires.kernels.changes`."""
         return increments(seen, inflation, self.kind == "numbers", self.share)
 
+    def pace(self, weight: float) -> float:
+        """Count a batch of this weight; how far the means follow it."""
+        self.rows += weight
+        return max(1.0 - math.exp(-weight / _LOCAL), weight / self.rows)
+
     def learn(self, sums: Floats, weight: float) -> None:
         """Take in a batch by its sums."""
-        self.rows += weight
-        pace = max(1.0 - math.exp(-weight / _LOCAL), weight / self.rows)
-        self.means = self.means + pace * (sums / weight - self.means)
+        self.means += self.pace(weight) * (sums / weight - self.means)
 
 
 class Changes:
@@ -71,40 +77,29 @@ class Changes:
         parts: dict[str, SlopeAlarm | ScoreTests | Inflation | Level] = {"alarm": self.alarm}
         return parts | {"tests": self.tests, "level": self.level, "inflation": self.inflation}
 
-    def take(
-        self,
-        seen: Seen,
-        rows: DenseRows | MixedRows | Floats,
-        columns: Ints,
-        Z: Floats,
-        gamma: float,
-    ) -> Floats:
+    def take(self, seen: Seen, scores: _Scores, columns: Ints, Z: Floats, gamma: float) -> Floats:
         """Take in a batch; the greatest sums of the alarm.
 
         It is given as scaled rows or, if these are gone, sums of scores; Z are the leading columns.
         """
         y, weight, stats = seen
-        tests, alarm, level, n = self.tests, self.alarm, self.level, len(stats)
-        n_rows = float(weight.sum())
+        tests, alarm, level, full = self.tests, self.alarm, self.level, _NO_ROWS
+        n_rows = float(len(weight) if weight is ones(len(weight)) else weight.sum())
         tests.fade(n_rows)
-        lines, sums = np.empty((5, n, len(weight))), np.zeros((n, 7))
-        take_rows(
-            *(y, weight, stats, tests.kept(weight) / tests.unit, self.even),
-            *(level.means, level.share, self.slope_inflation),
-            *(alarm.warm_up, alarm.total, alarm.usual, alarm.rows, lines, sums),
-        )
-        tests.shared += sums[:, :4].reshape(n, 2, 2).swapaxes(0, 1)
-        level.learn(sums[:, 4:6].T, n_rows)
-        greatest: Floats = sums[:, 6]
-        if isinstance(rows, DenseRows):
-            tests.total += lines[0] @ rows.full
-            tests.square += lines[1] @ rows.full**2
-        elif isinstance(rows, MixedRows):
-            tests.add(*rows.accumulate(lines[0], lines[1]))
+        if isinstance(scores, DenseRows):
+            full = scores.full
+        elif isinstance(scores, MixedRows):
+            lines = row_scores(weight, stats, tests.unit, self.even)
+            tests.add(*scores.accumulate(lines[0], lines[1]))
         else:
-            tests.add(None, *(rows / tests.powers))
-        if not self.even and max(greatest.tolist()) >= _SUSPICION:
-            lines[3:, greatest >= _SUSPICION] = 0.0
+            tests.add(None, *(scores / tests.powers))
+        lines = np.empty((5, len(stats), len(weight)))
+        greatest = take_batch(
+            *(full, y, weight, stats, tests.unit, self.even),
+            *(level.means, level.share, level.pace(n_rows) / n_rows),
+            *(self.inflation.found, alarm.warm_up, alarm.sums),
+            *(tests.total, tests.square, tests.shared, lines),
+        )
         self.inflation.take(columns, Z, lines, gamma)
         return greatest
 
@@ -147,8 +142,7 @@ class Changes:
         """A copy for other rows of parameters: which go on from earlier ones, with which signs."""
         mine = self.tests
         other = Changes(n_rows, mine.total.shape[1], self.family, warm_up=self.alarm.warm_up)
-        for name in SlopeAlarm.learnt:
-            vars(other.alarm)[name][rows] = vars(self.alarm)[name][old]
+        other.alarm.sums[:, rows] = self.alarm.sums[:, old]
         other.level.rows = self.level.rows
         other.level.means[0, rows] = signs * self.level.means[0, old]
         share = self.level.means[1, old]

@@ -24,7 +24,6 @@ from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Labels, Mask, Matrix, Places, RowIndex
 from fires.drift import INTERCEPT, Led, Move
 from fires.kernels.assimilate import (
-    ADDED,
     GAMMA,
     INTERCEPT_MEAN,
     INTERCEPT_VAR,
@@ -36,8 +35,8 @@ from fires.kernels.assimilate import (
     NOW,
     UNIT,
     WIDTH,
-    Believed,
     Seen,
+    add_to_sums,
     express,
 )
 from fires.kernels.linear import DenseRows, MixedRows, find_places
@@ -159,6 +158,7 @@ class BayesLearner(Learner):
         self.facts[:, [NOISE, NOISE_ROWS]] = self.family.noise * _NOISE_ROWS, _NOISE_ROWS
         self.facts[:, [INTERCEPT_VAR, UNIT]] = self.own_prior, 1.0
         self.evidence_rows = np.zeros(n_rows)
+        self._unled = np.empty((n_rows, 0))  # where no column is left that does not lead
         warm_up = self.changes.alarm.warm_up
         self.changes = Changes(n_rows, self.n_features, self.family, warm_up=warm_up)
         self.leading = CovarianceBlock(self.n_features, n_rows)
@@ -220,7 +220,7 @@ class BayesLearner(Learner):
         weight = ones(X.shape[0]) if batch.weight is None else batch.weight
         target, level = self.target.look(y, weight)
         all_lead = leading.holds_all or self._all_lead
-        before = None if all_lead else self._means(leading.columns)
+        before = self._unled if all_lead else self._means(leading.columns)
         if level is not None and self.fit_intercept and not self.evidence_rows[0]:
             self.intercept_mean = level
         seen = Seen(target, weight, np.zeros((self.n_rows, N_STATS, len(weight))))
@@ -231,21 +231,35 @@ class BayesLearner(Learner):
         units = None if self.sparse is None else self.units()
         scale = self.scaler.dense
         scales = isinstance(X, np.ndarray) and self.sparse is None and not scaled
-        if scales and isinstance(scale, Standard) and not leading.holds_all:
-            rows, scores = self._assimilate_unscaled(scale, X, seen)
+        if scales and isinstance(scale, Standard) and X.size > _CACHE:
+            led, scores = self._assimilate_unscaled(scale, X, seen)
         else:
-            rows, scores = self._assimilate(*self._scaled(batch, weight, scaled), seen)
+            led, scores = self._assimilate(*self._scaled(batch, weight, scaled), seen)
         self.target.count(y, weight)
+        n_rows = float(len(weight) if batch.weight is None else weight.sum())
         evidence = self.evidence_rows
-        self.evidence_rows = evidence + weight.sum()
-        columns = leading.columns  # of these rows: others may come to lead now
-        self._tell_leading(rows, seen, before)
-        self.express(units, batch.change)
-        if before is not None:
-            self._find_leading()
+        self.evidence_rows = evidence + n_rows
         self.row_stats = seen.stats
-        sums = self.changes.take(seen, scores, columns, rows, self.gamma)
-        self._react(sums if self.watches else None, evidence, float(len(weight)))
+        mean = self._tell_leading(led, seen, before, n_rows)
+        self.express(units, batch.change)
+        sums = self.changes.take(seen, scores, leading.columns, led, self.gamma)
+        self._react(sums if self.watches else None, evidence, n_rows, mean)
+        if not all_lead:
+            self._find_leading()
+
+    def _tell_leading(self, led: Floats, seen: Seen, before: Floats, n_rows: float) -> Floats:
+        """Add rows to the sums of the leading columns; the means of their coefficients."""
+        leading = self.leading
+        mean = var = self.mu
+        if not leading.holds_all or self.sparse is not None:
+            mean = np.ascontiguousarray(self._means(leading.columns))
+            var = np.ascontiguousarray(self._variances(leading.columns))
+        learnable = add_to_sums(
+            *(led, seen.weight, seen.stats, self.facts, before, mean, var),
+            *(leading.trust, self.gamma, leading.sums),
+        )
+        leading.count(float(len(led)), self.gamma**n_rows, learnable)
+        return mean
 
     def _scaled(
         self, batch: CheckedBatch, weight: Floats, scaled: bool
@@ -292,11 +306,11 @@ class BayesLearner(Learner):
         scaled, leading = self._buffer, np.empty((len(X), len(columns)))
         plan, shown = scale.plan(rows, seen.weight), np.zeros((N_SHOWN, X.shape[1]))
         kept = self.mu.copy(), self.var.copy(), self.facts.copy(), None
-        belief = Believed(self._rule, self.mu, self.var, self.facts, self.var)
+        belief = self._rule, self.mu, self.var, self.facts, self.var
         sums = np.zeros((2, *self.mu.shape))
         total = self.family.assimilations.unscaled(
-            *(rows, plan, shown, scaled, row_major(scaled), columns, leading, seen, belief),
-            *(self.changes.tests.kept(seen.weight), self.changes.even, sums[0], sums[1]),
+            *(rows, plan, shown, scaled, row_major(scaled), columns, leading, tuple(seen), belief),
+            *(self.changes.even, sums[0], sums[1]),
         )
         if not math.isfinite(total) or self.family.kind == "counts":
             self._refuse_overflow(kept, seen.stats, np.asarray(total))
@@ -315,9 +329,9 @@ class BayesLearner(Learner):
         seen_at = self.var
         if self.sparse is not None:
             self._rule[NOW], seen_at = self.sparse[0][0], self.sparse[1]
-        belief = Believed(self._rule, self.mu, self.var, self.facts, seen_at)
+        belief = self._rule, self.mu, self.var, self.facts, seen_at
         try:
-            self.family.assimilations.rows(rows, 0, seen, belief)
+            self.family.assimilations.rows(tuple(rows), 0, tuple(seen), belief)
         except ZeroDivisionError:  # a variance was infinite
             seen.stats[:] = np.nan
         if self.sparse is not None:
@@ -365,18 +379,6 @@ class BayesLearner(Learner):
         now, seen_at = self.sparse
         return np.minimum(var * self.gamma ** (seen_at[:, columns] - now), self.prior)
 
-    def _tell_leading(self, rows: Floats, seen: Seen, before: Floats | None) -> None:
-        leading, others, precision = self.leading, None, seen.stats[:, 2]
-        if before is not None:
-            # In the middle of a batch, a coefficient was between its values before and after.
-            after, trust = self._means(leading.columns), leading.trust[:, None]
-            others = trust * (seen.stats[:, ADDED] - 0.5 * (before + after) @ rows.T)
-            own = self._variances(leading.columns) @ (rows * rows).T + self.intercept_var[:, None]
-            wide = trust * np.maximum(seen.stats[:, WIDTH] - own, 0.0)
-            precision = precision / (1.0 + precision * wide)
-        facts = rows, seen.stats, seen.weight, others
-        leading.add(*facts, gamma=self.gamma, precision=precision)
-
     def units(self) -> tuple[Floats, int] | None:
         """The units of the leading columns, and how many columns are full, of sparse rows."""
         if self.sparse is None or self.scale != "standard":
@@ -396,10 +398,12 @@ class BayesLearner(Learner):
         if before is not None:
             moved, self.mixed.full.change = self.mixed.full.change, None
             change = self.mixed.change(columns, *before, moved)
-            columns, mu = np.arange(len(columns)), self.mu[:, self.mixed.columns]
+            mu = self.mu[:, self.mixed.columns]
+        elif change is not None and not self.leading.holds_all:
+            change = np.take(change, columns, axis=1)
         if change is not None:
             moved = _STILL if moved is None or not self.fit_intercept else moved
-            express(self.leading.sums, change, columns, mu, moved, self.facts)
+            express(self.leading.sums, change, mu, moved, self.facts)
 
     def _find_leading(self) -> None:
         leading = self.leading
@@ -471,21 +475,19 @@ class BayesLearner(Learner):
     ) -> None:
         """Do what comes after the belief has moved, as :meth:`step` does."""
         self.row_stats, self.touched = np.empty((self.n_rows, N_STATS, 0)), touched
-        self._react(sums, evidence, n_rows)
+        self._react(sums, evidence, n_rows, self._means(self.leading.columns))
 
     # --- change -----------------------------------------------------------------------------
 
-    def _react(self, sums: Floats | None, evidence: Floats, n_rows: float) -> None:
+    def _react(self, sums: Floats | None, evidence: Floats, n_rows: float, mean: Floats) -> None:
         """After a batch: raise alarms, and be less certain of what has moved."""
         self.strengths, self.moved, changes = [], {}, self.changes
         self.leading.inflation = changes.inflation.pooled
         if sums is None:
             return
-        leading = self.leading
-        led = Led(leading.columns, self._means(leading.columns), leading.sums)
-        for move in changes.moved(evidence, n_rows, self.n_present, self.touched, led):
-            if not self.loosens:
-                continue
+        led = Led(self.leading.columns, mean, self.leading.sums)
+        moves = changes.moved(evidence, n_rows, self.n_present, self.touched, led)
+        for move in moves if self.loosens else ():
             k, j = move[:2]
             if j < 0:
                 self._loosen_shared(move)

@@ -27,7 +27,6 @@ import numpy as np
 
 from fires.core.declared import Array, Declared, View
 from fires.core.types import Floats, Ints, Places
-from fires.kernels.assimilate import add_information
 from fires.kernels.select import top_k
 
 MOST = 100
@@ -97,38 +96,19 @@ class CovarianceBlock:
     def brought(self, values: Floats) -> None:
         self.brought[:] = values
 
-    def add(
-        self,
-        Z: Floats,
-        row_stats: Floats,
-        weight: Floats,
-        others: Floats | None,
-        *,
-        gamma: float,
-        precision: Floats | None = None,
-    ) -> None:
-        """Take in what the rows of a batch said."""
-        value = row_stats[:, 0] + row_stats[:, 3]
-        if others is not None:
-            value -= others
-        precision = row_stats[:, 2] if precision is None else precision
-        rows = np.ascontiguousarray(Z, dtype=np.float64)
-        for k in range(self.n_rows):
-            add_information(rows, precision[k], value[k], weight, gamma, self.sums[k])
-        self.waited += float(len(weight))
-        before = gamma ** float(np.add.reduce(weight)) * self.learnable
-        self.learnable = before + float(precision.sum())
-        if len(self.late):
-            self._age(before)
+    def count(self, n_rows: float, kept: float, learnable: float) -> None:
+        """Count rows whose sums were added, and how much there was to learn from them."""
+        self.waited += n_rows
+        before = kept * self.learnable
+        self.learnable = before + learnable
+        self._age(before)
 
     def add_sums(self, information: Floats, pull: Floats, keep: float) -> None:
         """Take in what the rows of a batch said, as sums: see :meth:`add`."""
         self.sums *= keep
         self.information += information
         self.pull += pull
-        before = keep * self.learnable
-        self.learnable = before + float(information[:, -1, -1].sum())
-        self._age(before)
+        self.count(0.0, keep, float(information[:, -1, -1].sum()))
 
     def _age(self, before: float) -> None:
         """Let what was before rows be a smaller share of all there was to learn."""

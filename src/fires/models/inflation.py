@@ -23,9 +23,9 @@ from typing import ClassVar, Self
 import numpy as np
 
 from fires.core.batch import row_major
-from fires.core.declared import Array, Declared
+from fires.core.declared import Array, Declared, View
 from fires.core.types import Floats, Ints, Places
-from fires.kernels.changes import BLOCK, LEAST, SQUARES, SUM, fill_blocks, inflate
+from fires.kernels.changes import LEAST, SQUARES, SUM, fill_blocks, inflate
 
 _NO_ROWS, _NO_LINES = row_major(np.empty((0, 0))), np.empty((5, 0, 0))
 
@@ -40,23 +40,21 @@ class Inflation:
         "filled": Array(2, 2, low=0.0),
     }
 
+    pooled = View("found", 0)
+    of_predictor = View("found", 1)
+
     def __init__(self, n_rows: int) -> None:
         self.columns: Ints = np.empty(0, dtype=np.int64)
         self.blocks = np.zeros((n_rows, 2, 4, 1))  # the predictor comes last
         self.filled = np.zeros((2, 2))
         self._led = self.columns  # the very array that was given last
-        self.pooled, self.of_predictor = np.ones((2, n_rows))
+        self.found = np.ones((2, n_rows))
 
     def take(self, columns: Ints, Z: Floats, lines: Floats, gamma: float) -> None:
         """Take in rows: the leading columns Z, and what they say (:mod:`fires.kernels.changes`)."""
-        if columns is not self._led:
-            self._follow(columns)
-        start = 0
-        while start < len(Z):
-            stop = min(start + max(BLOCK - int(self.filled[0, 0]), 1), len(Z))
-            if fill_blocks(Z, lines, start, stop, gamma, self.blocks, self.filled):
-                self.refresh()
-            start = stop
+        self._follow(columns)
+        if fill_blocks(Z, lines, gamma, self.blocks, self.filled):
+            self.refresh()
 
     def add(self, columns: Ints, sums: Floats, n_rows: float, gamma: float) -> None:
         """Take in sums over rows that end with the open block, or within it.
@@ -66,11 +64,13 @@ class Inflation:
         self._follow(columns)
         self.blocks[:, :, :SQUARES] += sums.swapaxes(0, 1)[:, None]
         self.filled[:, 0] += n_rows
-        fill_blocks(_NO_ROWS, _NO_LINES, 0, 0, gamma, self.blocks, self.filled)
+        fill_blocks(_NO_ROWS, _NO_LINES, gamma, self.blocks, self.filled)
         self.refresh()
 
     def _follow(self, columns: Ints) -> None:
         """Go by these columns; of new ones nothing is known."""
+        if columns is self._led:
+            return
         self._led = columns
         if np.array_equal(columns, self.columns):
             return
@@ -85,9 +85,9 @@ class Inflation:
     def refresh(self) -> None:
         """Compute the inflation from whole blocks: at any time, it is what these say."""
         if max(self.filled[:, 1].tolist()) < LEAST:
-            self.pooled, self.of_predictor = np.ones((2, len(self.blocks)))
+            self.found[:] = 1.0
         else:
-            inflate(self.blocks, self.filled, self.pooled, self.of_predictor)
+            inflate(self.blocks, self.filled, *self.found)
 
     def rearranged(self, places: Places) -> Self:
         """A copy for other columns, by the new place of each, below 0 if it is gone."""

@@ -144,8 +144,10 @@ class Candidates(NamedTuple):
 
     def were_in(self, members: Places) -> Mask:
         """Which candidates are among members; a pair is, if both of it are."""
-        both = np.isin(self.pairs, members).all(axis=1)
-        return self.are_in(np.append(members, self.n_own + np.flatnonzero(both)))
+        if len(self.pairs):
+            both = np.isin(self.pairs, members).all(axis=1)
+            members = np.append(members, self.n_own + np.flatnonzero(both))
+        return self.are_in(members)
 
     def features_of(self, chosen: Places) -> Places:
         """The features of candidates, or groups."""
