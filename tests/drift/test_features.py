@@ -97,7 +97,7 @@ def test_what_moves_along_the_predictor_is_no_move_of_a_feature():
         z, noise = rng.normal(size=(100, 5)), rng.normal(size=100)
         f = z @ mu
         g = noise - 0.4 * f
-        kept = tests.kept(np.ones(100))
+        kept = kept_of(np.ones(100), 1.0)
         sums = np.stack([(kept * g) @ z, (kept * g) ** 2 @ z**2])[:, None]
         along = np.array([[(kept * g).sum(), (kept * g) @ f], [1.0, (kept * g) ** 2 @ f**2]])
         tests.fade(100.0)
