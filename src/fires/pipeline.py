@@ -415,19 +415,6 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         selector: FIRES = self.selector
         return selector
 
-    def handed_back(self, predictor: Any) -> Self:
-        """A pipeline that scales what the selector has scaled so far, with a predictor beside it.
-
-        The other way round than :meth:`to_cluster`. Sparse rows are not scaled: the selector goes
-        on to do so, and the predictor sees them as they are.
-        """
-        scaler = self.selector.own_scale()
-        other = type(self)(self.selector, predictor, None if scaler is None else scaler.scale)
-        other.sync()
-        if scaler is not None:
-            other._scale("a scale").restore(scaler.state())
-        return other
-
     def check(self, batch: CheckedBatch) -> None:
         """Raise an error if the predictor would refuse the batch, before the selector learns."""
         if not self._teaches_predictor(batch):
