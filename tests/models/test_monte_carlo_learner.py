@@ -12,9 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from fires.core.batch import CheckedBatch
 from fires.models import NeuralNet, SoftTree, TorchModel
 from fires.models.base import Rates
-from fires.models.draws import INPUTS
-from fires.models.model_learner import ModelLearner
-from fires.models.monte_carlo_learner import MonteCarloLearner
+from fires.models.model_learner import ModelLearner, MonteCarloLearner
+from fires.models.monte_carlo import INPUTS
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
