@@ -39,10 +39,9 @@ from fires.models.families import FAMILIES
 from fires.models.learners import task_of
 from fires.models.scale import SCALES, Scaler
 from fires.predictors import BayesLinear, as_predictor
+from fires.predictors.adapters import SklearnPredictor
 from fires.predictors.base import can
-from fires.predictors.scikit_learn import SklearnPredictor
-from fires.predictors.slots import PredictorStep, Slots
-from fires.predictors.state import step_from_state, step_state
+from fires.predictors.step import PredictorStep, Slots, step_from_state, step_state
 from fires.selectors.base import OnlineSelector
 from fires.selectors.columns import FixedColumns, InputValidator, KnownColumns, forget
 from fires.selectors.open_columns import OpenColumns
@@ -353,27 +352,6 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         """What columns that come and go are called, in the order of the features."""
         known = self._open
         return None if known is None else known.known
-
-    def restart_features(self, columns: Sequence[int | str]) -> Self:
-        """Forget what was learnt about some features; everything else stays.
-
-        Scale, selector and predictor forget them, each as far as it can tell them apart: see
-        :meth:`fires.FIRES.restart_features`. The built-in predictors set their coefficients to 0 or
-        the prior; estimators of others stay as they are. Before the first batch there is nothing to
-        forget.
-        """
-        self.start()
-        known, owner = self.known_columns, type(self).__name__
-        if known.n_features is None:
-            return self
-        found = validation.as_columns(columns, known.n_features, known.names, owner)
-        if can(self.selector, "restart_features"):
-            self.selector.restart_features(found)
-        names = known.named(found) if isinstance(known, OpenColumns) else ()
-        self._step_.restart_features(found, names)
-        if self._scaler_ is not None and len(found):
-            self._scaler_.restart(found)
-        return self
 
     def name_features(self, names: Sequence[str] | npt.NDArray[np.object_]) -> Self:
         """Name the columns of a stream of plain arrays, for the selector too."""

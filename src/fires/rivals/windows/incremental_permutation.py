@@ -24,7 +24,7 @@ from fires.kernels.permutation import permute
 from fires.models.scale import Scaler
 from fires.models.target import NumberTarget, signed
 from fires.predictors import Predictor, SklearnPredictor, as_predictor
-from fires.predictors.state import predictor_from_state, predictor_state
+from fires.predictors.step import predictor_from_state, predictor_state
 from fires.rivals.arrays import KeptRows, as_dense, decay, kept, stacked, without
 from fires.rivals.base import TargetSelector, settings
 from fires.rivals.from_model import TakesEstimator, unwrapped
@@ -122,7 +122,7 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
     Weights must be whole numbers: a row of weight w is learnt w times.
 
     :meth:`save` works with the built-in model, and with models that a pipeline can save (see
-    :mod:`fires.predictors.state`). The file holds no code of others, so
+    :mod:`fires.predictors.step`). The file holds no code of others, so
     ``fires.load(path, model=...)`` needs a model of yours again.
 
     The paper draws the replacement for every feature anew. That changes no mean, but would cost
@@ -309,7 +309,7 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
         """A predictor that has learnt nothing and does not use NumPy's global random state."""
         predictor = as_predictor(self.model)
         if isinstance(predictor, SklearnPredictor):
-            return SklearnPredictor(seeded_clone(predictor.estimator, rng))
+            return SklearnPredictor(seeded_clone(predictor.inner, rng))
         return predictor.fresh() if isinstance(predictor, Predictor) else copy.deepcopy(predictor)
 
     def _explain(self, model: Any, X: Matrix, stored: Matrix, y: Labels) -> None:
