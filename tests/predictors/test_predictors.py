@@ -431,11 +431,11 @@ def test_river_learns_through_it_what_it_learns_by_itself(labels):
 
 @needs_river
 def test_vfdt_has_the_settings_of_the_paper():
-    tree = hoeffding_tree().model
+    tree = hoeffding_tree().inner
     assert type(tree).__name__ == "HoeffdingTreeClassifier"
     assert (tree.grace_period, tree.delta, tree.tau) == (200, 1e-7, 0.05)
     assert tree.leaf_prediction == "mc"
-    assert hoeffding_tree(max_depth=3).model.max_depth == 3
+    assert hoeffding_tree(max_depth=3).inner.max_depth == 3
 
 
 @needs_river
@@ -444,8 +444,8 @@ def test_the_tree_takes_weights_as_they_are():
     whole, half = hoeffding_tree(), hoeffding_tree()
     whole.partial_fit(X, y)
     half.partial_fit(X, y, sample_weight=np.where(np.arange(100) < 50, 0.0, 0.5))
-    assert whole.model._train_weight_seen_by_model == 100.0
-    assert half.model._train_weight_seen_by_model == 25.0
+    assert whole.inner._train_weight_seen_by_model == 100.0
+    assert half.inner._train_weight_seen_by_model == 25.0
 
 
 @needs_river
@@ -453,8 +453,8 @@ def test_boosting_is_seeded_and_has_three_members():
     X, y = blobs(2, 80, seed=3)
     X += np.random.default_rng(0).normal(scale=2.0, size=X.shape)
     first, same, other = (boosting(seed).partial_fit(X, y) for seed in (1, 1, 2))
-    assert len(first.model) == 3
-    assert {type(member).__name__ for member in first.model} == {"GaussianNB"}
+    assert len(first.inner) == 3
+    assert {type(member).__name__ for member in first.inner} == {"GaussianNB"}
     np.testing.assert_array_equal(first.predict_proba(X), same.predict_proba(X))
     assert not np.array_equal(first.predict_proba(X), other.predict_proba(X))
     assert np.mean(first.predict(X) == y) > 0.7
