@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch, nothing
-from fires.core.classes import class_rows
 from fires.core.declared import Array, Declared, Random
 from fires.core.errors import StateError
 from fires.core.estimators import seeded_clone
@@ -24,6 +23,7 @@ from fires.kernels.permutation import permute
 from fires.models.scale import Scaler
 from fires.models.target import NumberTarget, signed
 from fires.predictors import Predictor, SklearnPredictor, as_predictor
+from fires.predictors.built_in import with_classes
 from fires.predictors.step import predictor_from_state, predictor_state
 from fires.rivals.arrays import KeptRows, as_dense, decay, kept, stacked, without
 from fires.rivals.base import TargetSelector, settings
@@ -261,7 +261,9 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
         else:
             coef, intercept = self._coef_.copy(), self._intercept_.copy()
             if before is not None:
-                coef, intercept = with_classes(coef, intercept, before, self.classes_)
+                # One score of two classes is the difference of two: each gets half of it.
+                share = 0.5 if len(coef) == 1 and n_scores > 2 else 1.0
+                coef, intercept = with_classes(coef, intercept, before, self.classes_, share)
         self._explain_linear(X, stored, goal, (coef, intercept), float(self.learning_rate))
         self._coef_, self._intercept_ = coef, intercept
 
@@ -393,19 +395,6 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
                 _losses(self._model_, zeros, np.arange(n_rows), self._numeric_)
             except Exception as error:
                 raise StateError(f"the model cannot predict ({error!r:.200})") from None
-
-
-def with_classes(
-    coef: Floats, intercept: Floats, before: Labels, after: Labels
-) -> tuple[Floats, Floats]:
-    """The coefficients of a softmax over more classes; those of new classes are 0."""
-    # One score of two classes is the difference of two: each gets half of it.
-    share = 0.5 if len(coef) == 1 and len(after) > 2 else 1.0
-    sources = [source or (0, 0.0) for source in class_rows(before, after)]
-    return (
-        np.array([share * sign * coef[old] for old, sign in sources]),
-        np.array([share * sign * intercept[old] for old, sign in sources]),
-    )
 
 
 def _linear_parts(model: Any, n_scores: int, n_features: int) -> tuple[Floats, Floats] | None:
