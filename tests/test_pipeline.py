@@ -219,15 +219,3 @@ def test_rows_that_have_their_scale_are_not_scaled_again():
             learn_scale()
         _, arrays = model.selector.saved()
         assert bool(arrays["dense.count"].all()) is scales
-
-
-def test_a_selector_that_does_more_in_partial_fit_is_asked_through_it():
-    class Counting(FIRES):
-        def partial_fit(self, X, y=None, classes=None, sample_weight=None):
-            self.calls_ = getattr(self, "calls_", 0) + 1
-            return super().partial_fit(X, y, classes, sample_weight)
-
-    model = OnlinePipeline(Counting(2))
-    for X, y in batches(3):
-        model.partial_fit(X, y)
-    assert model.selector.calls_ == 3

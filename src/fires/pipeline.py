@@ -150,7 +150,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         return time
 
     def _setting(self, name: str, default: Any) -> Any:
-        """A setting of the selector; one of others may not have it."""
+        """A setting of the selector; some do not have it."""
         return getattr(self.selector, name, default)
 
     # --- learning -----------------------------------------------------------------------------
@@ -246,9 +246,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         if self._made_of_ is self.predictor:
             return self
         check_choice("preprocess", self.preprocess, SCALES, "'standard', 'minmax' or None")
-        for method in ("partial_fit", "get_support", "mask"):
-            if not can(self.selector, method):
-                raise TypeError(f"{self.selector!r} is no online selector: it has no {method}.")
+        if not isinstance(self._own_selector, OnlineSelector):
+            raise TypeError(f"{self.selector!r} is no online selector: it has no batches of rows.")
         self._wrap(self.predictor)
         return self
 
@@ -334,12 +333,9 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         return own.beside(known, named_apart=known.named_apart)
 
     def _selector_columns(self) -> KnownColumns:
-        """What the selector knows of its columns; one of others may know nothing."""
-        if isinstance(self._own_selector, InputValidator):
-            return self._own_selector.known_columns
-        attributes = ("n_features_in_", "feature_names_in_", "columns_")
-        width, names, encoder = (getattr(self.selector, name, None) for name in attributes)
-        return FixedColumns(width, names, encoder=encoder)
+        """What the selector knows of its columns."""
+        known: KnownColumns = self._own_selector.known_columns
+        return known
 
     @property
     def _open(self) -> OpenColumns | None:
@@ -404,18 +400,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     def select(self, batch: CheckedBatch) -> tuple[Places, float]:
         """Let the selector learn; what is selected now, and the seconds that it took."""
         started = time.perf_counter()
-        selector, is_ours = self.selector, isinstance(self.selector, OnlineSelector)
-        # An overridden partial_fit is not passed by.
-        is_ours = is_ours and type(selector).partial_fit is OnlineSelector.partial_fit
-        if is_ours or self._own_selector is not selector:
-            selector.learn(batch)
-        else:
-            names = batch.known.names
-            named = names is None or self._selector_columns().names is not None
-            if not named and can(selector, "name_features"):
-                selector.name_features(names)  # it will see plain arrays without names
-            selector.partial_fit(batch.X, batch.y, batch.classes, batch.weight)
-        selected = selector.get_support(indices=True)
+        self.selector.learn(batch)
+        selected = self.selector.get_support(indices=True)
         if self._step_.slots is not None:
             self._step_.give_slots(batch.known.named(selected))
         return selected, time.perf_counter() - started
