@@ -210,9 +210,9 @@ class MonteCarloLearner(ModelLearner):
             try:
                 scaled, learn_scale = self._scaled(X, w, batch)
                 shown = self.model.on_device(scaled, target, weight, level)
-                found = self.model.differentiate(
-                    self.parameters, shown, self.generator, self._scratch
-                )
+                room = self.parameters, shown, self.generator, self._scratch
+                noise = self.model.draw_noise(*room)
+                found = self.model.marginal_slopes(self.parameters, shown, noise)
                 factors = self._factors(found, rates, 1.0 / float(w.sum()))
             except BaseException:
                 self.generator.set_state(before)
@@ -310,8 +310,9 @@ class MonteCarloLearner(ModelLearner):
             fresh = model.start(*self.size, self.generator.clone_state())
             for name, sigma in parameters.sigma.items():
                 sigma.mul_(keep).add_(fresh.sigma[name], alpha=1.0 - keep)
-            now, then = model.input_weights(parameters), model.input_weights(fresh)
-            if now is not None and then is not None:
+            weights, first = model.input_weights(parameters), model.input_weights(fresh)
+            if weights is not None and first is not None:
+                now, then = weights[0], first[0]
                 size = now.square().mean(1, keepdim=True).sqrt()
                 back = then.square().mean().sqrt() / size.clamp(min=_TINY)
                 now.mul_(keep + (1.0 - keep) * back.clamp(max=1.0))
@@ -391,7 +392,9 @@ class MonteCarloLearner(ModelLearner):
         for half, least in _HALVES.items():
             fresh, saved = vars(self.parameters)[half], part_of(half, arrays)
             check_saved(saved, fresh, self.model.name, least)
-            halves.append({name: self._tensor(saved[name], like) for name, like in fresh.items()})
+            with self.model.default_mode():
+                tensor, place = self.model.torch().tensor, self.model.place
+                halves.append({name: tensor(saved[name], **place) for name in fresh})
         _check_fixed(part_of("fixed", arrays), self.parameters.fixed)
         self.parameters = mc.ModelParameters(*halves)
         self._restore_generator(arrays["generator"])
@@ -400,13 +403,6 @@ class MonteCarloLearner(ModelLearner):
         if self.balance is not None:
             self.balance.restore(part_of("balance", arrays))
         self._known, self._moved_since = None, []
-
-    def _tensor(self, saved: npt.NDArray[np.generic], like: Tensor) -> Tensor:
-        with self.model.default_mode():
-            tensor: Tensor = self.model.torch().tensor(
-                saved, device=self.model.device, dtype=like.dtype
-            )
-        return tensor
 
     def _restore_generator(self, saved: npt.NDArray[np.generic]) -> None:
         if saved.dtype != np.uint8:

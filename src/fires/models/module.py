@@ -290,23 +290,20 @@ class TorchModel(mc.MonteCarlo):
 
         See :class:`fires.models.monte_carlo.MonteCarlo`.
         """
-        n_features = int(parameters.fixed[_N_FEATURES])
-        if self.own_to_features is not None:
-            mu, sigma = self._by_own_function(parameters, n_features)
-            return mu[columns], sigma[columns]
-        first = self._first_layer(parameters.mu, n_features)
-        mu, sigma = parameters.mu[first].T, parameters.sigma[first].T
-        return mc.aggregated(mu[columns], sigma[columns], self.aggregate)
+        if self.own_to_features is None:
+            return super().per_feature(parameters, columns)
+        mu, sigma = self._by_own_function(parameters, int(parameters.fixed[_N_FEATURES]))
+        return mu[columns], sigma[columns]
 
-    def input_weights(self, parameters: ModelParameters) -> Tensor | None:
+    def input_weights(self, parameters: ModelParameters) -> tuple[Tensor, Tensor] | None:
         """Of the first layer; None with a function of the user's.
 
         See :class:`fires.models.monte_carlo.MonteCarlo`.
         """
         if self.own_to_features is not None:
             return None
-        n_features = int(parameters.fixed[_N_FEATURES])
-        return parameters.mu[self._first_layer(parameters.mu, n_features)].T
+        first = self._first_layer(parameters.mu, int(parameters.fixed[_N_FEATURES]))
+        return parameters.mu[first].T, parameters.sigma[first].T
 
     def _first_layer(self, mu: Mapping[str, Tensor], n_features: int) -> str:
         for name, value in mu.items():

@@ -331,16 +331,19 @@ class MonteCarlo(ABC):
         """A copy for other classes."""
 
     @abstractmethod
-    def per_feature(self, parameters: ModelParameters, columns: Columns) -> tuple[Tensor, Tensor]:
-        """One mean and one standard deviation for each of these features."""
-
-    @abstractmethod
     def greatest_log_likelihood(self, point: Mapping[str, Tensor]) -> float:
         """The greatest log likelihood a row can have."""
 
-    @abstractmethod
-    def input_weights(self, parameters: ModelParameters) -> Tensor | None:
-        """The means of the weights that meet the features, one row per feature."""
+    def input_weights(self, parameters: ModelParameters) -> tuple[Tensor, Tensor] | None:
+        """Means and deviations of the weights that meet the features, one row per feature."""
+        return parameters.mu[INPUTS], parameters.sigma[INPUTS]
+
+    def per_feature(self, parameters: ModelParameters, columns: Columns) -> tuple[Tensor, Tensor]:
+        """One mean and one standard deviation for each of these features."""
+        weights = self.input_weights(parameters)
+        assert weights is not None
+        mu, sigma = weights
+        return aggregated(mu[columns], sigma[columns], self.aggregate)
 
     def common_offset(self, parameters: ModelParameters) -> tuple[float, float]:
         """What is added to the mean and the standard deviation of every feature."""
@@ -362,15 +365,17 @@ class MonteCarlo(ABC):
     ) -> float:
         """The log marginal likelihood, estimated from ``n_draws`` draws."""
         with self.default_mode():
-            batch, generator = self.on_device(X, y, weight), self.generator(rng)
-            return float(self.differentiate(self.unpack(belief), batch, generator).value)
+            parameters, batch = self.unpack(belief), self.on_device(X, y, weight)
+            noise = self.draw_noise(parameters, batch, self.generator(rng))
+            return float(self.marginal_slopes(parameters, batch, noise).value)
 
     def gradient(self, belief: Belief, X: Matrix, y: Values, weight: Weights, rng: Rng) -> Belief:
         """The slope of :meth:`log_marginal` with the same draws."""
         torch = self.torch()
         with self.default_mode():
             parameters, batch = self.unpack(belief), self.on_device(X, y, weight)
-            found = self.differentiate(parameters, batch, self.generator(rng))
+            noise = self.draw_noise(parameters, batch, self.generator(rng))
+            found = self.marginal_slopes(parameters, batch, noise)
             # A belief holds its numbers in the order of the parameters.
             mu, sigma = (
                 {name: half.get(name, torch.zeros_like(at)) for name, at in parameters.mu.items()}
@@ -387,17 +392,6 @@ class MonteCarlo(ABC):
         return self.with_offset(parameters, self.per_feature(parameters, slice(None)))
 
     # --- on tensors -------------------------------------------------------------------------
-
-    def differentiate(
-        self,
-        parameters: ModelParameters,
-        batch: DeviceBatch,
-        generator: Generator,
-        scratch: dict[str, Tensor] | None = None,
-    ) -> MarginalSlopes:
-        """Draw models for a batch, and differentiate its log marginal likelihood."""
-        noise = self.draw_noise(parameters, batch, generator, scratch)
-        return self.marginal_slopes(parameters, batch, noise)
 
     def draw_noise(
         self,
@@ -614,18 +608,6 @@ class PaperModel(Settings, MonteCarlo):
             return torch.zeros(shape, **place), torch.ones(shape, **place)
         mu = torch.randn(shape, generator=generator, **place) * spread
         return mu, torch.full(shape, _SIGMA, **place)
-
-    def per_feature(self, parameters: ModelParameters, columns: Columns) -> tuple[Tensor, Tensor]:
-        """From the input weights of each feature, as ``aggregate`` says.
-
-        See :class:`fires.models.monte_carlo.MonteCarlo`.
-        """
-        mu, sigma = parameters.mu[INPUTS][columns], parameters.sigma[INPUTS][columns]
-        return aggregated(mu, sigma, self.aggregate)
-
-    def input_weights(self, parameters: ModelParameters) -> Tensor:
-        """See :class:`fires.models.monte_carlo.MonteCarlo`."""
-        return parameters.mu[INPUTS]
 
     def greatest_log_likelihood(self, point: Mapping[str, Tensor]) -> float:
         """That of a row predicted without error; infinite in the published form.
