@@ -14,6 +14,7 @@ import numpy.typing as npt
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
 from fires.core.errors import Diverged, StateError
+from fires.core.randomness import rewound
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Labels, Matrix, Places
 from fires.models import monte_carlo as mc
@@ -54,9 +55,8 @@ class ModelLearner(Learner):
 
     def step(self, batch: CheckedBatch, y: Values, rates: Rates) -> None:
         """See :class:`fires.models.base.Learner`."""
-        before = self.rng.bit_generator.state
         w = np.ones(batch.n_rows) if batch.weight is None else batch.weight
-        try:
+        with rewound(self.rng):
             scaled, learn_scale = self._scaled(batch.X, w, batch)
             gradient = self.model.gradient(self.belief, scaled, y, batch.weight, self.rng)
             belief = self.belief.step(gradient, *rates.shared(w.sum()))
@@ -65,9 +65,6 @@ class ModelLearner(Learner):
                 raise Diverged(
                     f"The gradient of {type(self.model).__name__} is not finite on this batch."
                 )
-        except BaseException:
-            self.rng.bit_generator.state = before
-            raise
         self.belief = belief
         learn_scale()
 
@@ -201,22 +198,18 @@ class MonteCarloLearner(ModelLearner):
     def step(self, batch: CheckedBatch, y: Values, rates: Rates) -> None:
         """Learn from one batch. On an error, nothing changes."""
         X, y, w = _counted(batch, y)
-        before = self.generator.get_state()
         target, weight, level = self._target(y, w), w, None
         if self.balance is not None:
             counts, level = self.balance.look(y, w)
             weight = counts[y] * w
         with self.model.default_mode():
-            try:
-                scaled, learn_scale = self._scaled(X, w, batch)
-                shown = self.model.on_device(scaled, target, weight, level)
-                room = self.parameters, shown, self.generator, self._scratch
-                noise = self.model.draw_noise(*room)
-                found = self.model.marginal_slopes(self.parameters, shown, noise)
-                factors = self._factors(found, rates, 1.0 / float(w.sum()))
-            except BaseException:
-                self.generator.set_state(before)
-                raise
+            scaled, learn_scale = self._scaled(X, w, batch)
+            shown = self.model.on_device(scaled, target, weight, level)
+            generator = self.generator.clone_state()
+            noise = self.model.draw_noise(self.parameters, shown, generator, self._scratch)
+            found = self.model.marginal_slopes(self.parameters, shown, noise)
+            factors = self._factors(found, rates, 1.0 / float(w.sum()))
+            self.generator = generator  # nothing can fail from here on
             self._move(found, *factors, rates.mu * min(1.0, len(y) / _FULL_BATCH))
         self._outdate(shown.columns)
         learn_scale()
