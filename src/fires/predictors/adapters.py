@@ -43,6 +43,10 @@ class Adapter(Predictor):
     def _takes(self, option: str) -> bool:
         return option in inspect.signature(getattr(self.inner, self._learns_by[0])).parameters
 
+    def _check_weights(self, batch: CheckedBatch) -> None:
+        if not self._takes(self._learns_by[1]):
+            repeated(batch.y, None, batch.weight, self.name)
+
     def _rows(self, batch: CheckedBatch) -> tuple[Matrix, Labels, dict[str, Floats]]:
         """Rows and target, with weights for a model that takes some; else rows are repeated."""
         name, weight = self._learns_by[1], batch.weight
@@ -94,7 +98,7 @@ class SklearnPredictor(Adapter):
 
     def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Raise an error if :meth:`learn` would refuse the batch; the estimator is not called."""
-        self._rows(batch)
+        self._check_weights(batch)
         if not self.takes_classes:
             return
         before = self._known(expected)
@@ -174,7 +178,7 @@ class RiverPredictor(Adapter):
 
     def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Raise an error if :meth:`learn` would refuse the batch, without calling the model."""
-        self._rows(batch)
+        self._check_weights(batch)
         known = batch.labels(self._known(expected))[0].labels
         if not self.inner._multiclass and len(known) > 2:
             raise ValueError(
