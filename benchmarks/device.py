@@ -17,7 +17,7 @@ import torch
 from fires.core.batch import CheckedBatch
 from fires.models import NeuralNet
 from fires.models.base import Rates
-from fires.models.monte_carlo_learner import MonteCarloLearner
+from fires.models.model_learner import MonteCarloLearner
 
 SIZES = [(n_features, n_rows) for n_features in (5_000, 100_000) for n_rows in (100, 1_000)]
 LIMIT = 5.0  # seconds for each figure

@@ -19,8 +19,8 @@ from fires import FIRES
 from fires.core.batch import CheckedBatch
 from fires.models import NeuralNet, SoftTree
 from fires.models.base import Rates
+from fires.models.model_learner import MonteCarloLearner
 from fires.models.monte_carlo import MonteCarlo
-from fires.models.monte_carlo_learner import MonteCarloLearner
 
 WIDTHS, N_ROWS, N_DRAWS, ASKED, ROUNDS = (57, 562, 5000), 100, 5, 1.5, 60
 

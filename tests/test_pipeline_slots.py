@@ -119,16 +119,6 @@ def test_saved_and_loaded_it_predicts_and_goes_on(tmp_path, predictor):
     assert again.slots == 5
 
 
-def test_features_start_anew_by_name():
-    pipeline = OnlinePipeline(FIRES(2, columns="open"), Perceptron())
-    for X, y in batches(10):
-        pipeline.partial_fit(X, y)
-    slot = pipeline._step_.slots.places(["c1"])[0]
-    assert pipeline.predictor.coef_[0, slot] != 0.0
-    pipeline.restart_features(["c1"])
-    assert pipeline.predictor.coef_[0, slot] == 0.0
-
-
 def test_words_are_shown_to_the_predictor():
     rng = np.random.default_rng(0)
     pipeline = OnlinePipeline(FIRES(2, columns="open", absent="zero"), Perceptron())

@@ -420,7 +420,7 @@ def assert_refused(pipeline, path, message):
 @pytest.mark.parametrize("make", [hoeffding_tree, boosting])
 def test_river_s_models_are_refused_before_anything_is_written(make, tmp_path):
     pipeline = OnlinePipeline(FIRES(2), make()).partial_fit(*next(stream(1, missing=False)))
-    name = type(pipeline.predictor.model).__name__
+    name = type(pipeline.predictor.inner).__name__
     assert_refused(
         pipeline,
         tmp_path / "model",

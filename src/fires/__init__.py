@@ -5,11 +5,10 @@ Every public name is loaded when it is first used: ``import fires`` itself loads
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fires.core.moved import imported as _imported
 from fires.core.moved import install as _install
+from fires.core.moved import lazy as _lazy
 from fires.core.version import __version__ as __version__
 from fires.rivals import REGISTRY as _SELECTORS
 
@@ -29,15 +28,8 @@ _MODULES = {
 } | dict.fromkeys(_SELECTORS, "fires.rivals")
 
 _PARTS = (
-    "checks",
-    "evaluation",
-    "metrics",
-    "models",
-    "predictors",
-    "report",
-    "rivals",
-    "selectors",
-    "streams",
+    *("checks", "evaluation", "metrics", "models", "predictors"),
+    *("report", "rivals", "selectors", "streams"),
 )
 
 _install()
@@ -45,15 +37,7 @@ _install()
 __all__ = sorted([*_MODULES, "__version__"])
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        value = _imported(_MODULES[name], name)
-    elif name in _PARTS:
-        value = importlib.import_module(f"fires.{name}")
-    else:
-        raise AttributeError(f"module 'fires' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+__getattr__ = _lazy(__name__, _MODULES, _PARTS)
 
 
 def __dir__() -> list[str]:

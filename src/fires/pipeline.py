@@ -39,10 +39,9 @@ from fires.models.families import FAMILIES
 from fires.models.learners import task_of
 from fires.models.scale import SCALES, Scaler
 from fires.predictors import BayesLinear, as_predictor
+from fires.predictors.adapters import SklearnPredictor
 from fires.predictors.base import can
-from fires.predictors.scikit_learn import SklearnPredictor
-from fires.predictors.slots import PredictorStep, Slots
-from fires.predictors.state import step_from_state, step_state
+from fires.predictors.step import PredictorStep, Slots, step_from_state, step_state
 from fires.selectors.base import OnlineSelector
 from fires.selectors.columns import FixedColumns, InputValidator, KnownColumns, forget
 from fires.selectors.open_columns import OpenColumns
@@ -151,7 +150,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         return time
 
     def _setting(self, name: str, default: Any) -> Any:
-        """A setting of the selector; one of others may not have it."""
+        """A setting of the selector; some do not have it."""
         return getattr(self.selector, name, default)
 
     # --- learning -----------------------------------------------------------------------------
@@ -247,9 +246,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         if self._made_of_ is self.predictor:
             return self
         check_choice("preprocess", self.preprocess, SCALES, "'standard', 'minmax' or None")
-        for method in ("partial_fit", "get_support", "mask"):
-            if not can(self.selector, method):
-                raise TypeError(f"{self.selector!r} is no online selector: it has no {method}.")
+        if not isinstance(self._own_selector, OnlineSelector):
+            raise TypeError(f"{self.selector!r} is no online selector: it has no batches of rows.")
         self._wrap(self.predictor)
         return self
 
@@ -335,12 +333,9 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         return own.beside(known, named_apart=known.named_apart)
 
     def _selector_columns(self) -> KnownColumns:
-        """What the selector knows of its columns; one of others may know nothing."""
-        if isinstance(self._own_selector, InputValidator):
-            return self._own_selector.known_columns
-        attributes = ("n_features_in_", "feature_names_in_", "columns_")
-        width, names, encoder = (getattr(self.selector, name, None) for name in attributes)
-        return FixedColumns(width, names, encoder=encoder)
+        """What the selector knows of its columns."""
+        known: KnownColumns = self._own_selector.known_columns
+        return known
 
     @property
     def _open(self) -> OpenColumns | None:
@@ -353,27 +348,6 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         """What columns that come and go are called, in the order of the features."""
         known = self._open
         return None if known is None else known.known
-
-    def restart_features(self, columns: Sequence[int | str]) -> Self:
-        """Forget what was learnt about some features; everything else stays.
-
-        Scale, selector and predictor forget them, each as far as it can tell them apart: see
-        :meth:`fires.FIRES.restart_features`. The built-in predictors set their coefficients to 0 or
-        the prior; estimators of others stay as they are. Before the first batch there is nothing to
-        forget.
-        """
-        self.start()
-        known, owner = self.known_columns, type(self).__name__
-        if known.n_features is None:
-            return self
-        found = validation.as_columns(columns, known.n_features, known.names, owner)
-        if can(self.selector, "restart_features"):
-            self.selector.restart_features(found)
-        names = known.named(found) if isinstance(known, OpenColumns) else ()
-        self._step_.restart_features(found, names)
-        if self._scaler_ is not None and len(found):
-            self._scaler_.restart(found)
-        return self
 
     def name_features(self, names: Sequence[str] | npt.NDArray[np.object_]) -> Self:
         """Name the columns of a stream of plain arrays, for the selector too."""
@@ -415,19 +389,6 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         selector: FIRES = self.selector
         return selector
 
-    def handed_back(self, predictor: Any) -> Self:
-        """A pipeline that scales what the selector has scaled so far, with a predictor beside it.
-
-        The other way round than :meth:`to_cluster`. Sparse rows are not scaled: the selector goes
-        on to do so, and the predictor sees them as they are.
-        """
-        scaler = self.selector.own_scale()
-        other = type(self)(self.selector, predictor, None if scaler is None else scaler.scale)
-        other.sync()
-        if scaler is not None:
-            other._scale("a scale").restore(scaler.state())
-        return other
-
     def check(self, batch: CheckedBatch) -> None:
         """Raise an error if the predictor would refuse the batch, before the selector learns."""
         if not self._teaches_predictor(batch):
@@ -439,18 +400,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     def select(self, batch: CheckedBatch) -> tuple[Places, float]:
         """Let the selector learn; what is selected now, and the seconds that it took."""
         started = time.perf_counter()
-        selector, is_ours = self.selector, isinstance(self.selector, OnlineSelector)
-        # An overridden partial_fit is not passed by.
-        is_ours = is_ours and type(selector).partial_fit is OnlineSelector.partial_fit
-        if is_ours or self._own_selector is not selector:
-            selector.learn(batch)
-        else:
-            names = batch.known.names
-            named = names is None or self._selector_columns().names is not None
-            if not named and can(selector, "name_features"):
-                selector.name_features(names)  # it will see plain arrays without names
-            selector.partial_fit(batch.X, batch.y, batch.classes, batch.weight)
-        selected = selector.get_support(indices=True)
+        self.selector.learn(batch)
+        selected = self.selector.get_support(indices=True)
         if self._step_.slots is not None:
             self._step_.give_slots(batch.known.named(selected))
         return selected, time.perf_counter() - started

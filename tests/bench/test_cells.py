@@ -102,10 +102,10 @@ def test_what_is_not_defined_is_none():
 class Bursting(FIRES):
     """Ceases to be finite with the third batch."""
 
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def learn(self, batch):
         if getattr(self, "n_samples_seen_", 0) >= 200:
             raise Diverged("no number")
-        return super().partial_fit(X, y, classes, sample_weight)
+        return super().learn(batch)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -138,10 +138,10 @@ def test_a_digit_is_its_pixels_after_the_last_row(small):
 
 def test_a_digit_says_where_a_method_ceases_to_be_finite(small, monkeypatch):
     class Frail(OFS):
-        def partial_fit(self, *data):
+        def learn(self, batch):
             if getattr(self, "n_samples_seen_", 0) >= 200:
                 raise Diverged("no number any more")
-            return super().partial_fit(*data)
+            return super().learn(batch)
 
     monkeypatch.setitem(METHODS, "OFS", Method(lambda cell: Frail(0.1)))
     cell = FigureCell("MNIST", "OFS", 100, 0.147, n_rows=400, digit=8)

@@ -78,7 +78,6 @@ def test_a_data_set_whose_library_is_missing_is_named(monkeypatch):
     monkeypatch.setattr("fires.core.optional.find_spec", lambda name: None)
     line = "RTG: RandomTree needs river.datasets.synth: pip install 'fires[river]'"
     assert kdd2020.missing(kdd2020.plan(["RTG"], ["OFS"])) == {"RTG": line}
-    assert kdd2020.why_unavailable("RTG") == line
 
 
 def test_how_results_were_made_is_noted_once(tmp_path, monkeypatch):

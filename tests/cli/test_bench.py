@@ -9,13 +9,11 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-import polars as pl
 import pytest
 from click.testing import CliRunner
 
 from fires import OFS
-from fires.bench import cells, kdd2020, runner, tune
+from fires.bench import cells, kdd2020, runner
 from fires.cli import main
 from fires.core import version
 
@@ -345,106 +343,3 @@ def test_the_help_names_every_method():
     shown = shown.replace("- ", "-")
     for method in cells.METHODS:
         assert method.replace(" ", "-") in shown
-
-
-# --- tune -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def file(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 10))
-    frame = pl.DataFrame({f"x{j}": X[:, j] for j in range(10)})
-    frame = frame.with_columns(pl.Series("label", np.where(X[:, 3] > 0, "yes", "no")))
-    frame.write_csv(tmp_path / "events.csv")
-    return tmp_path / "events.csv"
-
-
-@pytest.fixture
-def few(monkeypatch):
-    """A smaller grid."""
-    monkeypatch.setattr(tune, "LEARNING_RATES", (0.01, 1.0))
-    monkeypatch.setattr(tune, "UNCERTAINTY_PENALTIES", (0.01, 100.0))
-
-
-def test_tune_orders_the_trials_on_a_file_and_writes_them(file, few, in_threads, tmp_path):
-    out = tmp_path / "out"
-    result = run("tune", file, "--target", "label", "--out", out, "--jobs", 1, "--batch-size", 50)
-    assert result.exit_code == 0, result.output
-    assert result.stderr == ""
-    records = records_in(out, "trials.jsonl")
-    assert {record["protocol"] for record in records} == {"honest"}
-    best = max(records, key=lambda record: record["trade_off"])
-    body = re.split(r"─+\n", result.stdout)[1]
-    rows = [line.split() for line in body.splitlines()[:4]]
-    assert rows[0][:2] == [f"{best['learning_rate']:g}", f"{best['uncertainty_penalty']:g}"]
-    values = [float(row[4]) for row in rows]
-    assert values == sorted(values, reverse=True)
-    assert [row[:2] for row in rows if row[-1] == "paper"] == [["0.01", "0.01"]]
-    assert "harmonic mean 2 a s / (a + s)" in result.stdout
-    assert "weight_penalty (lambda_r) is not searched" in result.stdout
-    assert (out / "tune.csv").read_text().count("\n") == 5
-    assert "# FIRES on events: learning rate" in (out / "tune.md").read_text()
-
-
-def test_tune_tries_again_what_was_of_other_content_or_other_code(
-    file, few, aged, in_threads, tmp_path
-):
-    command = ("tune", file, "--target", "label", "--out", tmp_path / "out", "--jobs", 1)
-    first = run(*command)
-    assert run(*command).stdout == first.stdout
-    assert len(records_in(tmp_path / "out", "trials.jsonl")) == 4
-    frame = pl.read_csv(file)
-    frame.with_columns(label=frame["label"].shuffle(seed=1)).write_csv(file)
-    other = run(*command)
-    assert (other.exit_code, other.stderr) == (0, "")
-    assert other.stdout != first.stdout
-    assert len(records_in(tmp_path / "out", "trials.jsonl")) == 8
-
-    aged(tmp_path / "out" / "trials.jsonl")
-    assert run(*command).stderr == "4 trials are run again: the code has changed\n"
-
-
-def test_tune_names_the_data_set_whose_library_is_missing(empty, monkeypatch):
-    monkeypatch.setattr("fires.core.optional.find_spec", lambda name: None)
-    result = run("tune", "rtg", "--out", empty / "out")
-    assert result.exit_code == 2
-    line = "Error: RTG: RandomTree needs river.datasets.synth: pip install 'fires[river]'"
-    assert result.output.splitlines()[-1] == line
-    assert not (empty / "out").exists()
-
-
-def test_tune_takes_numbers_whose_first_rows_are_whole(few, in_threads, file, empty):
-    frame = pl.read_csv(file)
-    frame.with_columns(label=pl.Series([0.0, 1.0] * 100 + [0.5, 1.0] * 100)).write_csv(file)
-    result = run("tune", file, "--target", "label", "--out", empty / "out", "--jobs", 1)
-    assert result.exit_code == 0, result.output
-    assert "R2" in result.output
-
-
-def test_tune_takes_a_data_set_by_name(few, in_threads, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    result = run("tune", "rtg", "--quick", "--jobs", 1)
-    assert result.exit_code == 0, result.output
-    records = records_in(tmp_path / "fires-tune-rtg", "trials.jsonl")
-    assert {(r["dataset"], r["protocol"], r["n_rows"]) for r in records} == {
-        ("RTG", "as-published", 3000)
-    }
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["usnet"], 'Error: there is no data set "usnet"; did you mean Usenet?'),
-        (["usenet"], "Error: Usenet is not at hand: there is no usenet.parquet in "),
-        (["{file}"], "is a file: name the column to predict, --target."),
-        (["{file}", "-t", "nothing"], '"nothing"'),
-        (["nowhere.csv", "-t", "y"], "nowhere.csv: No such file or directory"),
-        (["{file}", "-t", "label", "--protocol", "as-published"], "its protocol is honest"),
-    ],
-)
-def test_tune_refuses_in_one_line_with_code_2(arguments, message, file, empty):
-    result = run("tune", *(a.format(file=file) for a in arguments), "--out", empty / "out")
-    assert result.exit_code == 2, result.output
-    assert message in result.output.splitlines()[-1]
-    assert not (empty / "out").exists()

@@ -83,13 +83,11 @@ def test_so_is_one_whose_run_json_is_of_another_program(tmp_path, options):
     assert line == f"{tmp_path} holds run.json and no run of fires; give another folder"
 
 
-def test_fires_demo_and_bench_refuse_it_too(tmp_path, file):
-    write_mine(tmp_path, "report.html", "tables.md", "tune.csv")
+def test_fires_demo_and_bench_refuse_it_too(tmp_path):
+    write_mine(tmp_path, "report.html", "tables.md")
     before = everything(tmp_path)
     for command in (("demo",), ("bench", "kdd2020", "--quick", "--datasets", "RTG")):
         assert "and no run of fires" in fails(*command, "--out", tmp_path)
-    tuned = ("bench", "tune", file, "--target", "label")
-    assert "and no run of fires" in fails(*tuned, "--out", tmp_path)
     assert everything(tmp_path) == before
 
 

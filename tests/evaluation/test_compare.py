@@ -169,8 +169,8 @@ def test_random_features_are_as_many_as_are_selected():
     sizes = []
 
     class Counting(RandomFeatures):
-        def partial_fit(self, *batch):
-            super().partial_fit(*batch)
+        def learn(self, batch):
+            super().learn(batch)
             sizes.append(self.get_support().sum())
             return self
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fires.core.belief import Belief, stable_weights
 from fires.models import NeuralNet, SoftTree, TorchModel
-from fires.models.draws import INPUTS, aggregated
+from fires.models.monte_carlo import INPUTS, aggregated
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fires.core.belief import Belief, stable_weights
 from fires.models import NeuralNet
-from fires.models.draws import INPUTS
+from fires.models.monte_carlo import INPUTS
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

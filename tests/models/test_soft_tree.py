@@ -13,7 +13,7 @@ from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
 from fires.models import SoftTree
 from fires.models.base import Rates
-from fires.models.monte_carlo_learner import MonteCarloLearner
+from fires.models.model_learner import MonteCarloLearner
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

@@ -269,7 +269,7 @@ def test_an_estimator_learns_as_it_does_by_itself(estimator):
     if hasattr(alone, "predict_proba"):
         np.testing.assert_array_equal(model.predict_proba(X), alone.predict_proba(X))
     np.testing.assert_array_equal(model.classes_, [0, 1, 2])
-    assert model.estimator is estimator
+    assert model.inner is estimator
 
 
 def test_the_classes_of_the_first_batch_are_all_an_estimator_will_know():
@@ -305,7 +305,7 @@ def test_an_estimator_that_has_learnt_before_goes_on():
     model = as_predictor(GaussianNB().partial_fit(X[:30], y[:30], classes=[0, 1]))
     np.testing.assert_array_equal(model.classes_, [0, 1])
     model.partial_fit(X[30:], y[30:])
-    assert model.estimator.class_count_.sum() == 60
+    assert model.inner.class_count_.sum() == 60
 
 
 class Counting(BaseEstimator):
@@ -322,7 +322,7 @@ def test_an_estimator_without_classes_and_weights_gets_rows_as_they_come():
     model = as_predictor(Counting())
     model.partial_fit(np.eye(2), np.array(["b", "a"]), classes=["a", "b"], sample_weight=[1, 2])
     model.partial_fit(np.eye(2)[:1], np.array(["c"]))
-    assert model.estimator.seen_ == ["b", "a", "a", "c"]
+    assert model.inner.seen_ == ["b", "a", "a", "c"]
     assert not hasattr(model, "predict_proba")
     with pytest.raises(ValueError, match="Counting learns row by row"):
         model.partial_fit(np.eye(2), np.array(["b", "a"]), sample_weight=[0.5, 2])
@@ -375,13 +375,13 @@ GAPPY = np.array([[0.0, 2.0, -1.0], [0.5, 0.0, 0.0], [0.0, 0.0, 0.0]])
 def test_rows_are_dictionaries_of_all_features(kind):
     model = RiverPredictor(Recording())
     model.partial_fit(kind(GAPPY), np.array(["a", "b", "a"]))
-    assert [x for x, _ in model.model.told] == [
+    assert [x for x, _ in model.inner.told] == [
         {"x0": 0.0, "x1": 2.0, "x2": -1.0},
         {"x0": 0.5, "x1": 0.0, "x2": 0.0},
         {"x0": 0.0, "x1": 0.0, "x2": 0.0},
     ]
-    assert [y for _, y in model.model.told] == ["a", "b", "a"]
-    assert {type(v) for x, _ in model.model.told for v in x.values()} <= {float}
+    assert [y for _, y in model.inner.told] == ["a", "b", "a"]
+    assert {type(v) for x, _ in model.inner.told for v in x.values()} <= {float}
 
 
 @needs_river
@@ -400,7 +400,7 @@ def test_a_model_that_says_nothing_is_taken_to_say_the_first_class_or_any():
 def test_a_river_model_that_takes_no_weights_sees_a_row_as_often_as_it_weighs():
     model = RiverPredictor(Recording())
     model.partial_fit(GAPPY, np.array([1, 2, 3]), sample_weight=[2, 0, 1])
-    assert [y for _, y in model.model.told] == [1, 1, 3]
+    assert [y for _, y in model.inner.told] == [1, 1, 3]
     with pytest.raises(ValueError, match="Recording learns row by row"):
         model.partial_fit(GAPPY, np.array([1, 2, 3]), sample_weight=[0.5, 1, 1])
 
@@ -431,11 +431,11 @@ def test_river_learns_through_it_what_it_learns_by_itself(labels):
 
 @needs_river
 def test_vfdt_has_the_settings_of_the_paper():
-    tree = hoeffding_tree().model
+    tree = hoeffding_tree().inner
     assert type(tree).__name__ == "HoeffdingTreeClassifier"
     assert (tree.grace_period, tree.delta, tree.tau) == (200, 1e-7, 0.05)
     assert tree.leaf_prediction == "mc"
-    assert hoeffding_tree(max_depth=3).model.max_depth == 3
+    assert hoeffding_tree(max_depth=3).inner.max_depth == 3
 
 
 @needs_river
@@ -444,8 +444,8 @@ def test_the_tree_takes_weights_as_they_are():
     whole, half = hoeffding_tree(), hoeffding_tree()
     whole.partial_fit(X, y)
     half.partial_fit(X, y, sample_weight=np.where(np.arange(100) < 50, 0.0, 0.5))
-    assert whole.model._train_weight_seen_by_model == 100.0
-    assert half.model._train_weight_seen_by_model == 25.0
+    assert whole.inner._train_weight_seen_by_model == 100.0
+    assert half.inner._train_weight_seen_by_model == 25.0
 
 
 @needs_river
@@ -453,8 +453,8 @@ def test_boosting_is_seeded_and_has_three_members():
     X, y = blobs(2, 80, seed=3)
     X += np.random.default_rng(0).normal(scale=2.0, size=X.shape)
     first, same, other = (boosting(seed).partial_fit(X, y) for seed in (1, 1, 2))
-    assert len(first.model) == 3
-    assert {type(member).__name__ for member in first.model} == {"GaussianNB"}
+    assert len(first.inner) == 3
+    assert {type(member).__name__ for member in first.inner} == {"GaussianNB"}
     np.testing.assert_array_equal(first.predict_proba(X), same.predict_proba(X))
     assert not np.array_equal(first.predict_proba(X), other.predict_proba(X))
     assert np.mean(first.predict(X) == y) > 0.7

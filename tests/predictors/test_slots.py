@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fires.core.errors import InputError, StateError
-from fires.predictors.slots import Slots
+from fires.predictors.step import Slots
 
 NAMES = [f"column {i}" for i in range(12)]
 sets_of_columns = st.lists(

@@ -1,4 +1,4 @@
-"""A run moves between one process and a cluster: what it has learnt, and its scale, come along."""
+"""What a run has learnt goes on on a cluster: its scale comes along."""
 
 import copy
 
@@ -37,6 +37,11 @@ def begun(*, update="bayes", sparse=False, numbers=False, preprocess="standard")
     return run
 
 
+def on_cluster(run):
+    """What it has learnt, on a cluster."""
+    return Run(OnlinePipeline(run.pipeline.to_cluster(), None, None), N_FEATURES)
+
+
 def go_on(run, seeds, **kind):
     given = [rows(seed, **kind) for seed in seeds]
     sparse = sp.issparse(given[0][0])
@@ -61,7 +66,7 @@ def assert_same_belief(one, other):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_on_a_cluster_the_next_step_is_that_of_one_process(sparse):
     run = begun(update="gradient", sparse=sparse)
-    stays, moved = run, copy.deepcopy(run).on_cluster()
+    stays, moved = run, on_cluster(copy.deepcopy(run))
     go_on(stays, [4], sparse=sparse)
     learn_in_shards(moved, *rows(4, sparse=sparse))
     assert_same_belief(stays.pipeline.selector, moved.pipeline.selector)
@@ -73,7 +78,7 @@ def test_by_bayes_rule_sparse_rows_are_on_the_same_scale():
     learner, pipeline = run.pipeline.selector._learner_, run.pipeline
     twice = learner.mixed.rows(pipeline._scaler_.applied(X), np.ones(100))[0]
     wanted = twice.take(np.arange(N_FEATURES))
-    selector = run.on_cluster().pipeline.selector
+    selector = on_cluster(run).pipeline.selector
     found = selector._learner_.mixed.rows(X, np.ones(100))[0].take(np.arange(N_FEATURES))
     assert np.abs(wanted).max() > 1.0
     assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
@@ -81,37 +86,12 @@ def test_by_bayes_rule_sparse_rows_are_on_the_same_scale():
 
 @pytest.mark.parametrize("numbers", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_run_goes_to_a_cluster_and_back(sparse, numbers):
+def test_on_a_cluster_the_belief_predicts(sparse, numbers):
     kind = {"sparse": sparse, "numbers": numbers}
-    run = begun(**kind).on_cluster()
+    run = on_cluster(begun(**kind))
     scores = learn_in_shards(run, *rows(4, **kind))
     assert scores["r2" if numbers else "accuracy"] > 0.5  # the belief needs no time to begin
     assert run.totals.baselines["all"].latest["r2" if numbers else "accuracy"] > 0.5
-
-    # It is saved and loaded on the way, as it is between two commands.
-    run.pipeline.sync()
-    run = Run.from_saved(*run.saved()).in_one_process()
-    alone, n_rows = copy.deepcopy(run.pipeline.selector), run.totals.n_rows
-    steps = go_on(run, range(5, 8), **kind)
-    for seed in range(5, 8):
-        alone.partial_fit(*rows(seed, **kind))
-    assert_same_belief(run.pipeline.selector, alone)
-
-    # A predictor has to learn before it can say anything.
-    name = "r2" if numbers else "accuracy"
-    assert np.isnan(steps[0].scores[name])
-    assert [step.position.rows for step in steps] == [n_rows + 100 * place for place in (1, 2, 3)]
-    assert steps[-1].scores.keys() == run.totals.scores.keys()
-    assert not np.isnan(steps[-1].scores[name])
-    assert not np.isnan(steps[-1].baselines["all"][name])
-    assert run.totals.n_rows == n_rows + 300
-
-
-def test_a_run_without_scores_gets_some_where_it_can_be_tested():
-    selector = FIRES(2)
-    selector.partial_fit(*rows(0))
-    run = Run(OnlinePipeline(selector, None, None).sync(), N_FEATURES).in_one_process()
-    assert go_on(run, range(1, 4))[-1].scores["accuracy"] > 0.8
 
 
 def test_scales_that_cannot_be_joined_are_refused():
@@ -119,7 +99,7 @@ def test_scales_that_cannot_be_joined_are_refused():
     run = Run(OnlinePipeline(selector, Perceptron(), "minmax"), N_FEATURES)
     go_on(run, range(2), sparse=True)
     with pytest.raises(InputError, match="cannot go over to Spark: it is 'minmax' of sparse rows"):
-        run.on_cluster()
+        on_cluster(run)
     run = begun(preprocess="minmax")
     with pytest.raises(InputError, match="it is 'minmax' before 'standard'"):
-        run.on_cluster()
+        on_cluster(run)

@@ -20,7 +20,6 @@ from fires.core.types import Floats
 from fires.core.version import __version__
 from fires.evaluation.loop import prequential
 from fires.evaluation.records import Step, defined_mean, number_or_none
-from fires.metrics.prediction import Scores
 from fires.models.base import BaseModel
 from fires.predictors import Perceptron, boosting, hoeffding_tree
 from fires.predictors.base import Predictor
@@ -117,7 +116,6 @@ def run_of(
     predictor: Predictor,
     batch_size: int,
     protocol: str,
-    scores: Scores | tuple[str] = ("accuracy",),
 ) -> Run:
     """Run a selector and a predictor over a stream."""
     way = PROTOCOLS[protocol]
@@ -128,7 +126,6 @@ def run_of(
         batch_size=batch_size,
         order=way.order,
         preprocess=way.scaled_while,
-        scores=scores,
         window=WINDOW,
     )
     return Run.of(steps)

@@ -16,7 +16,6 @@ from fires.bench.cells import AS_PUBLISHED, METHODS, PROTOCOLS, Cell, Run, kept_
 from fires.bench.datasets import loading as datasets
 from fires.bench.drawing import DIGITS, LOOKS, Pixels
 from fires.bench.runner import made_by, read_records
-from fires.bench.tune import UNCERTAINTY_PENALTIES
 from fires.bench.worker import Record
 from fires.core.files import make_folder
 from fires.core.optional import require
@@ -32,6 +31,7 @@ BATCH_SIZE, FRACTION, QUICK_ROWS = 100, 0.1, 3_000
 SOURCES = ("Gisette", "MNIST", "Madelon")
 DIGIT_ROWS, DIGIT_FRACTION = 1_000, 0.147  # M = 115 of 784 pixels
 DIGIT_METHODS = ("FIRES-GLM", "FIRES-ANN", "OFS", "EFS", "FSDS")
+UNCERTAINTY_PENALTIES = tuple(10.0**power for power in range(-4, 5))
 
 
 @dataclass(frozen=True)

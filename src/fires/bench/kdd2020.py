@@ -68,18 +68,11 @@ def missing(cells: Iterable[Cell]) -> dict[str, str]:
         if needs is not None and find_spec(needs) is None:
             why[name] = str(MissingExtra(name, needs, needs))
     for name in dict.fromkeys(cell.dataset for cell in cells):
-        if line := why_unavailable(name):
-            why[name] = line
+        try:
+            datasets.load(name, n_rows=1)
+        except InputError as error:
+            why[name] = str(error) if name in str(error) else f"{name}: {error}"
     return why
-
-
-def why_unavailable(dataset: str) -> str | None:
-    """One line that says why a data set cannot be had here; None if it can."""
-    try:
-        datasets.load(dataset, n_rows=1)
-    except InputError as error:
-        return str(error) if dataset in str(error) else f"{dataset}: {error}"
-    return None
 
 
 def note_run(folder: Path, command: str, jobs: int) -> None:

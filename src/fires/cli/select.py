@@ -125,7 +125,7 @@ def _select(options: Options) -> None:
         with learning.source, json_progress() if is_program else bar as show, where:
             orders.hand_over(learning.source)
             if saved is not None:
-                learning.go_on(_moved_here(saved, stream) if saved.is_of_spark else saved)
+                learning.go_on(saved)
                 say_lost(folder)
             else:
                 learning.begin()
@@ -342,7 +342,7 @@ def _open_folder(
             saved = _newest(folder, options.quiet)
             facts |= known_before(path)
         told = as_toml(click.get_current_context(), file=options.reading.files)
-        folder.begin(told, facts, moved=saved is not None and saved.is_of_spark)
+        folder.begin(told, facts)
     return folder, saved, facts
 
 
@@ -350,12 +350,11 @@ def _open_stream(
     options: Options, folder: RunFolder | None, saved: Checkpoint | None, facts: Header
 ) -> TableStream:
     """The rows, from the first or from where a checkpoint was."""
-    sample, moved = facts.pop("sample", None), saved is not None and saved.is_of_spark
-    after = None if moved else sample if saved is None else saved.facts["bookmark"]
+    sample, model = facts.pop("sample", None), options.model
     stream = options.reading.open(
         options.target,
-        holds=_holds(options.model, saved if moved else None),
-        after=after,
+        holds="numbers" if model in NUMERIC else "classes" if model in CLASSES else "auto",
+        after=sample if saved is None else saved.facts["bookmark"],
         max_categories=options.max_categories,
         columns=options.columns,
         time=options.time,
@@ -369,15 +368,6 @@ def _open_stream(
     stream.max_wait = options.max_wait
     as_shape(options.shape, [stream.schema.n_features])
     return stream
-
-
-def _holds(model: str, moved: Checkpoint | None) -> str:
-    """What the target holds, by the model, or by what has learnt from other files."""
-    if moved is not None:
-        from fires.run.features import classes_of
-
-        return "numbers" if classes_of(moved.run.pipeline.selector) is None else "classes"
-    return "numbers" if model in NUMERIC else "auto" if model == "auto" else "classes"
 
 
 def _service(
@@ -454,7 +444,7 @@ def _newest(folder: RunFolder, quiet: bool) -> Checkpoint | None:
     """The checkpoint that a run goes on with; says which, and what is wrong with later ones."""
     from fires.run.run import newest_checkpoint
 
-    saved, damaged = newest_checkpoint(folder)
+    saved, damaged = newest_checkpoint(folder, "fires")
     for line in damaged:
         say(f"a checkpoint cannot be used: {line}")
     if saved is not None and saved.facts["bookmark"] is None:
@@ -467,23 +457,6 @@ def _newest(folder: RunFolder, quiet: bool) -> Checkpoint | None:
         where = f"after {rows:,} rows" if rows else "with the first row: it has no checkpoint yet"
         say(f"{folder.path} goes on {where}")
     return saved
-
-
-def _moved_here(saved: Checkpoint, stream: TableStream) -> Checkpoint:
-    """A run that was on Spark, in one process: its columns must be those of the files now."""
-    names = list(stream.schema.feature_names)
-    selector = saved.run.pipeline.selector
-    is_vector = any(kind != "number" for kind, *_ in saved.facts["layout"]["parts"])
-    known = [str(name) for name in selector.feature_names_in_]
-    if len(names) != len(known) or (names != known and not is_vector):
-        pairs = zip([*names, "nothing"], [*known, "nothing"], strict=False)
-        now, then = next((a, b) for a, b in pairs if a != b)
-        raise InputError(
-            f"the run has learnt from {len(known):,} features, and the files hold {len(names):,}: "
-            f'where it had "{then}", they have "{now}"',
-            hint="name the files with the same columns, in the same order",
-        )
-    return saved._replace(run=saved.run.in_one_process())
 
 
 def _end(learning: Learning, out: Path | None, unsaved: OSError | None) -> None:

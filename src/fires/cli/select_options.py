@@ -22,10 +22,8 @@ _MEMORY = 10_000.0  # rows
 _MAY_CHANGE = {
     *("resume", "accept_loss", "checkpoint", "max_bad", "max_wait", "until_end", "rate"),
     *("emit", "emit_every", "metrics", "log_level", "as_json", "quiet", "debug"),
-    *("report", "live", "shape", "engine", "master"),
+    *("report", "live", "shape", "master"),
 }
-# What may be said of other files, with which a run goes on elsewhere.
-_OF_OTHER_FILES = {"file", "sep", "no_header", "exclude", "batch_size", "encoding", "decimal"}
 
 
 @shared.record
@@ -64,7 +62,7 @@ class Options:
         Columns that are ranked and selected together; once for each group. --top counts groups.
     resume
         Go on with the run in a folder that --out has made, wherever it ended; FILE and options
-        are those of the run. With another --engine than before, FILE is what comes next.
+        are those of the run.
     accept_loss
         With --resume: go on though records are lost, with those that are left.
     checkpoint
@@ -206,32 +204,19 @@ def refuse_what_does_not_go_together(options: Options) -> None:
 
 
 def _refuse_what_is_settled(options: Options) -> None:
-    """Raise an error if the command line says what the run has settled.
-
-    With another engine than before, a run goes on with other files: how far the old ones were read
-    is known to the engine that has read them, and rows must not be learnt from twice.
-    """
-    context = click.get_current_context()
-    resume, engine = options.resume, options.engine
+    """Raise an error if the command line says what the run has settled."""
+    resume = options.resume
     if resume is None:
         if options.accept_loss:
             raise click.UsageError("--accept-loss goes with --resume only.")
         return
-    before = (context.default_map or {}).get("engine", "fires")
-    moves = engine != before
-    if moves and not any(option.name == "file" for option in shared.typed_options(context)):
-        raise click.UsageError(
-            f"{resume} has learnt with --engine {before}: to go on with --engine {engine}, name "
-            "the files that come next. Those that it has learnt from are not read again."
-        )
-    may_change = _MAY_CHANGE | (_OF_OTHER_FILES if moves else set())
-    for option in shared.typed_options(context):
-        if option.name not in may_change:
+    for option in shared.typed_options(click.get_current_context()):
+        if option.name not in _MAY_CHANGE:
             given = option.opts[0] if isinstance(option, click.Option) else "FILE"
             raise click.UsageError(
                 f"{given} does not go with --resume: it is settled by {resume / 'run.toml'}."
             )
-    if engine == "fires" and not moves and options.reading.reads_once:
+    if options.engine == "fires" and options.reading.reads_once:
         raise InputError(
             f"{resume} was learnt from {options.reading.name}, which cannot be read again from the "
             "middle",

@@ -126,12 +126,8 @@ def _endings(file: tuple[str, ...]) -> set[str]:
 
 
 def _batch_rows(options: Options) -> int:
-    context = click.get_current_context()
-    source, before = context.get_parameter_source("batch_size"), context.default_map or {}
-    # A run that comes from one process has had batches that are too small for Spark.
-    elsewhere = source is ParameterSource.DEFAULT_MAP and before.get("engine") == "fires"
-    is_given = source is not ParameterSource.DEFAULT and not elsewhere
-    return options.batch_size if is_given else _BATCH_ROWS
+    source = click.get_current_context().get_parameter_source("batch_size")
+    return _BATCH_ROWS if source is ParameterSource.DEFAULT else options.batch_size
 
 
 def _seen(step: Step) -> Header:

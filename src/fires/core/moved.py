@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -23,10 +23,17 @@ def imported(module: str, name: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def lazy(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package whose names are loaded from these modules when used."""
+def lazy(
+    package: str, modules: Mapping[str, str], parts: Collection[str] = ()
+) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package whose names are loaded from these modules when used.
+
+    Its parts are modules of its own.
+    """
 
     def load(name: str) -> Any:
+        if name in parts:
+            return importlib.import_module(f"{package}.{name}")
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(importlib.import_module(modules[name], package), name)

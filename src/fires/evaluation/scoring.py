@@ -14,7 +14,7 @@ from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Floats, Matrix
 from fires.metrics.prediction import NUMBER_SCORES, Counts, Scores
 from fires.predictors import Majority, Mean, Predictor
-from fires.predictors.state import predictor_from_state, predictor_state
+from fires.predictors.step import predictor_from_state, predictor_state
 
 _SURE = 2.0  # standard errors that make a difference of shares more than chance
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.types import Places
 from fires.metrics.stability import as_indices
 
 
@@ -26,19 +25,6 @@ class Truth(Protocol):
 
     def relevant_at(self, row: int) -> npt.NDArray[np.intp]:
         """The features that matter in this row."""
-
-
-@runtime_checkable
-class Selected(Protocol):
-    """What was selected after a batch, and where the batch ends."""
-
-    @property
-    def selected(self) -> Places:
-        """The selected features."""
-
-    @property
-    def position(self) -> Any:
-        """Where the batch ends."""
 
 
 class Recovery(NamedTuple):
@@ -99,7 +85,7 @@ def recall(selected: npt.ArrayLike, relevant: npt.ArrayLike) -> float:
 
 
 def recoveries(
-    steps: Iterable[npt.ArrayLike | Selected],
+    steps: Iterable[Any],
     truth: Truth,
     *,
     batch_size: int | None = None,
@@ -154,7 +140,7 @@ def recoveries(
     chosen: npt.ArrayLike
     stop = 0
     for step in steps:
-        if isinstance(step, Selected):
+        if hasattr(step, "selected"):  # a record
             chosen, stop = step.selected, int(step.position.rows)
         elif batch_size is None or batch_size < 1:
             raise ValueError("Sets of features do not know their rows: pass batch_size.")

@@ -15,9 +15,8 @@ from fires.models.base import BaseModel, Learner
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear import Linear
 from fires.models.linear_learner import LinearLearner
-from fires.models.model_learner import ModelLearner
+from fires.models.model_learner import ModelLearner, MonteCarloLearner
 from fires.models.monte_carlo import MonteCarlo
-from fires.models.monte_carlo_learner import MonteCarloLearner
 from fires.models.neural import NeuralNet
 from fires.models.relations import RelationsLearner
 from fires.models.soft_tree import SoftTree

@@ -14,34 +14,21 @@ import scipy.sparse as sp
 from fires.core.belief import Belief
 from fires.core.settings import check_number
 from fires.core.types import Floats, Matrix
+from fires.models import monte_carlo as mc
 from fires.models.base import Values, Weights
-from fires.models.draws import (
-    BUFFER,
-    CLASS_ORDER,
-    LOG_NOISE,
-    DeviceBatch,
-    DrawnBatch,
-    ModelParameters,
-    aggregated,
-    first_line,
-    levelled,
-    log_likelihood_limit,
-    log_normal,
-    log_softmax,
-)
-from fires.models.monte_carlo import MonteCarlo
+from fires.models.monte_carlo import ModelParameters, first_line
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
     from torch.nn import Module
 
-    from fires.models.draws import Columns
+    from fires.models.monte_carlo import Columns
 
 ToFeatures = Callable[[dict[str, Floats], dict[str, Floats]], tuple[npt.ArrayLike, npt.ArrayLike]]
 _N_FEATURES = "n features"
 
 
-class TorchModel(MonteCarlo):
+class TorchModel(mc.MonteCarlo):
     r"""A ``torch.nn.Module`` as a base model: a likelihood from its outputs.
 
     The module is copied and run in evaluation mode; only its parameters are random. It is called
@@ -167,12 +154,12 @@ class TorchModel(MonteCarlo):
             for name, value in mu.items()
         }
         fixed = {
-            BUFFER + name: value.to(**place, copy=True)
+            mc.BUFFER + name: value.to(**place, copy=True)
             for name, value in self.module.named_buffers()
             if value.is_floating_point()
         }
         if n_classes:
-            fixed[CLASS_ORDER] = torch.arange(n_classes, **place)
+            fixed[mc.CLASS_ORDER] = torch.arange(n_classes, **place)
         fixed[_N_FEATURES] = torch.tensor([n_features], **place)
         started = ModelParameters(mu, sigma, learnt | self.start_of_noise(n_classes), fixed)
         self.per_feature(started, slice(None))  # raises now, if features cannot be ranked later
@@ -187,7 +174,7 @@ class TorchModel(MonteCarlo):
 
         See :class:`fires.models.monte_carlo.MonteCarlo`.
         """
-        return math.inf if self.likelihood is not None else log_likelihood_limit(point)
+        return math.inf if self.likelihood is not None else mc.log_likelihood_limit(point)
 
     @property
     def predicts(self) -> bool:
@@ -199,7 +186,7 @@ class TorchModel(MonteCarlo):
 
     def on_device(
         self, X: Matrix, y: Values, weight: Weights, level: Floats | None = None
-    ) -> DeviceBatch:
+    ) -> mc.DeviceBatch:
         """A batch as dense tensors. See :class:`fires.models.monte_carlo.MonteCarlo`."""
         return super().on_device(
             X if isinstance(X, np.ndarray) or not sp.issparse(X) else X.toarray(), y, weight, level
@@ -207,15 +194,15 @@ class TorchModel(MonteCarlo):
 
     # --- from outputs to a likelihood -------------------------------------------------------
 
-    def log_likelihood(self, batch: DrawnBatch) -> tuple[Tensor, Tensor | None]:
+    def log_likelihood(self, batch: mc.DeviceBatch) -> tuple[Tensor, Tensor | None]:
         """The likelihood of the module's outputs.
 
         See :class:`fires.models.monte_carlo.MonteCarlo`.
         """
         torch, X, point, y = self.torch(), batch.features, batch.point, batch.y
         level = batch.level
-        if CLASS_ORDER in point:
-            order = point[CLASS_ORDER].long()
+        if mc.CLASS_ORDER in point:
+            order = point[mc.CLASS_ORDER].long()
             y = order[y]
             level = None if level is None else level[order.argsort()]
         try:
@@ -236,7 +223,7 @@ class TorchModel(MonteCarlo):
         """What the module gives, draws first."""
         torch = self.torch()
         buffers = {
-            name: point.get(BUFFER + name, value).clone()  # a module may write into its buffers
+            name: point.get(mc.BUFFER + name, value).clone()  # a module may write into its buffers
             for name, value in self.module.named_buffers()
         }
         learnt = {name: point[name] for name in self._all() if name in point}
@@ -263,13 +250,13 @@ class TorchModel(MonteCarlo):
         shape, n_rows = tuple(outputs.shape[1:]), len(y)
         given = f"{self.name} gives outputs of shape {shape} for {n_rows} rows"
         single = shape in ((n_rows,), (n_rows, 1)) or (shape == () and n_rows == 1)
-        if LOG_NOISE in point:
+        if mc.LOG_NOISE in point:
             if not single:
                 raise ValueError(f"{given}; a numeric target needs one number per row.")
-            return log_normal(y, outputs.reshape(-1, n_rows), point[LOG_NOISE])
-        n_classes = len(point[CLASS_ORDER])
+            return mc.log_normal(y, outputs.reshape(-1, n_rows), point[mc.LOG_NOISE])
+        n_classes = len(point[mc.CLASS_ORDER])
         if single and n_classes == 2:
-            odds = levelled(outputs.reshape(-1, n_rows), None if level is None else level.diff())
+            odds = mc.levelled(outputs.reshape(-1, n_rows), None if level is None else level.diff())
             odds = (2.0 * y.to(outputs.dtype) - 1.0) * odds
             bernoulli: Tensor = self.torch().nn.functional.logsigmoid(odds)
             return bernoulli
@@ -278,7 +265,7 @@ class TorchModel(MonteCarlo):
                 f"{given} and {n_classes} classes; if it knows more classes than have been met, "
                 "pass them as classes=[...]."
             )
-        return log_softmax(y, levelled(outputs, level))
+        return mc.log_softmax(y, mc.levelled(outputs, level))
 
     def with_outputs(
         self, parameters: ModelParameters, sources: list[int | None], generator: Generator
@@ -287,13 +274,13 @@ class TorchModel(MonteCarlo):
 
         See :class:`fires.models.monte_carlo.MonteCarlo`.
         """
-        order = parameters.fixed[CLASS_ORDER]
+        order = parameters.fixed[mc.CLASS_ORDER]
         if len(sources) != len(order) or None in sources:
             raise ValueError(
                 f"{self.name} cannot take up new classes as they arrive: pass classes=[...] with "
                 "all of them to the first partial_fit."
             )
-        fixed = parameters.fixed | {CLASS_ORDER: order[sources]}
+        fixed = parameters.fixed | {mc.CLASS_ORDER: order[sources]}
         return ModelParameters(parameters.mu, parameters.sigma, parameters.point, fixed)
 
     # --- from parameters to features --------------------------------------------------------
@@ -303,23 +290,20 @@ class TorchModel(MonteCarlo):
 
         See :class:`fires.models.monte_carlo.MonteCarlo`.
         """
-        n_features = int(parameters.fixed[_N_FEATURES])
-        if self.own_to_features is not None:
-            mu, sigma = self._by_own_function(parameters, n_features)
-            return mu[columns], sigma[columns]
-        first = self._first_layer(parameters.mu, n_features)
-        mu, sigma = parameters.mu[first].T, parameters.sigma[first].T
-        return aggregated(mu[columns], sigma[columns], self.aggregate)
+        if self.own_to_features is None:
+            return super().per_feature(parameters, columns)
+        mu, sigma = self._by_own_function(parameters, int(parameters.fixed[_N_FEATURES]))
+        return mu[columns], sigma[columns]
 
-    def input_weights(self, parameters: ModelParameters) -> Tensor | None:
+    def input_weights(self, parameters: ModelParameters) -> tuple[Tensor, Tensor] | None:
         """Of the first layer; None with a function of the user's.
 
         See :class:`fires.models.monte_carlo.MonteCarlo`.
         """
         if self.own_to_features is not None:
             return None
-        n_features = int(parameters.fixed[_N_FEATURES])
-        return parameters.mu[self._first_layer(parameters.mu, n_features)].T
+        first = self._first_layer(parameters.mu, int(parameters.fixed[_N_FEATURES]))
+        return parameters.mu[first].T, parameters.sigma[first].T
 
     def _first_layer(self, mu: Mapping[str, Tensor], n_features: int) -> str:
         for name, value in mu.items():

@@ -14,11 +14,12 @@ of the paper). All draws go through the model in one pass.
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -28,37 +29,269 @@ import scipy.sparse as sp
 
 from fires.core.belief import Belief
 from fires.core.optional import require
-from fires.core.settings import check_choice, check_count, check_number
-from fires.core.types import Floats, Matrix
+from fires.core.settings import check_count, check_declared, choice, flag, number
+from fires.core.types import CsrRows, Floats, Matrix
 from fires.models.base import Rng, Values, Weights
-from fires.models.draws import (
-    AGGREGATES,
-    AT_ONCE,
-    INPUTS,
-    LOG_NOISE,
-    DeviceBatch,
-    DrawnBatch,
-    MarginalSlopes,
-    ModelParameters,
-    aggregated,
-    first_line,
-    log_likelihood_limit,
-    log_mean,
-)
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor, dtype
 
-    from fires.models.draws import Columns
+    Columns = slice | Tensor
+    InputSlopes = tuple[Columns, Tensor, Tensor]
+    Entries = tuple[Tensor, Tensor, Tensor]  # of a sparse matrix
 
 _SIGMA = 0.1  # at the start of the scaled form of the paper's models
 _NARROW = 10  # features, from which on the rate of the input weights grows with their number
-_CHOICES = {
-    "aggregate": AGGREGATES,
-    "task": ("auto", "classes", "numbers"),
-    "device": tuple(AT_ONCE),
-    "dtype": ("float32", "float64"),
-}
+
+
+# --- parameters ---------------------------------------------------------------------------------
+
+# Our own names hold a space, so that no parameter of a module can have the same name.
+INPUTS = "input weights"
+"""The name of the parameters that meet the features: one row of them per feature."""
+
+LOG_NOISE = "log noise"
+"""The name of the point parameter of a numeric target: the log variance round its mean."""
+
+BUFFER = "buffer "
+"""What the names of a module's buffers start with among the fixed numbers."""
+
+CLASS_ORDER = "class order"
+"""The name of the fixed numbers that say which output of a module each class has."""
+
+_FIXED = "fixed "
+
+
+@dataclass
+class ModelParameters:
+    """The belief of a model, as tensors by name.
+
+    All are float64, whatever precision the model computes in, so that small steps are not lost.
+    """
+
+    mu: dict[str, Tensor]
+    sigma: dict[str, Tensor]
+    point: dict[str, Tensor] = field(default_factory=dict)
+    fixed: dict[str, Tensor] = field(default_factory=dict)
+
+    def as_belief(self) -> Belief:
+        """The same as arrays."""
+        point = self.point | {_FIXED + name: value for name, value in self.fixed.items()}
+        arrays = {name: value.detach().cpu().numpy() for name, value in point.items()}
+        return Belief(_flat(self.mu), _flat(self.sigma), arrays)
+
+    @classmethod
+    def from_belief(
+        cls, belief: Belief, shapes: Mapping[str, tuple[int, ...]], device: str
+    ) -> ModelParameters:
+        """The inverse of :meth:`as_belief`."""
+        point = {name: _tensor(value, device) for name, value in belief.point.items()}
+        ours = [name for name in point if name.startswith(_FIXED)]
+        fixed = {name.removeprefix(_FIXED): point.pop(name) for name in ours}
+        mu, sigma = (_cut(half, shapes, device) for half in (belief.mu, belief.sigma))
+        return cls(mu, sigma, point, fixed)
+
+
+def _flat(values: Mapping[str, Tensor]) -> Floats:
+    outputs_first = (v.T if name == INPUTS else v for name, v in values.items())
+    return np.concatenate([value.cpu().numpy().ravel() for value in outputs_first])
+
+
+def _cut(values: Floats, shapes: Mapping[str, tuple[int, ...]], device: str) -> dict[str, Tensor]:
+    ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
+    found = {}
+    for (name, shape), part in zip(shapes.items(), np.split(values, ends[:-1]), strict=True):
+        tensor = _tensor(part.reshape(shape), device)
+        found[name] = tensor.T.contiguous() if name == INPUTS else tensor
+    return found
+
+
+def _tensor(values: Floats, device: str) -> Tensor:
+    import torch
+
+    return torch.tensor(values, dtype=torch.float64, device=device)
+
+
+# --- rows on a device -----------------------------------------------------------------------------
+
+# Numbers handled at once; on a processor they should fit into its cache.
+AT_ONCE = {"cpu": 1 << 19, "cuda": 1 << 26}
+"""By device; its keys are the devices there are."""
+
+
+@dataclass
+class DeviceBatch:
+    """A batch as tensors, and later with the parameters that were drawn for it.
+
+    Of dense rows, features are handled in parts that fit into the cache. Sparse rows have no
+    matrix, and cost what their entries cost, however wide X is.
+    """
+
+    y: Tensor
+    weight: Tensor
+    level: Tensor | None
+    n_columns: int
+    matrix: Tensor | None = None
+    columns: Columns = field(default_factory=lambda: slice(None))  # the features shown
+    entries: Sequence[Entries] = ()  # of sparse rows: by row, and by column
+    # What a model sees of the rows in each draw, and its parameters there.
+    features: Tensor = field(init=False)
+    theta: Mapping[str, Tensor] = field(init=False)
+    point: Mapping[str, Tensor] = field(init=False)
+
+    @classmethod
+    def of_sparse(cls, X: CsrRows, y: Tensor, weight: Tensor, level: Tensor | None) -> Self:
+        """A batch of sparse rows: only columns with entries are held."""
+        device = weight.device.type
+        columns, local = np.unique(X.indices, return_inverse=True)
+        small = sp.csr_array((X.data, local, X.indptr), shape=(X.shape[0], len(columns)))
+        parts = [_entries(part, weight.dtype, device) for part in (small, sp.csr_array(small.T))]
+        shown = _integers(columns, device)
+        return cls(y, weight, level, len(columns), columns=shown, entries=parts)
+
+    def project(self, mu: Tensor, sigma: Tensor, noise: Tensor) -> Tensor:
+        """``X @ (mu + sigma * noise)`` for every draw."""
+
+        def theta(part: slice) -> Tensor:
+            r = noise[part]
+            middle, width = (half[part].to(r.dtype)[:, None, :] for half in (mu, sigma))
+            return middle.addcmul(width, r).flatten(1)
+
+        if self.matrix is None:
+            return _sum(theta(slice(None)), self.entries[0]).view(-1, *noise.shape[1:])
+        Z = self.matrix.new_zeros(len(self.matrix), noise[0].numel())
+        for part in _parts(noise):
+            Z.addmm_(self.matrix[:, part], theta(part))
+        return Z.view(-1, *noise.shape[1:])
+
+    def pull(self, slope: Tensor, noise: Tensor) -> Iterator[InputSlopes]:
+        """The slopes in mu and sigma of the features shown, part by part."""
+        flat = slope.flatten(1).contiguous()
+        if self.matrix is None:
+            G = _sum(flat, self.entries[1]).view(noise.shape)
+            yield self.columns, G.sum(1), G.mul_(noise).sum(1)
+            return
+        for part in _parts(noise):
+            G = (self.matrix[:, part].T @ flat).view(noise[part].shape)
+            yield part, G.sum(1), G.mul_(noise[part]).sum(1)
+
+
+def _parts(noise: Tensor) -> Iterator[slice]:
+    size = max(1, AT_ONCE[noise.device.type] // max(noise[0].numel(), 1))
+    for first in range(0, len(noise), size):
+        yield slice(first, first + size)
+
+
+def _entries(X: sp.csr_array, dtype: dtype, device: str) -> Entries:
+    import torch
+
+    values = torch.tensor(X.data, dtype=dtype, device=device)
+    return _integers(X.indices, device), _integers(X.indptr, device), values
+
+
+def _integers(values: npt.NDArray[np.generic], device: str) -> Tensor:
+    import torch
+
+    return torch.tensor(values, dtype=torch.int64, device=device)
+
+
+def _sum(table: Tensor, entries: Entries) -> Tensor:
+    """A sparse matrix times a dense one."""
+    import torch
+
+    indices, offsets, values = entries
+    if len(indices) == 0:
+        return table.new_zeros(len(offsets) - 1, table.shape[1])
+    return torch.nn.functional.embedding_bag(
+        indices, table, offsets, mode="sum", per_sample_weights=values, include_last_offset=True
+    )
+
+
+# --- draws ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MarginalSlopes:
+    """The log marginal likelihood of a batch, and its slopes."""
+
+    value: Tensor
+    mu: dict[str, Tensor]
+    sigma: dict[str, Tensor]
+    point: dict[str, Tensor]
+    inputs: list[InputSlopes]
+
+
+def log_mean(F: Tensor) -> Tensor:
+    """The log of the mean likelihood over the draws."""
+    import torch
+
+    return torch.logsumexp(F, 0) - math.log(len(F))
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line."""
+    message = (str(error).splitlines() or [""])[0]
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+# --- likelihoods ----------------------------------------------------------------------------------
+
+
+def log_likelihood_of(
+    outputs: Tensor, point: Mapping[str, Tensor], y: Tensor, level: Tensor | None = None
+) -> Tensor:
+    """The log likelihood: a softmax for classes, a normal distribution for numbers."""
+    if LOG_NOISE in point:
+        return log_normal(y, outputs.squeeze(2), point[LOG_NOISE])
+    return log_softmax(y, levelled(outputs, level))
+
+
+def levelled(outputs: Tensor, level: Tensor | None) -> Tensor:
+    """Outputs added to the level of each class."""
+    return outputs if level is None else outputs + level
+
+
+def log_softmax(y: Tensor, outputs: Tensor) -> Tensor:
+    """The log probability of each row's class, from one number per class."""
+    import torch
+
+    codes = y.expand(outputs.shape[:2]).unsqueeze(2)
+    return torch.log_softmax(outputs, 2).gather(2, codes).squeeze(2)
+
+
+def log_normal(y: Tensor, mean: Tensor, log_variance: Tensor) -> Tensor:
+    """The log density of a normal distribution."""
+    error = (y - mean).square() * (-log_variance).exp()
+    return -0.5 * (error + log_variance + math.log(2.0 * math.pi))
+
+
+def log_likelihood_limit(point: Mapping[str, Tensor]) -> float:
+    """The greatest log likelihood of a row: predicted without error and without doubt."""
+    if LOG_NOISE not in point:
+        return 0.0
+    return -0.5 * (float(point[LOG_NOISE]) + math.log(2.0 * math.pi))
+
+
+def aggregated(mu: Tensor, sigma: Tensor, how: str) -> tuple[Tensor, Tensor]:
+    """One mean and one standard deviation per row of parameters."""
+    if how == "rms":
+        return mu.square().mean(1).sqrt(), sigma.square().mean(1).sqrt()
+    return (mu.abs() if how == "abs" else mu).mean(1), sigma.mean(1)
+
+
+# --- models ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The settings that all these models have, besides ``n_draws``."""
+
+    rate: float = number(1.0, wanted="a positive number")
+    aggregate: str = choice("rms", "abs", "paper")
+    balance: bool = flag(True)
+    task: str = choice("auto", "classes", "numbers")
+    device: str = choice(*AT_ONCE)
+    dtype: str = choice("float32", "float64")
 
 
 class MonteCarlo(ABC):
@@ -88,7 +321,7 @@ class MonteCarlo(ABC):
         """The shape of each random parameter in a belief, outputs first."""
 
     @abstractmethod
-    def log_likelihood(self, batch: DrawnBatch) -> tuple[Tensor, Tensor | None]:
+    def log_likelihood(self, batch: DeviceBatch) -> tuple[Tensor, Tensor | None]:
         """The log likelihood of every draw and row."""
 
     @abstractmethod
@@ -98,16 +331,19 @@ class MonteCarlo(ABC):
         """A copy for other classes."""
 
     @abstractmethod
-    def per_feature(self, parameters: ModelParameters, columns: Columns) -> tuple[Tensor, Tensor]:
-        """One mean and one standard deviation for each of these features."""
-
-    @abstractmethod
     def greatest_log_likelihood(self, point: Mapping[str, Tensor]) -> float:
         """The greatest log likelihood a row can have."""
 
-    @abstractmethod
-    def input_weights(self, parameters: ModelParameters) -> Tensor | None:
-        """The means of the weights that meet the features, one row per feature."""
+    def input_weights(self, parameters: ModelParameters) -> tuple[Tensor, Tensor] | None:
+        """Means and deviations of the weights that meet the features, one row per feature."""
+        return parameters.mu[INPUTS], parameters.sigma[INPUTS]
+
+    def per_feature(self, parameters: ModelParameters, columns: Columns) -> tuple[Tensor, Tensor]:
+        """One mean and one standard deviation for each of these features."""
+        weights = self.input_weights(parameters)
+        assert weights is not None
+        mu, sigma = weights
+        return aggregated(mu[columns], sigma[columns], self.aggregate)
 
     def common_offset(self, parameters: ModelParameters) -> tuple[float, float]:
         """What is added to the mean and the standard deviation of every feature."""
@@ -129,15 +365,17 @@ class MonteCarlo(ABC):
     ) -> float:
         """The log marginal likelihood, estimated from ``n_draws`` draws."""
         with self.default_mode():
-            batch, generator = self.on_device(X, y, weight), self.generator(rng)
-            return float(self.differentiate(self.unpack(belief), batch, generator).value)
+            parameters, batch = self.unpack(belief), self.on_device(X, y, weight)
+            noise = self.draw_noise(parameters, batch, self.generator(rng))
+            return float(self.marginal_slopes(parameters, batch, noise).value)
 
     def gradient(self, belief: Belief, X: Matrix, y: Values, weight: Weights, rng: Rng) -> Belief:
         """The slope of :meth:`log_marginal` with the same draws."""
         torch = self.torch()
         with self.default_mode():
             parameters, batch = self.unpack(belief), self.on_device(X, y, weight)
-            found = self.differentiate(parameters, batch, self.generator(rng))
+            noise = self.draw_noise(parameters, batch, self.generator(rng))
+            found = self.marginal_slopes(parameters, batch, noise)
             # A belief holds its numbers in the order of the parameters.
             mu, sigma = (
                 {name: half.get(name, torch.zeros_like(at)) for name, at in parameters.mu.items()}
@@ -154,17 +392,6 @@ class MonteCarlo(ABC):
         return self.with_offset(parameters, self.per_feature(parameters, slice(None)))
 
     # --- on tensors -------------------------------------------------------------------------
-
-    def differentiate(
-        self,
-        parameters: ModelParameters,
-        batch: DeviceBatch,
-        generator: Generator,
-        scratch: dict[str, Tensor] | None = None,
-    ) -> MarginalSlopes:
-        """Draw models for a batch, and differentiate its log marginal likelihood."""
-        noise = self.draw_noise(parameters, batch, generator, scratch)
-        return self.marginal_slopes(parameters, batch, noise)
 
     def draw_noise(
         self,
@@ -190,7 +417,7 @@ class MonteCarlo(ABC):
 
     def drawn_batch(
         self, parameters: ModelParameters, batch: DeviceBatch, noise: Mapping[str, Tensor]
-    ) -> DrawnBatch:
+    ) -> DeviceBatch:
         """A batch together with these draws; what is learnt can be differentiated by."""
         dtype = batch.weight.dtype
         theta = {
@@ -209,7 +436,9 @@ class MonteCarlo(ABC):
         else:
             assert batch.matrix is not None
             features = batch.matrix
-        return DrawnBatch(features, theta, point | fixed, batch.y, batch.weight, batch.level)
+        drawn = copy.copy(batch)
+        drawn.features, drawn.theta, drawn.point = features, theta, point | fixed
+        return drawn
 
     def marginal_slopes(
         self, parameters: ModelParameters, batch: DeviceBatch, noise: Mapping[str, Tensor]
@@ -254,7 +483,9 @@ class MonteCarlo(ABC):
         """The log marginal likelihood of each row, had it these targets."""
         noise = self.draw_noise(parameters, batch, generator)
         drawn = self.drawn_batch(parameters, batch, noise)
-        rows = [log_mean(self.log_likelihood(replace(drawn, y=y))[0]) for y in targets]
+        rows = []
+        for drawn.y in targets:
+            rows.append(log_mean(self.log_likelihood(drawn)[0]))
         found: Floats = self.torch().stack(rows).detach().double().cpu().numpy()
         return found
 
@@ -287,12 +518,14 @@ class MonteCarlo(ABC):
             found: Tensor = torch.tensor(array, dtype=dtype, device=self.device)
             return found
 
-        held = sp.csr_array(X) if sp.issparse(X) else tensor(np.asarray(X), kind)
         codes = np.asarray(y).dtype.kind in "biu"
-        weight = np.ones(len(y)) if weight is None else weight
+        w = tensor(np.ones(len(y)) if weight is None else weight, kind)
         target = tensor(y, torch.int64 if codes else kind)
         start = None if level is None else tensor(level, kind)
-        return DeviceBatch(held, target, tensor(weight, kind), start, self.device)
+        if sp.issparse(X):
+            return DeviceBatch.of_sparse(sp.csr_array(X), target, w, start)
+        matrix = tensor(np.asarray(X), kind)
+        return DeviceBatch(target, w, start, matrix.shape[1], matrix)
 
     def generator(self, rng: Rng) -> Generator:
         """A torch generator on the model's device, seeded from a NumPy generator."""
@@ -333,22 +566,18 @@ class MonteCarlo(ABC):
 
     def check(self) -> None:
         """Raise an error if a setting makes no sense."""
-        torch = self.torch()
         check_count("n_draws", self.n_draws)
-        check_number("rate", self.rate, wanted="a positive number")
-        chosen = self.aggregate, self.task, self.device, self.dtype
-        for value, (name, known) in zip(chosen, _CHOICES.items(), strict=True):
-            check_choice(name, value, known)
-        check_choice("balance", self.balance, (True, False))
-        if self.device == "cuda" and not torch.cuda.is_available():
+        check_declared(self if isinstance(self, Settings) else Settings, vars(self))
+        if self.device == "cuda" and not self.torch().cuda.is_available():
             raise ValueError("device='cuda', but torch sees no GPU on this machine.")
 
 
-class PaperModel(MonteCarlo):
+@dataclass(frozen=True, kw_only=True)
+class PaperModel(Settings, MonteCarlo):
     """A model of the paper, as published or in a scaled form that learns well at any width."""
 
-    form: str
-    decay: float
+    form: str = choice("scaled", "paper")
+    decay: float = number(1.0, ends="[)")
 
     @classmethod
     def as_published(cls, **changes: Any) -> Self:
@@ -380,18 +609,6 @@ class PaperModel(MonteCarlo):
         mu = torch.randn(shape, generator=generator, **place) * spread
         return mu, torch.full(shape, _SIGMA, **place)
 
-    def per_feature(self, parameters: ModelParameters, columns: Columns) -> tuple[Tensor, Tensor]:
-        """From the input weights of each feature, as ``aggregate`` says.
-
-        See :class:`fires.models.monte_carlo.MonteCarlo`.
-        """
-        mu, sigma = parameters.mu[INPUTS][columns], parameters.sigma[INPUTS][columns]
-        return aggregated(mu, sigma, self.aggregate)
-
-    def input_weights(self, parameters: ModelParameters) -> Tensor:
-        """See :class:`fires.models.monte_carlo.MonteCarlo`."""
-        return parameters.mu[INPUTS]
-
     def greatest_log_likelihood(self, point: Mapping[str, Tensor]) -> float:
         """That of a row predicted without error; infinite in the published form.
 
@@ -408,12 +625,6 @@ class PaperModel(MonteCarlo):
         """
         scaled = max(1.0, n_features / _NARROW), self.decay
         return (1.0, 0.0) if self.form == "paper" else scaled
-
-    def check(self) -> None:
-        """Raise an error if a setting makes no sense."""
-        super().check()
-        check_number("decay", self.decay, ends="[)")
-        check_choice("form", self.form, ("scaled", "paper"))
 
 
 def copy_outputs(new: Tensor, old: Tensor, sources: list[int | None]) -> None:

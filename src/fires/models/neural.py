@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from fires.core.belief import Belief
-from fires.core.settings import is_count
-from fires.models.draws import INPUTS, DrawnBatch, ModelParameters, log_likelihood_of
-from fires.models.monte_carlo import PaperModel, copy_outputs
+from fires.core.settings import is_count, number
+from fires.models import monte_carlo as mc
+from fires.models.monte_carlo import INPUTS, ModelParameters
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -23,7 +23,7 @@ _LOG_2 = math.log(2.0)
 
 
 @dataclass(frozen=True)
-class NeuralNet(PaperModel):
+class NeuralNet(mc.PaperModel):
     r"""The paper's neural net (FIRES-ANN): softplus layers without biases, a softmax at the end.
 
     All weights are random. The importance of a feature comes from its input weights, a row of
@@ -79,14 +79,8 @@ class NeuralNet(PaperModel):
 
     hidden: tuple[int, ...] = (100, 100, 100)
     n_draws: int = 5
-    form: str = "scaled"
-    rate: float = 2000.0
-    aggregate: str = "rms"
-    balance: bool = True
-    task: str = "auto"
-    device: str = "cpu"
-    dtype: str = "float32"
-    decay: float = 1.0
+    _: KW_ONLY
+    rate: float = number(2000.0, wanted="a positive number")
 
     def __post_init__(self) -> None:
         if not isinstance(self.hidden, (tuple, list)) or not all(map(is_count, self.hidden)):
@@ -122,7 +116,7 @@ class NeuralNet(PaperModel):
         n_features, n_outputs = belief.point["fixed sizes"].astype(int).tolist()
         return dict(self._layers(n_features, n_outputs))
 
-    def log_likelihood(self, batch: DrawnBatch) -> tuple[Tensor, Tensor | None]:
+    def log_likelihood(self, batch: mc.DeviceBatch) -> tuple[Tensor, Tensor | None]:
         """The softmax, or the mean, of the last layer; there is no penalty.
 
         See :class:`fires.models.monte_carlo.MonteCarlo`.
@@ -137,7 +131,7 @@ class NeuralNet(PaperModel):
             sums = torch.bmm(nodes, W.transpose(1, 2))
         if scaled:
             sums = sums + batch.point[_INTERCEPT]
-        return log_likelihood_of(sums, batch.point, batch.y, batch.level), None
+        return mc.log_likelihood_of(sums, batch.point, batch.y, batch.level), None
 
     def common_offset(self, parameters: ModelParameters) -> tuple[float, float]:
         """In the paper's aggregation: the means of all layers but the first.
@@ -165,12 +159,12 @@ class NeuralNet(PaperModel):
         shape[axis] = len(sources)
         mu, sigma = self.fresh_weights(tuple(shape), _LAYERS, generator)
         for new, old in ((mu, parameters.mu[last]), (sigma, parameters.sigma[last])):
-            copy_outputs(new.movedim(axis, 0), old.movedim(axis, 0), sources)
+            mc.copy_outputs(new.movedim(axis, 0), old.movedim(axis, 0), sources)
         sizes = parameters.fixed["sizes"].clone()
         sizes[1] = len(sources)
         point = parameters.point | self._fresh_intercept(len(sources))
         if _INTERCEPT in point:
-            copy_outputs(point[_INTERCEPT], parameters.point[_INTERCEPT], sources)
+            mc.copy_outputs(point[_INTERCEPT], parameters.point[_INTERCEPT], sources)
         return ModelParameters(
             parameters.mu | {last: mu}, parameters.sigma | {last: sigma}, point, {"sizes": sizes}
         )

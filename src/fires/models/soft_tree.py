@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from fires.core.belief import Belief
-from fires.core.settings import check_choice, check_number, is_count
-from fires.models import draws
-from fires.models.monte_carlo import PaperModel, copy_outputs
+from fires.core.settings import choice, is_count, number
+from fires.models import monte_carlo as mc
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -18,7 +17,7 @@ _INPUTS = 1.0  # the standard deviation of mu at the start of the scaled form
 
 
 @dataclass(frozen=True)
-class SoftTree(PaperModel):
+class SoftTree(mc.PaperModel):
     r"""The paper's soft decision tree (FIRES-SDT), after Frosst and Hinton (2017).
 
     Inner node n sends a row to its first child with probability
@@ -78,23 +77,15 @@ class SoftTree(PaperModel):
 
     depth: int = 3
     n_draws: int = 5
-    leaves: str = "logit"
-    penalty: float = 0.01
-    form: str = "scaled"
-    rate: float = 3000.0
-    aggregate: str = "rms"
-    balance: bool = True
-    task: str = "auto"
-    device: str = "cpu"
-    dtype: str = "float32"
-    decay: float = 1.0
+    leaves: str = choice("logit", "mixture")
+    penalty: float = number(0.01, ends="[)")
+    _: KW_ONLY
+    rate: float = number(3000.0, wanted="a positive number")
 
     def __post_init__(self) -> None:
         if not is_count(self.depth) or self.depth > 16:
             raise ValueError(f"depth must be an integer from 1 to 16; got {self.depth!r}.")
         object.__setattr__(self, "depth", int(self.depth))
-        check_choice("leaves", self.leaves, ("logit", "mixture"))
-        check_number("penalty", self.penalty, ends="[)")
         self.check()
 
     @property
@@ -102,13 +93,13 @@ class SoftTree(PaperModel):
         """Inner nodes, breadth first: the children of n are 2n + 1 and 2n + 2."""
         return (1 << self.depth) - 1
 
-    def start(self, n_features: int, n_classes: int, generator: Generator) -> draws.ModelParameters:
+    def start(self, n_features: int, n_classes: int, generator: Generator) -> mc.ModelParameters:
         """See :class:`fires.models.monte_carlo.MonteCarlo`."""
         mu, sigma = self.fresh_weights((n_features, self.n_nodes), _INPUTS, generator)
         leaves = self._fresh_leaves(max(n_classes, 1), generator)
         point = {"leaves": leaves} | self.start_of_noise(n_classes)
         fixed = {"n_features": self.torch().tensor([n_features], **self.place)}
-        return draws.ModelParameters({draws.INPUTS: mu}, {draws.INPUTS: sigma}, point, fixed)
+        return mc.ModelParameters({mc.INPUTS: mu}, {mc.INPUTS: sigma}, point, fixed)
 
     def _fresh_leaves(self, n_outputs: int, generator: Generator) -> Tensor:
         # Not zero: if all leaves are equal, the inner nodes cannot learn.
@@ -119,9 +110,9 @@ class SoftTree(PaperModel):
 
     def shapes(self, belief: Belief) -> dict[str, tuple[int, ...]]:
         """See :class:`fires.models.monte_carlo.MonteCarlo`."""
-        return {draws.INPUTS: (self.n_nodes, belief.mu.size // self.n_nodes)}
+        return {mc.INPUTS: (self.n_nodes, belief.mu.size // self.n_nodes)}
 
-    def log_likelihood(self, batch: draws.DrawnBatch) -> tuple[Tensor, Tensor | None]:
+    def log_likelihood(self, batch: mc.DeviceBatch) -> tuple[Tensor, Tensor | None]:
         """The likelihood of the leaves, and a penalty for nodes that send all rows one way.
 
         See :class:`fires.models.monte_carlo.MonteCarlo`.
@@ -141,31 +132,31 @@ class SoftTree(PaperModel):
             reached = after
         return self._at_leaves(reached, batch), float(self.penalty) * penalty / self.n_draws
 
-    def _at_leaves(self, reached: Tensor, batch: draws.DrawnBatch) -> Tensor:
+    def _at_leaves(self, reached: Tensor, batch: mc.DeviceBatch) -> Tensor:
         """The log likelihood of each draw and row, from the log probabilities of the leaves."""
         torch, point, y = self.torch(), batch.point, batch.y
         leaves = point["leaves"]
         if self.leaves == "logit":
-            return draws.log_likelihood_of(reached.exp() @ leaves, point, y, batch.level)
-        if draws.LOG_NOISE in point:
-            by_leaf = draws.log_normal(y[:, None], leaves[:, 0], point[draws.LOG_NOISE])
+            return mc.log_likelihood_of(reached.exp() @ leaves, point, y, batch.level)
+        if mc.LOG_NOISE in point:
+            by_leaf = mc.log_normal(y[:, None], leaves[:, 0], point[mc.LOG_NOISE])
         else:
-            by_leaf = torch.log_softmax(draws.levelled(leaves, batch.level), 1).T[y]
+            by_leaf = torch.log_softmax(mc.levelled(leaves, batch.level), 1).T[y]
         mixture: Tensor = torch.logsumexp(reached + by_leaf, dim=2)
         return mixture
 
     def with_outputs(
-        self, parameters: draws.ModelParameters, sources: list[int | None], generator: Generator
-    ) -> draws.ModelParameters:
+        self, parameters: mc.ModelParameters, sources: list[int | None], generator: Generator
+    ) -> mc.ModelParameters:
         """The leaves get one column per class. See :class:`fires.models.monte_carlo.MonteCarlo`."""
         leaves = self._fresh_leaves(len(sources), generator)
-        copy_outputs(leaves.T, parameters.point["leaves"].T, sources)
+        mc.copy_outputs(leaves.T, parameters.point["leaves"].T, sources)
         point = parameters.point | {"leaves": leaves}
-        return draws.ModelParameters(parameters.mu, parameters.sigma, point, parameters.fixed)
+        return mc.ModelParameters(parameters.mu, parameters.sigma, point, parameters.fixed)
 
 
 def _imbalance(reached: Tensor, after: Tensor, weight: Tensor) -> Tensor:
-    """The penalty of the nodes of one depth, without its factors; summed over draws."""
+    """The penalty of the nodes of one depth, without its factors; summed over mc."""
     least = 1e-6
     weight = weight / weight.mean()  # so that tiny weights do not look like no rows
     coming = weight @ reached.exp()

@@ -4,11 +4,16 @@ All have ``partial_fit(X, y, classes=None, sample_weight=None)`` and ``predict(X
 ``predict_proba(X)``. :func:`as_predictor` wraps estimators of scikit-learn and models of River.
 """
 
+from fires.predictors.adapters import (
+    RiverPredictor,
+    SklearnPredictor,
+    as_predictor,
+    boosting,
+    hoeffding_tree,
+)
 from fires.predictors.base import Predictor
 from fires.predictors.bayes_linear import BayesLinear
 from fires.predictors.built_in import LinearRegressor, Majority, Mean, Perceptron
-from fires.predictors.river import RiverPredictor, boosting, hoeffding_tree
-from fires.predictors.scikit_learn import SklearnPredictor, as_predictor
 
 __all__ = [
     "BayesLinear",

@@ -216,7 +216,8 @@ class Perceptron(Linear):
             n_rows = n_classes if n_classes > 2 else 1
             self.coef_, self.intercept_ = np.zeros((n_rows, X.shape[1])), np.zeros(n_rows)
         elif label_index is not before:
-            self._take_rows(class_rows(before.labels, label_index.labels))
+            known = self.coef_, self.intercept_
+            self.coef_, self.intercept_ = with_classes(*known, before.labels, label_index.labels)
         perceptron_pass(as_rows(X), self._signs(codes), self.coef_, self.intercept_)
 
     def predict_codes(self, X: Matrix) -> Codes:
@@ -243,14 +244,6 @@ class Perceptron(Linear):
             signs: Floats = _SIGNS[codes + 1 if alone else codes]
             return signs[None]
         return np.where(codes == np.arange(len(self.coef_))[:, None], 1.0, -1.0)
-
-    def _take_rows(self, sources: list[tuple[int, float] | None]) -> None:
-        rows = [
-            (sign * self.coef_[old], sign * self.intercept_[old])
-            for old, sign in (source or (0, 0.0) for source in sources)
-        ]
-        self.coef_ = np.array([coefficients for coefficients, _ in rows])
-        self.intercept_ = np.array([intercept for _, intercept in rows])
 
 
 class LinearRegressor(Linear):
@@ -303,3 +296,14 @@ class LinearRegressor(Linear):
 
     def _had_learnt(self, arrays: Arrays) -> bool:
         return bool(arrays)
+
+
+def with_classes(
+    coef: Floats, intercept: Floats, before: Labels, after: Labels, share: float = 1.0
+) -> tuple[Floats, Floats]:
+    """The coefficients for more classes, a share of the old ones; those of new classes are 0."""
+    sources = [source or (0, 0.0) for source in class_rows(before, after)]
+    return (
+        np.array([share * sign * coef[old] for old, sign in sources]),
+        np.array([share * sign * intercept[old] for old, sign in sources]),
+    )

@@ -39,41 +39,35 @@ if TYPE_CHECKING:
     from fires.rivals.windows.window_refit import WindowRefit as WindowRefit
     from fires.selectors.fires import FIRES as FIRES
 
-# Every method, by name, and the module it is in. Only these can be saved and loaded.
-REGISTRY = {
-    "FIRES": "selectors.fires",
-    "AlphaInvesting": "rivals.arriving.alpha_investing",
-    "FastOSFS": "rivals.arriving.osfs",
-    "Grafting": "rivals.arriving.grafting",
-    "GroupSAOLA": "rivals.arriving.saola",
-    "LeverageScores": "rivals.arriving.leverage",
-    "OSFS": "rivals.arriving.osfs",
-    "SAOLA": "rivals.arriving.saola",
-    "AROW": "rivals.rows.second_order",
-    "EFS": "rivals.rows.efs",
-    "FTRL": "rivals.rows.ftrl",
-    "OFS": "rivals.rows.ofs",
-    "OFSPartial": "rivals.rows.ofs",
-    "PEtrun": "rivals.rows.ofs",
-    "SCW": "rivals.rows.second_order",
-    "AllFeatures": "rivals.baselines",
-    "FixedFeatures": "rivals.baselines",
-    "RandomFeatures": "rivals.baselines",
-    "CancelOut": "rivals.cancelout",
-    "ChiSquared": "rivals.chi_squared",
-    "FromModel": "rivals.from_model",
-    "FSDS": "rivals.fsds",
-    "Screening": "rivals.screening",
-    "IncrementalPermutation": "rivals.windows.incremental_permutation",
-    "WindowRefit": "rivals.windows.window_refit",
+_MODULES = {
+    "selectors.fires": ("FIRES",),
+    "rivals.arriving.alpha_investing": ("AlphaInvesting",),
+    "rivals.arriving.grafting": ("Grafting",),
+    "rivals.arriving.leverage": ("LeverageScores",),
+    "rivals.arriving.osfs": ("FastOSFS", "OSFS"),
+    "rivals.arriving.saola": ("GroupSAOLA", "SAOLA"),
+    "rivals.rows.second_order": ("AROW", "SCW"),
+    "rivals.rows.efs": ("EFS",),
+    "rivals.rows.ftrl": ("FTRL",),
+    "rivals.rows.ofs": ("OFS", "OFSPartial", "PEtrun"),
+    "rivals.baselines": ("AllFeatures", "FixedFeatures", "RandomFeatures"),
+    "rivals.cancelout": ("CancelOut",),
+    "rivals.chi_squared": ("ChiSquared",),
+    "rivals.from_model": ("FromModel",),
+    "rivals.fsds": ("FSDS",),
+    "rivals.screening": ("Screening",),
+    "rivals.windows.incremental_permutation": ("IncrementalPermutation",),
+    "rivals.windows.window_refit": ("WindowRefit",),
 }
+# Every method, by name, and the module it is in. Only these can be saved and loaded.
+REGISTRY = {name: f"fires.{module}" for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name not in REGISTRY:
         raise AttributeError(f"module 'fires.rivals' has no attribute {name!r}")
     _register()
-    return imported(f"fires.{REGISTRY[name]}", name)
+    return imported(REGISTRY[name], name)
 
 
 @cache
@@ -95,7 +89,7 @@ def is_registered(kind: type) -> bool:
 
     To ask for the class itself would load a large part of scikit-learn.
     """
-    return kind.__module__ == f"fires.{REGISTRY.get(kind.__name__)}"
+    return kind.__module__ == REGISTRY.get(kind.__name__)
 
 
 def from_state(header: dict[str, Any], arrays: Arrays, model: Any = None) -> Any:
@@ -103,7 +97,7 @@ def from_state(header: dict[str, Any], arrays: Arrays, model: Any = None) -> Any
     kind = header.get("class")
     if not isinstance(kind, str) or kind not in REGISTRY:
         raise StateError(f"{kind!r} is no selector")
-    return imported(f"fires.{REGISTRY[kind]}", kind)().restore(header, arrays, model)
+    return imported(REGISTRY[kind], kind)().restore(header, arrays, model)
 
 
 def __dir__() -> list[str]:

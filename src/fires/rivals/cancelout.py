@@ -18,7 +18,7 @@ from fires.core.randomness import generator, random_state
 from fires.core.settings import choice, count, is_count, number
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Floats, Header, Labels, Places, Seed
-from fires.models.draws import LOG_NOISE, log_likelihood_of
+from fires.models.monte_carlo import LOG_NOISE, log_likelihood_of
 from fires.models.target import NumberTarget
 from fires.rivals.arrays import as_dense, filled
 from fires.rivals.base import TargetSelector, settings, weights_or_ones

@@ -145,7 +145,7 @@ class FromModel(TakesEstimator, BatchSelector):
     def _step(self, batch: CheckedBatch) -> None:
         # A copy learns: if it fails half-way, the old one is untouched.
         learner = SklearnPredictor(copy.deepcopy(self.estimator_))
-        name, known = type(learner.estimator).__name__, self._label_index_
+        name, known = type(learner.inner).__name__, self._label_index_
         rows = batch.with_rows(_ready(batch.X, batch.n_missing > 0))
         if learner.takes_classes:
             self._take_whole_labels(batch)
@@ -156,8 +156,8 @@ class FromModel(TakesEstimator, BatchSelector):
             rows.y = as_numbers(batch.y, name)
         with np.errstate(over="ignore", invalid="ignore"):
             learner.learn(rows, known)
-        weights_of(learner.estimator, self.n_features_in_)  # or an error
-        self.estimator_ = learner.estimator
+        weights_of(learner.inner, self.n_features_in_)  # or an error
+        self.estimator_ = learner.inner
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -187,24 +187,6 @@ def _summed(X: Matrix, rows: CsrRows, missing: bool) -> tuple[Floats, ...]:
     Each row of ``rows`` holds the factors of one sum; the first holds the weights. Returned are
     the sums of 1, the mean in two parts, the spread about it, and the sums of x about the mean.
     """
-    if isinstance(X, np.ndarray):
-        return _sums_of(X, rows, missing)
-    # Only columns with entries have sums.
-    columns, places = np.unique(X.indices, return_inverse=True)
-    touched = sp.csr_array((X.data, places, X.indptr), shape=(X.shape[0], len(columns)))
-    sums, *about_mean = _sums_of(touched, rows, missing)
-    if missing:
-        present = np.repeat(rows.sum(axis=1)[:, None], X.shape[1], axis=1)
-        present[:, columns] = sums
-        sums = present
-    wide = [np.zeros((*part.shape[:-1], X.shape[1])) for part in about_mean]
-    for part, of_touched in zip(wide, about_mean, strict=True):
-        part[..., columns] = of_touched
-    return sums, *wide
-
-
-def _sums_of(X: Matrix, rows: CsrRows, missing: bool) -> tuple[Floats, ...]:
-    """As :func:`_summed`, with all columns looked at."""
     stored, totals, weight = entries(X), rows.sum(axis=1)[:, None], rows[:1]
     sums, zeros, values = totals, np.zeros_like(totals), stored
     if not isinstance(X, np.ndarray):  # the sums over zeros that are not stored

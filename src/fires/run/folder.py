@@ -137,7 +137,7 @@ class RunFolder(AbstractContextManager["RunFolder"]):
 
     # --- beginning --------------------------------------------------------------------------
 
-    def begin(self, options: str, facts: Mapping[str, Json], *, moved: bool = False) -> None:
+    def begin(self, options: str, facts: Mapping[str, Json]) -> None:
         """Write down what is to be done, before the first row."""
         if self._resumed:
             for name in (_RUN, _OPTIONS):
@@ -148,7 +148,7 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         else:
             self._set_aside()
         self._began = True
-        if moved or not self._resumed:
+        if not self._resumed:
             self._write_soon(_OPTIONS, options)
         self.note(facts)
 

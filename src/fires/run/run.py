@@ -13,11 +13,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from fires.columns.columns import ColumnFacts
+from fires.core.errors import InputError
 from fires.core.files import is_transient
 from fires.core.named import RunNames
 from fires.core.state import Arrays, State, part_of, under
@@ -27,7 +27,7 @@ from fires.evaluation.records import Step
 from fires.evaluation.scoring import usual_baselines
 from fires.metrics.prediction import Scores
 from fires.pipeline import OnlinePipeline
-from fires.predictors.built_in import BuiltIn, Perceptron
+from fires.predictors.built_in import BuiltIn
 from fires.run.checkpoints import Schedule
 from fires.run.emit import Emitter
 from fires.run.features import alarm_rows, classes_of
@@ -111,9 +111,6 @@ class Run:
             baselines=self.totals.baselines,
             names=self.names,
         ):
-            n_rows = self.totals.n_rows + step.n_rows
-            if step.position.rows != n_rows:  # it has been elsewhere before, with other files
-                step = replace(step, position=replace(step.position, rows=n_rows))
             self.totals.add(step)
             self.is_between_batches = True
             yield step
@@ -229,29 +226,6 @@ class Run:
         if self.folder is not None:
             self.folder.finish(self.pipeline, names, self.totals, facts, columns)
 
-    # --- elsewhere --------------------------------------------------------------------------
-
-    def on_cluster(self) -> Run:
-        """The same run on a cluster: the selector scales, and its belief predicts."""
-        selector = self.pipeline.to_cluster()
-        run = Run(OnlinePipeline(selector, None, None), selector.n_features_in_)
-        run.totals = self.totals
-        if "all" in run.totals.baselines:
-            run.totals.baselines["all"].predictor = None
-        return run
-
-    def in_one_process(self) -> Run:
-        """The same run where a predictor can learn: it begins to, on the features selected now."""
-        selector = self.pipeline.selector
-        predictor = "auto" if selector.update == "bayes" else Perceptron()
-        run = Run(self.pipeline.handed_back(predictor), selector.n_features_in_)
-        fresh, run.totals = run.totals, self.totals
-        if run.totals.whole is None:
-            run.totals.whole, run.totals.baselines = fresh.whole, fresh.baselines
-        else:
-            run.totals.baselines["all"].predictor = run.pipeline.wrapped_predictor.fresh()
-        return run
-
     def saved(self) -> State:
         """Everything needed to go on after the last batch."""
         parts = {"pipeline": self.pipeline.saved(), "totals": self.totals.saved()}
@@ -282,14 +256,17 @@ class Checkpoint(NamedTuple):
     run: Run
     facts: dict[str, Any]
 
-    @property
-    def is_of_spark(self) -> bool:
-        """Whether the run was on Spark when it was saved."""
-        return "spark batch" in (self.facts["bookmark"] or {})
 
-
-def newest_checkpoint(folder: RunFolder) -> tuple[Checkpoint | None, list[str]]:
+def newest_checkpoint(folder: RunFolder, engine: str) -> tuple[Checkpoint | None, list[str]]:
     """The newest checkpoint that can be used, and what is wrong with later ones."""
-    return folder.checkpoints.newest(
+    saved, damaged = folder.checkpoints.newest(
         lambda header, arrays, where: Checkpoint(Run.from_saved(header, arrays, where), header)
     )
+    if saved is not None:
+        of_spark = "spark batch" in (saved.facts["bookmark"] or {})
+        if of_spark != (engine == "spark"):
+            raise InputError(
+                f"{folder.path} holds a run of {'Spark' if of_spark else 'one process'}: it goes "
+                "on where it began"
+            )
+    return saved, damaged

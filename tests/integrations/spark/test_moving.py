@@ -1,11 +1,10 @@
-"""One run, any engine: begun in one process, gone on with on Spark, and back."""
+"""What one process has learnt goes on on Spark; a run stays where it began."""
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import polars as pl
+import pytest
 import scipy.sparse as sp
 from click.testing import CliRunner
 from numpy.testing import assert_allclose
@@ -17,7 +16,9 @@ import fires
 from fires import FIRES
 from fires.cli import main
 from fires.core.batch import CheckedBatch
+from fires.core.errors import InputError
 from fires.core.sharding import Shards
+from fires.integrations.spark import select_frame
 from fires.selectors.sharded import partial_fit_sharded
 
 
@@ -25,10 +26,6 @@ def select(*arguments):
     done = CliRunner().invoke(main, ["select", *map(str, arguments), "-q"])
     assert "Traceback" not in done.output
     return done
-
-
-def steps(run):
-    return [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
 
 
 def assert_same_belief(run, selector):
@@ -44,59 +41,41 @@ def in_shards(selector, *paths):
     return partial_fit_sharded(selector, evaluate, n_features=8)
 
 
-def test_a_run_moves_to_spark_and_back_and_again(spark, tmp_path):
+def test_what_one_process_has_learnt_goes_on_on_spark(spark, tmp_path):
     write_files(tmp_path / "files", 2)
     write_files(tmp_path / "more", 2, first=2)
-    write_files(tmp_path / "others", 2, first=4)
-    (one, two), (three, four), (five, six) = (
-        sorted((tmp_path / name).iterdir()) for name in ("files", "more", "others")
-    )
+    (one, two), (three, four) = (sorted((tmp_path / name).iterdir()) for name in ("files", "more"))
     run, options = tmp_path / "run", ["--target", "label", "--top", 2, "--batch-size", 150]
     assert select(one, two, *options, "--out", run).exit_code == 0
-    expected = in_shards(fires.load(run / "state.safetensors").to_cluster(), three, four)
-    learn(spark, str(tmp_path / "more"), run, selector=FIRES(2, random_state=0))
-    assert_same_belief(run, expected)
+    learnt = run / "state.safetensors"
+    expected = in_shards(fires.load(learnt).to_cluster(), three, four)
+    learn(
+        spark, str(tmp_path / "more"), tmp_path / "other", selector=fires.load(learnt).to_cluster()
+    )
+    assert_same_belief(tmp_path / "other", expected)
 
-    # One process goes on with what comes next, and only if that is named.
-    for engine in ("fires", "spark"):
-        refused = select(
-            *([five] if engine == "spark" else []), "--engine", engine, "--resume", run
-        )
-        assert refused.exit_code == 2
-        said = "name the files that come next" if engine == "fires" else "FILE does not go with"
-        assert said in refused.stderr
+
+def test_a_run_goes_on_where_it_began(spark, tmp_path):
+    write_files(tmp_path / "files", 2)
+    one, two = sorted((tmp_path / "files").iterdir())
+    run, other = tmp_path / "run", tmp_path / "other"
+    assert select(one, "--target", "label", "--top", 2, "--out", run).exit_code == 0
     before = {path: path.read_bytes() for path in run.iterdir() if path.is_file()}
-    strange = pl.read_parquet(five).rename({"f3": "g"}).write_csv()
-    (tmp_path / "strange.csv").write_text(strange)
-    refused = select(tmp_path / "strange.csv", "--engine", "fires", "--resume", run)
-    assert 'where it had "f3", they have "g"' in refused.stderr
+    refused = select("--engine", "spark", "--resume", run)
+    assert refused.exit_code == 2
+    assert "--engine does not go with --resume: it is settled by" in refused.stderr
+    with pytest.raises(InputError, match="holds a run of one process: it goes on where it began"):
+        learn(spark, str(tmp_path / "files"), run, selector=FIRES(2, random_state=0))
     assert {path: path.read_bytes() for path in run.iterdir() if path.is_file()} == before
-
-    expected = fires.load(run / "state.safetensors").selector
-    moved = select(five, "--engine", "fires", "--batch-size", 150, "--resume", run)
-    assert moved.exit_code == 0, moved.output
-    frame = pl.read_parquet(five)
-    assert_same_belief(run, expected.partial_fit(frame.select(COLUMNS), frame["label"].to_numpy()))
-    assert select("--resume", run).exit_code == 0  # it is at home here, and at its end
-
-    # And back to Spark, by the command.
-    expected = in_shards(fires.load(run / "state.safetensors").to_cluster(), six)
-    moved = select(six, "--engine", "spark", "--resume", run, "--json")
-    assert moved.exit_code == 0, moved.output
-    assert_same_belief(run, expected)
-    assert json.loads(moved.stdout)["rows"] == expected.n_samples_seen_ == 900
-    assert [line["rows"] for line in steps(run)] == [150, 300, 600, 750, 900]
-    assert [line["index"] for line in steps(run)] == list(range(5))
-    assert all(line["scores"].keys() == {"accuracy", "balanced_accuracy"} for line in steps(run))
-    assert [line["scores"]["accuracy"] is None for line in steps(run)] == [1, 0, 0, 1, 0]
-    done = CliRunner().invoke(main, ["report", str(run)])
-    assert done.exit_code == 0, done.output
-    assert "the belief of the selector" in (run / "report.html").read_text()
+    options = ["--target", "label", "--top", 2, "--engine", "spark"]
+    assert select(two, *options, "--out", other).exit_code == 0
+    refused = select("--engine", "fires", "--resume", other)
+    assert "--engine does not go with --resume" in refused.stderr
 
 
 def test_sparse_rows_move_too(spark, tmp_path):
     rng, paths, run = np.random.default_rng(0), [], tmp_path / "run"
-    for number in range(3):
+    for number in range(2):
         X = rng.random((200, 30)) * (rng.random((200, 30)) < 0.2)
         X[0, 29] = 0.0 if number == 1 else 1.0  # the second file does not show all columns
         X[1:, 29] = 0.0
@@ -107,11 +86,9 @@ def test_sparse_rows_move_too(spark, tmp_path):
     X, y = load_svmlight_file(str(paths[1]), n_features=30, zero_based=False)
     whole = Shards([CheckedBatch(sp.csr_array(X), y)])
     partial_fit_sharded(expected, whole.evaluate, n_features=30, sparse=True)
-    moved = select(paths[1], "--engine", "spark", "--resume", run)
-    assert moved.exit_code == 0, moved.output
-    assert_same_belief(run, expected)
-    moved = select(paths[2], "--engine", "fires", "--resume", run)
-    assert moved.exit_code == 0, moved.output
-    found = fires.load(run / "state.safetensors").selector
-    assert found.n_samples_seen_ == steps(run)[-1]["rows"] == 600
+    frame = spark.read.format("libsvm").option("numFeatures", 30).load(str(paths[1]))
+    selector = fires.load(run / "state.safetensors").to_cluster()
+    found = select_frame(frame, selector, target="label").selector
+    assert_allclose(found.importances_, expected.importances_, rtol=1e-8, atol=1e-10)
+    assert found.n_samples_seen_ == 400
     assert found.get_support(indices=True).tolist() == [4, 7]

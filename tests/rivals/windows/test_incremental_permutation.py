@@ -14,7 +14,7 @@ import fires
 from fires import IncrementalPermutation
 from fires.metrics import recall, recoveries
 from fires.predictors import Perceptron, SklearnPredictor, hoeffding_tree
-from fires.rivals.windows.incremental_permutation import with_classes
+from fires.predictors.built_in import with_classes
 from fires.streams import KnownTruth
 
 
@@ -191,7 +191,9 @@ def test_a_linear_model_is_explained_as_its_own_predictions_would_have_it():
 
 def test_a_third_class_goes_on_from_what_two_have_taught():
     coef, intercept = with_classes(
-        np.array([[2.0, -4.0]]), np.array([6.0]), np.array(["a", "c"]), np.array(["a", "b", "c"])
+        *(np.array([[2.0, -4.0]]), np.array([6.0])),
+        *(np.array(["a", "c"]), np.array(["a", "b", "c"])),
+        share=0.5,
     )
     assert_array_equal(coef, [[-1.0, 2.0], [0.0, 0.0], [1.0, -2.0]])
     assert_array_equal(intercept, [-3.0, 0.0, 3.0])

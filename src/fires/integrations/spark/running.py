@@ -73,15 +73,14 @@ class SparkRun:
         try:
             saved = None
             if resume:
-                saved, _ = newest_checkpoint(self.folder)
+                saved, _ = newest_checkpoint(self.folder, "spark")
                 self._facts |= known_before(path)
             options = options or _options(self._facts["settings"], selector)
-            moved = saved is not None and not saved.is_of_spark
-            self.folder.begin(options, self._facts, moved=moved)
+            self.folder.begin(options, self._facts)
             if saved is not None:
                 if not is_checked:
                     _refuse_other_settings(selector, saved.run.pipeline.selector, path)
-                self._go_on(saved, path, moved=moved)
+                self._go_on(saved, path)
             elif overwrite and store is not None:  # what was there goes before its offsets
                 store.publish(path)
         except BaseException:
@@ -101,18 +100,12 @@ class SparkRun:
         """Whether it has been here before, on Spark."""
         return self.last >= 0
 
-    def _go_on(self, saved: Checkpoint, path: Path, *, moved: bool) -> None:
+    def _go_on(self, saved: Checkpoint, path: Path) -> None:
         facts, run = saved.facts, saved.run
-        self.selector = run.pipeline.selector
-        if moved:  # it comes from one machine
-            self.layout = self.layout.in_order(self.selector)
-            run = run.on_cluster()
-        else:
-            bookmark = facts["bookmark"]
-            self.last, self.cut = int(bookmark["spark batch"]), bookmark["cut"]
-            self.n_left_out = int(facts["left_out"])
-            self.layout = Layout.from_json(facts["layout"], self.layout, str(path))
-        self.run = run
+        self.selector, self.run, bookmark = run.pipeline.selector, run, facts["bookmark"]
+        self.last, self.cut = int(bookmark["spark batch"]), bookmark["cut"]
+        self.n_left_out = int(facts["left_out"])
+        self.layout = Layout.from_json(facts["layout"], self.layout, str(path))
         run.keep(self.folder, self._at_source, before=facts, began=self._began)
         assert self.folder is not None
         selected = self.selector.get_support(indices=True)

@@ -306,12 +306,6 @@ def _refuse_gaps(path: Path, run: SparkRun) -> None:
             f"{path} does not say any more how far Spark has read: {path / OFFSETS} is gone",
             hint="begin anew with overwrite=True",
         )
-    if done >= 0 and run.run is not None and not run.goes_on:
-        raise InputError(
-            f"{path} has gone on elsewhere since Spark has read up to micro-batch {done}: it is "
-            "not known which rows come next",
-            hint=f"remove {path / OFFSETS}, and give a stream of those that do",
-        )
     if done > run.last and (path / "steps.jsonl").exists():
         raise InputError(
             f"{path} was saved after micro-batch {run.last}, and Spark has gone on to {done}: rows "

@@ -152,8 +152,9 @@ def minimise(
 ) -> Floats:
     """The weights that minimise mean loss plus penalty.
 
-    Newton's method: each step replaces the loss by a parabola, moves towards the minimum of
-    parabola plus penalty, and stops early where the sum would rise.
+    Newton's method. As long as no weight changes its sign, the penalty is linear. The first weight
+    that would change it stays 0. When all others have settled, the zero weight whose slope exceeds
+    its penalty most is set free. A step is shortened where the objective would rise.
     """
     n = rows.shape[1]
 
@@ -163,63 +164,31 @@ def minimise(
         return float(loss.mean() + penalties @ np.abs(weights))
 
     weights = start
-    for _ in range(100):
+    for _ in range(100 + 20 * len(start)):
         margin = weights @ rows
         gradient = rows @ slopes(target, margin, logistic) / n
-        if _off(gradient, penalties, weights).max(initial=0.0) <= _TOLERANCE:
-            break
+        off, free = _off(gradient, penalties, weights), (weights != 0.0) | (penalties == 0.0)
+        sign = np.sign(weights)
+        if off[free].max(initial=0.0) <= _TOLERANCE:
+            if off.max(initial=0.0) <= _TOLERANCE:
+                break
+            j = int(off.argmax())
+            free[j], sign[j] = True, -np.sign(gradient[j])
+        some, pull = rows[free], gradient + penalties * sign
         bend = expit(margin) * expit(-margin) if logistic else np.ones(n)
-        curvature = (rows * bend) @ rows.T / n
+        curvature = (some * bend) @ some.T / n
         # A little extra curvature keeps the step finite in directions where the loss is flat.
-        curvature.flat[:: len(weights) + 1] += 1e-12
-        aim = minimise_parabola(curvature, gradient, penalties, weights)
-        direction = aim - weights
-        fall = gradient @ direction + penalties @ (np.abs(aim) - np.abs(weights))
-        now, step = objective(weights), 1.0
-        while objective(weights + step * direction) > now + 1e-4 * step * fall + 1e-15 * (1 + now):
+        curvature.flat[:: len(some) + 1] += 1e-12
+        move = np.zeros(len(weights))
+        move[free] = np.linalg.solve(curvature, -pull[free])
+        turns = (penalties > 0.0) & (weights * (weights + move) < 0.0)
+        way = np.where(turns, np.abs(weights), np.inf) / np.where(turns, np.abs(move), 1.0)
+        now, fall, step = objective(weights), 1e-4 * (pull @ move), min(1.0, float(way.min()))
+        while objective(weights + step * move) > now + step * fall + 1e-15 * (1.0 + now):
             step /= 2.0
             if step < 1e-12:
                 return weights
-        weights = weights + step * direction
-    return weights
-
-
-def minimise_parabola(
-    curvature: Floats, gradient: Floats, penalties: Floats, start: Floats
-) -> Floats:
-    """The weights that minimise a parabola plus penalty.
-
-    As long as no weight changes its sign, the minimum solves a set of linear equations. On the way
-    there, the first weight to reach 0 stays 0. When the other weights have settled, the zero weight
-    whose slope exceeds its penalty most is set free.
-    """
-    weights = start.copy()
-    free = (weights != 0.0) | (penalties == 0.0)
-    sign = np.sign(weights)
-    in_place = bool((np.abs(gradient + penalties * sign)[free] <= _TOLERANCE).all())
-    for _ in range(100 + 10 * len(weights)):  # enough; without rounding it ends by itself
-        slope = gradient + curvature @ (weights - start)
-        if in_place:
-            excess = np.where(free, 0.0, np.abs(slope) - penalties)
-            j = int(excess.argmax())
-            if excess[j] <= 0.1 * _TOLERANCE:
-                break
-            free[j], sign[j] = True, -np.sign(slope[j])
-        pull = (slope + penalties * sign)[free]
-        move = np.zeros(len(weights))
-        move[free] = np.linalg.solve(curvature[np.ix_(free, free)], -pull)
-        turns = free & (penalties > 0.0) & ((weights + move) * sign <= 0.0)
-        in_place = not turns.any()
-        if in_place:
-            weights = weights + move
-            continue
-        if (weights[turns] == 0.0).any():
-            break  # a weight just set free went the wrong way: only rounding does that
-        way = np.full(len(weights), np.inf)
-        way[turns] = np.abs(weights[turns] / move[turns])
-        first = int(way.argmin())
-        weights = weights + way[first] * move
-        weights[first], free[first], sign[first] = 0.0, False, 0.0
+        weights = np.where(way == step, 0.0, weights + step * move)
     return weights
 
 

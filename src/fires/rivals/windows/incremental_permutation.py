@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch, nothing
-from fires.core.classes import class_rows
 from fires.core.declared import Array, Declared, Random
 from fires.core.errors import StateError
 from fires.core.estimators import seeded_clone
@@ -24,7 +23,8 @@ from fires.kernels.permutation import permute
 from fires.models.scale import Scaler
 from fires.models.target import NumberTarget, signed
 from fires.predictors import Predictor, SklearnPredictor, as_predictor
-from fires.predictors.state import predictor_from_state, predictor_state
+from fires.predictors.built_in import with_classes
+from fires.predictors.step import predictor_from_state, predictor_state
 from fires.rivals.arrays import KeptRows, as_dense, decay, kept, stacked, without
 from fires.rivals.base import TargetSelector, settings
 from fires.rivals.from_model import TakesEstimator, unwrapped
@@ -122,7 +122,7 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
     Weights must be whole numbers: a row of weight w is learnt w times.
 
     :meth:`save` works with the built-in model, and with models that a pipeline can save (see
-    :mod:`fires.predictors.state`). The file holds no code of others, so
+    :mod:`fires.predictors.step`). The file holds no code of others, so
     ``fires.load(path, model=...)`` needs a model of yours again.
 
     The paper draws the replacement for every feature anew. That changes no mean, but would cost
@@ -261,7 +261,9 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
         else:
             coef, intercept = self._coef_.copy(), self._intercept_.copy()
             if before is not None:
-                coef, intercept = with_classes(coef, intercept, before, self.classes_)
+                # One score of two classes is the difference of two: each gets half of it.
+                share = 0.5 if len(coef) == 1 and n_scores > 2 else 1.0
+                coef, intercept = with_classes(coef, intercept, before, self.classes_, share)
         self._explain_linear(X, stored, goal, (coef, intercept), float(self.learning_rate))
         self._coef_, self._intercept_ = coef, intercept
 
@@ -309,7 +311,7 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
         """A predictor that has learnt nothing and does not use NumPy's global random state."""
         predictor = as_predictor(self.model)
         if isinstance(predictor, SklearnPredictor):
-            return SklearnPredictor(seeded_clone(predictor.estimator, rng))
+            return SklearnPredictor(seeded_clone(predictor.inner, rng))
         return predictor.fresh() if isinstance(predictor, Predictor) else copy.deepcopy(predictor)
 
     def _explain(self, model: Any, X: Matrix, stored: Matrix, y: Labels) -> None:
@@ -393,19 +395,6 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
                 _losses(self._model_, zeros, np.arange(n_rows), self._numeric_)
             except Exception as error:
                 raise StateError(f"the model cannot predict ({error!r:.200})") from None
-
-
-def with_classes(
-    coef: Floats, intercept: Floats, before: Labels, after: Labels
-) -> tuple[Floats, Floats]:
-    """The coefficients of a softmax over more classes; those of new classes are 0."""
-    # One score of two classes is the difference of two: each gets half of it.
-    share = 0.5 if len(coef) == 1 and len(after) > 2 else 1.0
-    sources = [source or (0, 0.0) for source in class_rows(before, after)]
-    return (
-        np.array([share * sign * coef[old] for old, sign in sources]),
-        np.array([share * sign * intercept[old] for old, sign in sources]),
-    )
 
 
 def _linear_parts(model: Any, n_scores: int, n_features: int) -> tuple[Floats, Floats] | None:

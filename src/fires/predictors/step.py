@@ -1,4 +1,10 @@
-"""The predictor of a pipeline, and its places for columns that come and go."""
+"""The last step of a pipeline: its predictor, with places for columns that come and go, and saved.
+
+A file holds what a predictor has learnt, and never its code. The built-in ones are made anew. Every
+other predictor is passed in again, with its settings. It is an estimator of scikit-learn, whose
+learnt arrays are put back, or an object with ``state()``, which returns JSON values and arrays, and
+``restore(header, arrays)``, which takes them.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +15,20 @@ import numpy as np
 
 from fires.core.batch import CheckedBatch
 from fires.core.classes import NO_CLASSES, Classes
-from fires.core.errors import InputError, StateError
+from fires.core.errors import InputError, NotPassedAgain, StateError
 from fires.core.settings import check_count
+from fires.core.state import Arrays, State
 from fires.core.types import Header, Matrix, Places
 from fires.kernels.select import placed
+from fires.predictors.adapters import RiverPredictor, SklearnPredictor
 from fires.predictors.base import Predictor, can
+from fires.predictors.bayes_linear import BayesLinear
+from fires.predictors.built_in import BuiltIn, LinearRegressor, Majority, Mean, Perceptron
 
+_OURS = {
+    f"fires.predictors.{kind.__name__}": kind
+    for kind in (BayesLinear, Perceptron, LinearRegressor, Majority, Mean)
+}
 _LEAST, _PER_FEATURE, _UNKNOWN = 64, 4, 1024
 
 
@@ -160,10 +174,80 @@ class PredictorStep:
             if len(reassigned) and self._ours is not None:
                 self._ours.restart_features(reassigned)
 
-    def restart_features(self, columns: Places, names: Iterable[str]) -> None:
-        """Forget what was learnt about some features, as far as the predictor can."""
-        if self.slots is not None:
-            places = self.slots.places(names)
-            columns = places[places >= 0]
-        if can(self.predictor, "restart_features"):
-            self.predictor.restart_features(columns)
+
+# --- saved ----------------------------------------------------------------------------------------
+
+
+def predictor_state(predictor: Any) -> State:
+    """The name of a predictor and what it has learnt; an error if that cannot be saved."""
+    name, learner = _name(predictor), _inner(predictor)
+    if isinstance(predictor, RiverPredictor):
+        raise ValueError(
+            f"{name} cannot be saved, as River's models are objects that only pickle would write: "
+            "save the selector alone, pipeline.selector.save(path), or predict with BayesLinear or "
+            "an estimator of scikit-learn."
+        )
+    is_estimator = isinstance(predictor, SklearnPredictor) and can(learner, "get_params")
+    if not can(learner, "state", "restore") and not is_estimator:
+        raise ValueError(
+            f"{name} cannot be saved: it is no estimator of scikit-learn and has no state() and "
+            "restore(header, arrays); write these, or save the selector alone, "
+            "pipeline.selector.save(path)."
+        )
+    header, arrays = predictor.state()
+    return {"class": name, "state": header}, arrays
+
+
+def predictor_from_state(header: dict[str, Any], arrays: Arrays, given: Any, where: str) -> Any:
+    """The predictor that :func:`predictor_state` described."""
+    wanted = header["class"].replace("fires.evaluation.", "fires.predictors.")  # in older files
+    ours = _OURS.get(wanted)
+    if ours is not None and (given is None or type(given) is ours):
+        given = ours()
+    if given is None:
+        raise NotPassedAgain(
+            f"The predictor in {where} is {wanted}, whose code and settings are not in the file: "
+            "pass it again, fires.load(path, predictor=...)."
+        )
+    found = _name(given)
+    if found != wanted:
+        raise ValueError(f"The predictor in {where} is {wanted}; the one passed is {found}.")
+    given.restore(header["state"], arrays)
+    return given
+
+
+def step_state(step: PredictorStep) -> State:
+    """What the last step of a pipeline holds: its predictor, if there is one, and its slots."""
+    saved, arrays = (None, {}) if step.predictor is None else predictor_state(step.predictor)
+    slots = None if step.slots is None else step.slots.as_json()
+    return {"predictor": saved, "slots": slots}, arrays
+
+
+def step_from_state(
+    header: dict[str, Any], arrays: Arrays, given: Any, n_features: int, where: str
+) -> PredictorStep:
+    """The step that :func:`step_state` described, for so many features."""
+    predictor, saved = given, header["predictor"]
+    if saved is not None:
+        predictor = predictor_from_state(saved, arrays, given, where)
+    elif given is not None:
+        raise ValueError(f"The pipeline in {where} was saved without a predictor: pass none.")
+    slots = None if header.get("slots") is None else Slots.from_json(header["slots"])
+    wanted = n_features if slots is None else len(slots)
+    width = predictor.width if isinstance(predictor, BuiltIn) else None
+    if width not in (None, wanted):
+        raise StateError(f"a predictor of {width} features for {wanted} features")
+    return PredictorStep(predictor, slots)
+
+
+def _name(predictor: Any) -> str:
+    """The name of the predictor as a user knows it."""
+    name = f"fires.predictors.{type(predictor).__name__}"  # scikit-learn has a Perceptron too
+    if type(predictor) is _OURS.get(name):
+        return name
+    of = " of River" if isinstance(predictor, RiverPredictor) else ""
+    return type(_inner(predictor)).__qualname__ + of
+
+
+def _inner(predictor: Any) -> Any:
+    return predictor.inner if isinstance(predictor, Predictor) else predictor
