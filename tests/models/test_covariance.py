@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fires.core.declared import collect, restore
 from fires.core.errors import StateError
+from fires.kernels.assimilate import ADDED, N_FACTS, N_STATS
 from fires.models.covariance import MOST, CovarianceBlock
 
 NEAR = {"rtol": 1e-8, "atol": 1e-10}
@@ -101,7 +102,11 @@ def test_what_others_explain_is_left_to_them():
     Z, y = rows_of(5, n_features=MOST + 3)
     others = (Z[:, MOST:] @ [1.0, -2.0, 0.5])[None]
     leading = CovarianceBlock(MOST + 3, 1)
-    leading.add(Z[:, :MOST], told(y, 0.5), np.ones(400), others, gamma=1.0)
+    said = np.concatenate([told(y, 0.5), np.zeros((1, N_STATS - 4, 400))], axis=1)
+    said[:, ADDED] = others  # of predictions in which nothing leads
+    led = np.zeros((1, MOST))
+    known = np.zeros((1, N_FACTS)), led, led, led
+    leading.add(np.ascontiguousarray(Z[:, :MOST]), said, np.ones(400), known, gamma=1.0)
     expected = exact(Z[:, :MOST], y - others[0], 0.5)
     assert_allclose(leading.estimate()[0][0], expected[0], rtol=1e-3, atol=1e-3)
     assert_allclose(leading.estimate()[1][0], expected[1], rtol=1e-3)
@@ -163,7 +168,7 @@ class TestFollow:
         Z, y = rows_of(8, n_features=n_features)
         leading = CovarianceBlock(n_features, 2)
         said = told(np.stack([y, -y]), 0.5)
-        leading.add(Z[:, :MOST], said, np.ones(400), np.zeros((2, 400)), gamma=1.0)
+        leading.add(Z[:, :MOST], said, np.ones(400), None, gamma=1.0)
         mu, var = np.full((2, n_features), 0.25), np.full((2, n_features), 0.02)
         mu[1] = -0.5
         return leading, mu, var
@@ -240,7 +245,7 @@ class TestFollow:
         assert_array_equal(leading.seen()[~new], 1.0)
         assert (leading.seen()[new] < 2e-3).all()
         Z, y = rows_of(3, n_features=MOST)
-        leading.add(Z, told(np.stack([y, -y]), 0.5), np.ones(400), np.zeros((2, 400)), gamma=1.0)
+        leading.add(Z, told(np.stack([y, -y]), 0.5), np.ones(400), None, gamma=1.0)
         assert_allclose(leading.seen()[new], 0.5)
         assert_array_equal(leading.seen()[~new], 1.0)
 
@@ -251,7 +256,7 @@ class TestFollow:
         score[MOST + 5] = 3.0
         follow(leading, score, mu, var)
         Z, y = rows_of(3, n_features=MOST)
-        leading.add(Z, told(np.stack([y, -y]), 0.5), np.ones(400), np.zeros((2, 400)), gamma=1.0)
+        leading.add(Z, told(np.stack([y, -y]), 0.5), np.ones(400), None, gamma=1.0)
         new = leading.columns == MOST + 5
         if how == "forget":
             leading.forget(slice(None), 0.1)

@@ -36,7 +36,6 @@ from fires.kernels.assimilate import (
     UNIT,
     WIDTH,
     Seen,
-    add_to_sums,
     express,
 )
 from fires.kernels.linear import DenseRows, MixedRows, find_places
@@ -158,7 +157,6 @@ class BayesLearner(Learner):
         self.facts[:, [NOISE, NOISE_ROWS]] = self.family.noise * _NOISE_ROWS, _NOISE_ROWS
         self.facts[:, [INTERCEPT_VAR, UNIT]] = self.own_prior, 1.0
         self.evidence_rows = np.zeros(n_rows)
-        self._unled = np.empty((n_rows, 0))  # where no column is left that does not lead
         warm_up = self.changes.alarm.warm_up
         self.changes = Changes(n_rows, self.n_features, self.family, warm_up=warm_up)
         self.leading = CovarianceBlock(self.n_features, n_rows)
@@ -220,7 +218,7 @@ class BayesLearner(Learner):
         weight = ones(X.shape[0]) if batch.weight is None else batch.weight
         target, level = self.target.look(y, weight)
         all_lead = leading.holds_all or self._all_lead
-        before = self._unled if all_lead else self._means(leading.columns)
+        before = None if all_lead else np.ascontiguousarray(self._means(leading.columns))
         if level is not None and self.fit_intercept and not self.evidence_rows[0]:
             self.intercept_mean = level
         seen = Seen(target, weight, np.zeros((self.n_rows, N_STATS, len(weight))))
@@ -240,26 +238,18 @@ class BayesLearner(Learner):
         evidence = self.evidence_rows
         self.evidence_rows = evidence + n_rows
         self.row_stats = seen.stats
-        mean = self._tell_leading(led, seen, before, n_rows)
+        mean, others = self.mu, None
+        if not leading.holds_all or self.sparse is not None:
+            mean = np.ascontiguousarray(self._means(leading.columns))
+        if before is not None:
+            var = np.ascontiguousarray(self._variances(leading.columns))
+            others = self.facts, before, mean, var
+        leading.add(led, seen.stats, weight, others, gamma=self.gamma)
         self.express(units, batch.change)
         sums = self.changes.take(seen, scores, leading.columns, led, self.gamma)
         self._react(sums if self.watches else None, evidence, n_rows, mean)
         if not all_lead:
             self._find_leading()
-
-    def _tell_leading(self, led: Floats, seen: Seen, before: Floats, n_rows: float) -> Floats:
-        """Add rows to the sums of the leading columns; the means of their coefficients."""
-        leading = self.leading
-        mean = var = self.mu
-        if not leading.holds_all or self.sparse is not None:
-            mean = np.ascontiguousarray(self._means(leading.columns))
-            var = np.ascontiguousarray(self._variances(leading.columns))
-        learnable = add_to_sums(
-            *(led, seen.weight, seen.stats, self.facts, before, mean, var),
-            *(leading.trust, self.gamma, leading.sums),
-        )
-        leading.count(float(len(led)), self.gamma**n_rows, learnable)
-        return mean
 
     def _scaled(
         self, batch: CheckedBatch, weight: Floats, scaled: bool

@@ -27,6 +27,7 @@ import numpy as np
 
 from fires.core.declared import Array, Declared, View
 from fires.core.types import Floats, Ints, Places
+from fires.kernels.assimilate import N_FACTS, add_to_sums
 from fires.kernels.select import top_k
 
 MOST = 100
@@ -96,24 +97,41 @@ class CovarianceBlock:
     def brought(self, values: Floats) -> None:
         self.brought[:] = values
 
-    def count(self, n_rows: float, kept: float, learnable: float) -> None:
-        """Count rows whose sums were added, and how much there was to learn from them."""
-        self.waited += n_rows
+    def add(
+        self,
+        Z: Floats,
+        row_stats: Floats,
+        weight: Floats,
+        others: tuple[Floats, Floats, Floats, Floats] | None,
+        *,
+        gamma: float,
+    ) -> None:
+        """Take in what the rows of a batch said.
+
+        Where other columns do not lead, what is known of the intercept, and of the leading
+        coefficients: means before the batch, means and variances after it.
+        """
+        if others is None:
+            none = np.empty((self.n_rows, 0))
+            others = np.empty((self.n_rows, N_FACTS)), none, none, none
+        facts = weight, row_stats, *others, self.trust, gamma, self.sums
+        learnable = add_to_sums(Z, *facts)
+        self.waited += float(len(weight))
+        self._count(gamma ** float(np.add.reduce(weight)), learnable)
+
+    def _count(self, kept: float, learnable: float) -> None:
+        """Count how much there was to learn from rows; what came before has faded."""
         before = kept * self.learnable
         self.learnable = before + learnable
-        self._age(before)
+        if len(self.late) and self.learnable:  # what came before them is a smaller share now
+            self.late = self.late * (before / self.learnable)
 
     def add_sums(self, information: Floats, pull: Floats, keep: float) -> None:
         """Take in what the rows of a batch said, as sums: see :meth:`add`."""
         self.sums *= keep
         self.information += information
         self.pull += pull
-        self.count(0.0, keep, float(information[:, -1, -1].sum()))
-
-    def _age(self, before: float) -> None:
-        """Let what was before rows be a smaller share of all there was to learn."""
-        if len(self.late) and self.learnable:
-            self.late = self.late * (before / self.learnable)
+        self._count(keep, float(information[:, -1, -1].sum()))
 
     def is_due(self, n_rows: float) -> bool:
         """Whether enough rows have come since the last look at who leads."""
