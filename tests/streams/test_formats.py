@@ -81,7 +81,8 @@ def rows_of(opened, start=START, **options):
         frame = chunk.frame.select(names).cast(pl.String)
         rows += [tuple(value or "" for value in row) for row in frame.iter_rows()]
         faults += chunk.faults
-        places += chunk.places.tolist()
+        ends = map(chunk.end, range(len(chunk.lines)))
+        places += [[end.bytes, end.offset, end.line, end.file] for end in ends]
     return rows, faults, places
 
 
@@ -128,7 +129,7 @@ def test_a_text_without_a_header_numbers_its_columns_and_loses_no_row():
     assert columns_of("1,2\n3,4\n", header=False) == ("column_1", "column_2")
     rows, _, places = text_rows("\n1,2\n3,4\n", header=False)
     assert rows == [("1", "2"), ("3", "4")]
-    assert places == [[5, 5, 2], [9, 9, 3]]
+    assert places == [[5, 5, 2, 0], [9, 9, 3, 0]]
     assert text_rows("\ufeff1,2\n", header=False)[0] == [("1", "2")]
 
 
@@ -137,7 +138,7 @@ def test_comments_are_neither_rows_nor_faults_but_lines():
     rows, faults, places = text_rows(text, comment="#")
     assert rows == [("1", "2"), ("3", "4\n# within"), ("6", "7")]
     assert faults == [Fault(10, "1 field, the header has 2", "5")]
-    assert [line for *_, line in places] == [6, 9, 11]
+    assert [line for *_, line, _ in places] == [6, 9, 11]
     assert columns_of("//\na,b\n1,2\n", comment="//") == ("a", "b")
     assert columns_of('"#a",b\n1,2\n', comment="#") == ("#a", "b")
 
@@ -251,7 +252,7 @@ def test_a_text_is_read_whatever_it_was_written_in(tmp_path, encoding, given, pa
     assert rows == expected
     assert not faults
     shift = 3 if encoding == "utf-8-sig" else 0
-    assert [offset for _, offset, _ in found] == [offset + shift for _, offset, _ in places]
+    assert [at for _, at, *_ in found] == [at + shift for _, at, *_ in places]
     assert found[-1][0] == path.stat().st_size
     start = Position(100, *found[99])
     assert rows_of(opened, start)[0] == rows[100:]
@@ -553,7 +554,7 @@ def test_keys_become_columns_and_what_is_not_there_is_missing():
     assert rows_of(opened) == (
         [("1", "x", ""), ("2", "", "true")],
         [],
-        [[19, 19, 1], [40, 40, 3]],
+        [[19, 19, 1, 0], [40, 40, 3, 0]],
     )
 
 

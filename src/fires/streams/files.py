@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -28,7 +29,7 @@ from fires.streams.following import Follow
 from fires.streams.json_table import JsonTable
 from fires.streams.svmlight import ENDINGS as SVMLIGHT_ENDINGS
 from fires.streams.svmlight import SvmlightStream, looks_like_svmlight
-from fires.streams.table import Chunks, Kinds, Table
+from fires.streams.table import Chunks, Kinds, Table, moved
 from fires.streams.table_stream import TableStream, named, refuse_unknown, start_of, stream_of
 from fires.streams.text_blocks import BLOCK, BlockTable, TextSource
 from fires.streams.text_table import FOUND_OUT, ArffTable, TextOptions, TextTable, looks_like_arff
@@ -107,12 +108,10 @@ class ManyTables(Table):
             begin = start if index == start.file else Position()
             file: JsonObject = {"file": table.name}
             for chunk in table.chunks(wanted, begin, n_rows):
-                places = np.column_stack([chunk.places, np.full(len(chunk.places), index)])
-                places[:, 0] += self._before[index]
                 yield replace(
                     chunk,
                     frame=chunk.frame.with_columns(lacking),
-                    places=places,
+                    end=partial(moved, chunk.end, self._before[index], file=index),
                     faults=[fault._replace(where=file) for fault in chunk.faults],
                     file=file,
                 )

@@ -194,4 +194,4 @@ class JsonTable(JsonRows):
     def __init__(self, text: TextSource, block_size: int) -> None:
         self._read_from(text, Lines(block_size))
         with closing(text.blocks(self._cut, Position(), again=True)) as blocks:
-            self._find_columns(block for block, _ in blocks)
+            self._find_columns(blocks)

@@ -97,8 +97,8 @@ class RowReader:
                 self._n_rows += len(frame)
                 self._n_present.update(dict.fromkeys(frame.columns, len(frame)))
                 for start in range(0, len(numbers), batch_size):
-                    part = slice(start, start + batch_size)
-                    yield frame[part], numbers[part], int(chunk.places[part][-1, 0])
+                    part = slice(start, min(start + batch_size, len(numbers)))
+                    yield frame[part], numbers[part], chunk.end(part.stop - 1).bytes
         if n_rows == 0:
             text = pl.DataFrame(schema=dict.fromkeys(self._kinds, pl.String))
             yield text, np.empty(0, dtype=np.int64), 0

@@ -16,8 +16,8 @@ from fires.core.errors import InputError
 from fires.core.types import CsrRows, Floats
 from fires.streams.base import Batch, Bookmark, Position, Schema
 from fires.streams.byte_sources import plain_errors, read_so_far, refuse_others
-from fires.streams.table import BlockStream, Fault, Left, PlacedRows, no_rows, read_ahead, stacked
-from fires.streams.text_blocks import Block, Ints, Lines, TextSource
+from fires.streams.table import BlockStream, Fault, Left, end_of, no_rows, read_ahead, stacked
+from fires.streams.text_blocks import Block, Lines, TextSource
 
 ENDINGS = {".svm", ".svmlight", ".libsvm"}
 MAX_FEATURES = 10_000_000  # each has a name and a belief of its own
@@ -99,7 +99,7 @@ class SvmlightStream(BlockStream):
         greatest, n_bytes = -1, 0
         try:
             with closing(self._text.blocks(self._cut, Position(), again=True)) as blocks:
-                for block, _ in blocks:
+                for block in blocks:
                     greatest = max(greatest, self._look_at(block, found))
                     n_bytes += len(block.data)
         except InputError:  # damage; the rows before it are read again, and then it is met again
@@ -111,7 +111,7 @@ class SvmlightStream(BlockStream):
         if found["n_features"] > max(_MANY, n_bytes):  # those that occur, maybe in comments
             used, least = set[int](), int(not found["zero_based"])
             with suppress(InputError):
-                for block, _ in self._text.blocks(self._cut, Position(), again=True):
+                for block in self._text.blocks(self._cut, Position(), again=True):
                     used.update(int(index) - least for index in _INDEX.findall(block.data))
             found["used"] = sorted(i for i in used if 0 <= i < found["n_features"])
         return found
@@ -146,22 +146,21 @@ class SvmlightStream(BlockStream):
         """Say what the user should know about the columns."""
         return []
 
-    def _batch(self, rows: PlacedRows, n_rows: int, before: Left) -> tuple[Left, Batch]:
-        position = Position(n_rows, *rows.places[-1].tolist())
-        return before._replace(position=position), Batch(rows.X, rows.y, position)
+    def _batch(self, rows: Batch, left: Left) -> tuple[Left, Batch]:
+        return left, Batch(rows.X, rows.y, left.position)
 
-    def _blocks(self) -> Generator[PlacedRows]:
+    def _blocks(self) -> Generator[Batch]:
         return read_ahead(self._parsed(self._left.position))
 
-    def _parsed(self, start: Position) -> Generator[PlacedRows]:
+    def _parsed(self, start: Position) -> Generator[Batch]:
         blocks = read_ahead(self._text.blocks(self._cut, start, again=False))
         with plain_errors(self.name), closing(blocks):
-            for block, places in blocks:
-                rows = self._rows(block, places)
+            for block in blocks:
+                rows = self._rows(block)
                 if len(rows.y) or rows.faults:
                     yield rows
 
-    def _rows(self, block: Block, places: Ints) -> PlacedRows:
+    def _rows(self, block: Block) -> Batch:
         """Parse a block; what is wrong in it is found by halving."""
         whole = self.counted["whole_labels"]
         ends = block.ends - (block.ends[-1] - len(block.data))
@@ -176,7 +175,7 @@ class SvmlightStream(BlockStream):
                 parts.append((*self._load(data), _rows_in(data, first)))
             except ValueError:
                 if last - first == 1:
-                    faults.append(_fault(block, first, NOT_SVMLIGHT))
+                    faults.append(block.fault(first, NOT_SVMLIGHT))
                 else:
                     middle = (first + last) // 2
                     ranges += [(middle, last), (first, middle)]  # the first half comes next
@@ -192,13 +191,14 @@ class SvmlightStream(BlockStream):
         wrong[~np.isfinite(y)] = 1
         for i in np.flatnonzero(wrong).tolist():
             reason = ("", NO_LABEL, NOT_WHOLE, INFINITE)[wrong[i]]
-            faults.append(_fault(block, int(records[i]), reason))
+            faults.append(block.fault(int(records[i]), reason))
         if wrong.any():
             X, y, records = X[wrong == 0], y[wrong == 0], records[wrong == 0]
         faults.sort(key=lambda fault: fault.line)
         before = np.searchsorted(block.lines[records], [fault.line for fault in faults]).tolist()
         y = y.astype(np.int64) if whole else y
-        return PlacedRows(X, y, places[records], None, list(zip(before, faults, strict=True)))
+        found = list(zip(before, faults, strict=True))
+        return Batch(X, y, end=end_of(block.end, records), faults=found)
 
     def _load(self, data: bytes) -> tuple[CsrRows, Floats]:
         """Parse lines; a ValueError says that one of them is wrong."""
@@ -214,10 +214,6 @@ class SvmlightStream(BlockStream):
                 raise ValueError("an index that did not occur before")
             X = sparse.csr_matrix((X.data, columns, X.indptr), (len(y), len(used)))
         return X, y
-
-
-def _fault(block: Block, record: int, reason: str) -> Fault:
-    return Fault(int(block.lines[record]), reason, block.text(record))
 
 
 def _rows_in(data: bytes, first: int) -> list[int]:
