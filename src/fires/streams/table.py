@@ -97,7 +97,6 @@ class Table(ABC):
     column_names: tuple[str, ...]
     renamed: tuple[tuple[str, str], ...] = ()  # whose name stands there again, and the new name
     new_fields: Mapping[str, int] = {}  # keys of JSON objects that came too late, and their lines
-    head = b""  # first bytes of a text
     files: Sequence[Identity | None] | None = None  # that it is read from
     no_bookmark = ""  # why reading cannot go on later, if it cannot
     looks_after_marks = False  # whether it finds out by itself that what was read has changed

@@ -99,8 +99,9 @@ def read_sample(
             raise
         # What was read before the damage is read again, and then the error is met again.
     no_text = [fault.line for fault in faults if fault.reason == text_blocks.NOT_UTF8]
-    if table.head and len(no_text) > _MOST_NOT_TEXT * (len(no_text) + min(n_read, n_rows)):
-        raise not_text(table.name, no_text[0], table.head)
+    most = _MOST_NOT_TEXT * (len(no_text) + min(n_read, n_rows))
+    if table.unit == "line" and len(no_text) > most:
+        raise not_text(table.name, no_text[0])
     if n_read == 0 and faults:
         raise table.unreadable(*faults[0][:2])
     if n_read == 0:

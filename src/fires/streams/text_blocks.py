@@ -377,7 +377,6 @@ def _find(text: npt.NDArray[np.uint8], byte: int) -> Ints:
     return np.flatnonzero(text == byte)
 
 
-_HEAD = 4096
 _MARK = "fires-mark"
 _MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -398,20 +397,6 @@ def _mark(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 codecs.register_error(_MARK, _mark)
-
-
-def utf16(sample: bytes) -> str | None:
-    """Tell UTF-16 without a mark by its zeros: every second byte, for letters of the Latin script.
-
-    Examples
-    --------
-    >>> utf16("a,b".encode("utf-16-be")), utf16(b"a,b")
-    ('utf-16-be', None)
-    """
-    even, odd = (sample[start::2].count(0) / max(len(sample) // 2, 1) for start in (0, 1))
-    if max(even, odd) < 0.4 or min(even, odd) > 0.1:
-        return None
-    return "utf-16-be" if even > odd else "utf-16-le"
 
 
 def decoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
@@ -481,7 +466,7 @@ class TextSource:
                 head += piece
                 if len(head) >= byte_sources.N_MAGIC:
                     break
-        self.head, self._top, self._is_all = head[:_HEAD], b"", False
+        self._top, self._is_all = b"", False
         inner = "tar" if head[257:262] == b"ustar" else byte_sources.kind_of(head)
         if inner in byte_sources.ADVICE:
             raise InputError(f"{name} {byte_sources.ADVICE[inner]}")
@@ -573,7 +558,7 @@ class BlockTable(Table):
         self._text, self._cut = text, cut
         source = text.source
         self._follow = source if isinstance(source, Follow) else None
-        self.name, self.n_bytes, self.head = text.name, source.n_bytes, text.head
+        self.name, self.n_bytes = text.name, source.n_bytes
         self.looks_after_marks = self._follow is not None
         self.files = None if self._follow else [source.identity]
 
