@@ -17,6 +17,7 @@ from fires.columns.kinds import find_column, find_columns
 from fires.columns.schema import NO_HINTS, Column, DateForm, Doubt, Hints, NumberForm
 from fires.columns.target import TargetStatistics, labels_of
 from fires.core.errors import undamaged
+from fires.core.output import columns_named
 from fires.core.types import Floats, Header, Ints, Labels, NamedRows, Places
 from fires.core.validation import LARGEST, refuse_names
 from fires.kernels import scan
@@ -468,7 +469,8 @@ class Columns:
                 why = f"more than {most:,} categories; those after the first {most:,} count as one"
             if why:
                 lines.setdefault(why, []).append(column.name)
-        return [f"{_named(names)}: {line}" for line, names in lines.items()] + self._unreadable()
+        notes = [f"{columns_named(names, 3)}: {line}" for line, names in lines.items()]
+        return notes + self._unreadable()
 
     def _unreadable(self) -> list[str]:
         tallies, lines = self.tallies, []
@@ -579,11 +581,3 @@ def _read_as(column: Column, example: str | None) -> str:
     if isinstance(column.form, DateForm):
         return f'"{schema.short(text)}" is read as {datetime.fromtimestamp(value, UTC).date()}'
     return f'"{schema.short(text)}" is read as {value:.15g}'
-
-
-def _named(names: Sequence[str]) -> str:
-    """Some names, for the begin of a line."""
-    if len(names) == 1:
-        return f'column "{names[0]}"'
-    shown = ", ".join(f'"{name}"' for name in names[:3])
-    return f"columns {shown}" + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")

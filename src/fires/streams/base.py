@@ -15,7 +15,6 @@ from fires.core.types import Floats, Label, Labels, Matrix
 
 if TYPE_CHECKING:
     from fires.columns.columns import Columns
-    from fires.streams.table import Fault, Start
 
 # Where a stream is, and what it knows, as JSON values.
 Bookmark = dict[str, Any]
@@ -97,8 +96,8 @@ class Batch:
     names: Sequence[str] | None = None
     times: Floats | None = None
     end: Callable[[int], Position] | None = None
-    faults: Sequence[tuple[int, Fault]] = ()
-    start: Start | None = None
+    faults: Sequence[tuple[int, Any]] = ()
+    start: Any = None
     n_used: int = 0
 
     @property

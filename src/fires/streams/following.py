@@ -86,9 +86,7 @@ class Follow(ByteSource):
     def know(self, names: Sequence[str], delimiter: str | None, body: Position) -> None:
         """Say what a header is, by which the next file is known; without it, they are objects."""
         self._names, self.delimiter, self._body = names, delimiter, body
-        with self.open(again=True) as file:
-            while len(self._top) < body.offset:
-                self._top += file.read(body.offset - len(self._top))
+        self._top = (self._lacks or self._file.read(0, body.offset))[: body.offset]
 
     # --- as a source of bytes ---------------------------------------------------------------
 

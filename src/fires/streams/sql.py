@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -189,12 +190,10 @@ class SqlTable(Table):
 
     def _tie(self, marks: Sequence[Json], first: int) -> int:
         """The row whose mark is that of the row before; marks begin with that before them all."""
-        if self._position is not None:
-            for row in range(first, len(marks) - 1):
-                mark = marks[row + 1]
-                if mark == marks[row] or mark != mark:  # NaN is like any NaN
-                    return row
-        return len(marks) - 1
+        last = len(marks) - 1
+        pairs = enumerate(pairwise(marks)) if self._position is not None else ()
+        # NaN is like any NaN
+        return next((i for i, (a, b) in pairs if i >= first and (a == b or b != b)), last)
 
     def _rows(self, names: list[str], last: Json, size: int, n_rows: int | None) -> _Rows:
         """Run the query. The row that was the last one comes too: another may be like it."""

@@ -14,9 +14,10 @@ from scipy import sparse
 from fires.columns.schema import Doubt
 from fires.core.errors import InputError
 from fires.core.types import CsrRows, Floats
+from fires.streams import table as tables
 from fires.streams.base import Batch, Bookmark, Position, Schema
 from fires.streams.byte_sources import plain_errors, read_so_far, refuse_others
-from fires.streams.table import BlockStream, Fault, Left, end_of, no_rows, read_ahead, stacked
+from fires.streams.table import BlockStream, Fault, Left
 from fires.streams.text_blocks import Block, Lines, TextSource
 
 ENDINGS = {".svm", ".svmlight", ".libsvm"}
@@ -142,10 +143,10 @@ class SvmlightStream(BlockStream):
         return left, Batch(rows.X, rows.y, left.position)
 
     def _blocks(self) -> Generator[Batch]:
-        return read_ahead(self._parsed(self._left.position))
+        return tables.read_ahead(self._parsed(self._left.position))
 
     def _parsed(self, start: Position) -> Generator[Batch]:
-        blocks = read_ahead(self._text.blocks(self._cut, start, again=False))
+        blocks = tables.read_ahead(self._text.blocks(self._cut, start, again=False))
         with plain_errors(self.name), closing(blocks):
             for block in blocks:
                 rows = self._rows(block)
@@ -172,8 +173,8 @@ class SvmlightStream(BlockStream):
                     middle = (first + last) // 2
                     ranges += [(middle, last), (first, middle)]  # the first half comes next
         if not parts:
-            return no_rows([(0, fault) for fault in faults])
-        X = parts[0][0] if len(parts) == 1 else stacked([part[0] for part in parts])
+            return tables.no_rows([(0, fault) for fault in faults])
+        X = parts[0][0] if len(parts) == 1 else tables.stacked([part[0] for part in parts])
         y = np.concatenate([part[1] for part in parts])
         records = np.concatenate([part[2] for part in parts]).astype(np.int64)
         wrong = np.zeros(len(y), np.int64)  # 0 where nothing is, otherwise which reason
@@ -186,11 +187,9 @@ class SvmlightStream(BlockStream):
             faults.append(block.fault(int(records[i]), reason))
         if wrong.any():
             X, y, records = X[wrong == 0], y[wrong == 0], records[wrong == 0]
-        faults.sort(key=lambda fault: fault.line)
-        before = np.searchsorted(block.lines[records], [fault.line for fault in faults]).tolist()
         y = y.astype(np.int64) if whole else y
-        found = list(zip(before, faults, strict=True))
-        return Batch(X, y, end=end_of(block.end, records), faults=found)
+        found = tables.among(block.lines[records], faults)
+        return Batch(X, y, end=tables.end_of(block.end, records), faults=found)
 
     def _load(self, data: bytes) -> tuple[CsrRows, Floats]:
         """Parse lines; a ValueError says that one of them is wrong."""

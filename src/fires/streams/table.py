@@ -18,7 +18,7 @@ from scipy import sparse
 
 from fires.columns.schema import N_EXAMPLES, Kind
 from fires.core.errors import InputError, undamaged
-from fires.core.types import Json, JsonObject, NamedRows
+from fires.core.types import JsonObject, NamedRows
 from fires.streams.base import Batch, Bookmark, Position, check_batch_size
 
 if TYPE_CHECKING:
@@ -41,6 +41,11 @@ class Fault(NamedTuple):
     reason: str
     raw: str = ""
     where: JsonObject | None = None
+
+    @property
+    def in_file(self) -> str:
+        """Its file in brackets, if there are several."""
+        return f" ({self.where['file']})" if self.where and "file" in self.where else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,10 +153,6 @@ class Table(ABC):
             ),
         ]
 
-    def unreadable(self, line: int, reason: str) -> InputError:
-        """Make the error that no row can be used."""
-        return unreadable(self.name, self.unit, line, reason)
-
 
 def unreadable(name: str, unit: str, line: int, reason: str) -> InputError:
     """Make the error that no row can be used."""
@@ -166,25 +167,11 @@ class Rejected:
     examples: tuple[tuple[int, str], ...] = ()
     unit: str = "line"
 
-    def as_json(self) -> list[Json]:
-        """The count and the examples, for a bookmark."""
-        return [self.count, [list(one) for one in self.examples]]
-
-    @classmethod
-    def from_json(cls, saved: Any, unit: str) -> Rejected:
-        """What :meth:`as_json` wrote down."""
-        count, examples = saved
-        return cls(int(count), tuple((int(line), str(why)) for line, why in examples), unit)
-
     def more(self, faults: Sequence[Fault]) -> Rejected:
         """With more rows, in the order in which they come."""
         room = N_EXAMPLES - len(self.examples)
-        named = [(one.line, one.reason + _file(one)) for one in faults[: max(room, 0)]]
+        named = [(one.line, one.reason + one.in_file) for one in faults[: max(room, 0)]]
         return Rejected(self.count + len(faults), (*self.examples, *named), self.unit)
-
-
-def _file(fault: Fault) -> str:
-    return f" ({fault.where['file']})" if fault.where and "file" in fault.where else ""
 
 
 Item = TypeVar("Item")
@@ -283,8 +270,8 @@ def cut(
 
 def _rows_of(block: Batch, start: int, stop: int) -> Batch:
     times = None if block.times is None else block.times[start:stop]
-    X, y = block.X[start:stop], block.y[start:stop]
-    return replace(block, X=X, y=y, times=times, faults=(), n_used=stop)
+    about = block.position, block.columns, False, block.names, times, block.end, (), block.start
+    return Batch(block.X[start:stop], block.y[start:stop], *about, stop)
 
 
 def _joined(parts: Sequence[Batch], faults: Sequence[tuple[int, Fault]], waited: bool) -> Batch:
@@ -294,6 +281,13 @@ def _joined(parts: Sequence[Batch], faults: Sequence[tuple[int, Fault]], waited:
         times = [part.times for part in parts if part.times is not None]
         batch = replace(batch, X=X, y=y, times=np.concatenate(times) if times else None)
     return replace(batch, faults=faults, waited=waited) if faults or waited else batch
+
+
+def among(lines: npt.NDArray[np.int64], faults: Iterable[Fault]) -> list[tuple[int, Fault]]:
+    """Faults in order, each with the number of rows before it; rows are in these lines."""
+    ordered = sorted(faults, key=lambda fault: fault.line)
+    before = np.searchsorted(lines, [fault.line for fault in ordered]).tolist()
+    return list(zip(before, ordered, strict=True))
 
 
 def _n_before(faults: Sequence[tuple[int, Fault]], row: int) -> int:
@@ -332,16 +326,17 @@ class Left(NamedTuple):
 
     def as_json(self) -> Bookmark:
         """What the bookmark of any stream has."""
-        rejected = self.rejected.as_json()
+        rejected = [self.rejected.count, list(map(list, self.rejected.examples))]
         return {"position": asdict(self.position), "n_told": self.n_told, "rejected": rejected}
 
     @classmethod
     def from_json(cls, saved: Bookmark, name: str, unit: str = "line") -> Left:
         """What :meth:`as_json` wrote down."""
         with undamaged(f"the bookmark of {name} is"):
-            rejected = Rejected.from_json(saved["rejected"], unit)
-            left = cls(Position(**saved["position"]), rejected=rejected)
-            return left._replace(n_told=int(saved["n_told"]))
+            count, examples = saved["rejected"]
+            shown = tuple((int(line), str(why)) for line, why in examples)
+            left = cls(Position(**saved["position"]), n_told=int(saved["n_told"]))
+            return left._replace(rejected=Rejected(int(count), shown, unit))
 
 
 class BlockStream:
@@ -384,7 +379,8 @@ class BlockStream:
                 if len(found.y):
                     assert found.end is not None
                     n_rows += len(found.y)
-                    position = replace(found.end(found.n_used - 1), rows=n_rows)
+                    end = found.end(found.n_used - 1)
+                    position = Position(n_rows, end.bytes, end.offset, end.line, end.file, end.mark)
                     before = left._replace(n_told=0, position=position)
                     left, batch = self._batch(found, before)
                     self._left = left

@@ -53,19 +53,6 @@ def refuse_unknown(table: Table, names: Collection[str]) -> None:
             raise no_column(name, table.column_names, table.name)
 
 
-def named(names: Sequence[str] | Mapping[str, str], shown: int) -> str:
-    """The first names in quotes, each with what is said of it, and how many more there are.
-
-    Examples
-    --------
-    >>> named(["a", "b", "c"], 2), named({"a": " (first)"}, 2)
-    ('"a", "b" and 1 more', '"a" (first)')
-    """
-    notes = names if isinstance(names, Mapping) else dict.fromkeys(names, "")
-    some = ", ".join(f'"{name}"{notes[name]}' for name in [*notes][:shown])
-    return f"{some} and {len(notes) - shown:,} more" if len(notes) > shown else some
-
-
 def no_column(name: str, names: Sequence[str], where: str) -> InputError:
     """Make the error that there is no such column; it names the nearest, or some that are there."""
     more = f" and {len(names) - 8} more" if len(names) > 8 else ""
@@ -103,7 +90,7 @@ def read_sample(
     if table.unit == "line" and len(no_text) > most:
         raise not_text(table.name, no_text[0])
     if n_read == 0 and faults:
-        raise table.unreadable(*faults[0][:2])
+        raise tables.unreadable(table.name, table.unit, *faults[0][:2])
     if n_read == 0:
         raise InputError(f"{table.name} has a header but no rows")
     return _joined(frames).head(n_rows)
@@ -435,9 +422,7 @@ def _faults(
         return []
     lines = chunk.lines if usable is None else chunk.lines[usable]
     found = [*chunk.faults, *(chunk.fault(row, why) for row, why in reasons.items())]
-    found.sort(key=lambda fault: fault.line)
-    before = np.searchsorted(lines, [fault.line for fault in found]).tolist()
-    return list(zip(before, found, strict=True))
+    return tables.among(lines, found)
 
 
 def _take_as_text(kinds: dict[str, Kind], frame: pl.DataFrame) -> None:
