@@ -169,18 +169,18 @@ class Columns:
             other._know(tuple(columns))
         return other
 
-    def _with(self, found: Mapping[str, Column], **changed: Any) -> Columns:
+    def _with(self, found: Mapping[str, Column]) -> Columns:
         """With what was found out about some columns."""
-        columns = (found.get(column.name, column) for column in self.all) if found else None
-        return self._other(columns, **changed)
+        columns = (found.get(column.name, column) for column in self.all)
+        return self._other(columns) if found else self
 
     def leaving_out(self, doubts: Sequence[Doubt]) -> Columns:
         """Without ids, clocks and copies, unless nothing else is left."""
         whys = {doubt.column: doubt.why for doubt in doubts if doubt.is_no_feature}
         if not whys or not self._places.keys() - whys:
             return self
-        found = {name: Column(name, "left out", why=why) for name, why in whys.items()}
-        return self._with(found, tallies=Tallies.none(len(self.used) - len(found)))
+        other = self._with({name: Column(name, "left out", why=why) for name, why in whys.items()})
+        return other._other(tallies=Tallies.none(len(other.used)))
 
     # --- columns that come and go -------------------------------------------------------------
 
