@@ -186,7 +186,7 @@ def test_a_run_whose_rows_are_gone_stays_as_it_was(tmp_path):
     write_rows(path, 2_000, seed=1)
     result = run("--resume", out)
     assert result.exit_code == 2
-    assert f"{path} is not the file that was read before" in result.stderr
+    assert f"{path} has been changed since it was read before" in result.stderr
     assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
 
 

@@ -461,7 +461,7 @@ def test_a_file_that_is_another_one_now_is_refused(tmp_path, packing):
     path.write_bytes(packed(TEXT.encode(), packing))
     bookmark = left(path)
     for text, words in [
-        (TEXT.replace("0,0", "0,1"), "x.csv is not the file that was read before"),
+        (TEXT.replace("0,0", "0,1"), "x.csv has been changed since it was read before"),
         (TEXT[:-9], "x.csv is shorter than it was when it was read before"),
     ]:
         path.write_bytes(packed(text.encode(), packing))

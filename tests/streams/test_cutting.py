@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from fires.streams.table import Fault, PlacedRows, cut
+from fires.streams.base import Batch
+from fires.streams.table import Fault, cut
 
 
 def block(n_rows, *faults):
     found = [(at, Fault(line, "bad")) for line, at in enumerate(faults)]
-    return PlacedRows(np.zeros((n_rows, 1)), np.arange(n_rows), np.arange(n_rows), faults=found)
+    return Batch(np.zeros((n_rows, 1)), np.arange(n_rows), faults=found)
 
 
 def n_faults(blocks, skip):

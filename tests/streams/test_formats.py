@@ -81,7 +81,8 @@ def rows_of(opened, start=START, **options):
         frame = chunk.frame.select(names).cast(pl.String)
         rows += [tuple(value or "" for value in row) for row in frame.iter_rows()]
         faults += chunk.faults
-        places += chunk.places.tolist()
+        ends = map(chunk.end, range(len(chunk.lines)))
+        places += [[end.bytes, end.offset, end.line, end.file] for end in ends]
     return rows, faults, places
 
 
@@ -128,7 +129,7 @@ def test_a_text_without_a_header_numbers_its_columns_and_loses_no_row():
     assert columns_of("1,2\n3,4\n", header=False) == ("column_1", "column_2")
     rows, _, places = text_rows("\n1,2\n3,4\n", header=False)
     assert rows == [("1", "2"), ("3", "4")]
-    assert places == [[5, 5, 2], [9, 9, 3]]
+    assert places == [[5, 5, 2, 0], [9, 9, 3, 0]]
     assert text_rows("\ufeff1,2\n", header=False)[0] == [("1", "2")]
 
 
@@ -137,7 +138,7 @@ def test_comments_are_neither_rows_nor_faults_but_lines():
     rows, faults, places = text_rows(text, comment="#")
     assert rows == [("1", "2"), ("3", "4\n# within"), ("6", "7")]
     assert faults == [Fault(10, "1 field, the header has 2", "5")]
-    assert [line for *_, line in places] == [6, 9, 11]
+    assert [line for *_, line, _ in places] == [6, 9, 11]
     assert columns_of("//\na,b\n1,2\n", comment="//") == ("a", "b")
     assert columns_of('"#a",b\n1,2\n', comment="#") == ("#a", "b")
 
@@ -251,7 +252,7 @@ def test_a_text_is_read_whatever_it_was_written_in(tmp_path, encoding, given, pa
     assert rows == expected
     assert not faults
     shift = 3 if encoding == "utf-8-sig" else 0
-    assert [offset for _, offset, _ in found] == [offset + shift for _, offset, _ in places]
+    assert [at for _, at, *_ in found] == [at + shift for _, at, *_ in places]
     assert found[-1][0] == path.stat().st_size
     start = Position(100, *found[99])
     assert rows_of(opened, start)[0] == rows[100:]
@@ -267,7 +268,7 @@ def test_both_orders_of_utf_16_and_32_are_found_by_their_marks(order):
 def test_utf_16_without_a_mark_is_named(tmp_path):
     for encoding in ("utf-16-le", "utf-16-be"):
         path = saved(tmp_path, table().write_csv().encode(encoding))
-        assert fault_of(path).endswith(f"looks like UTF-16; try --encoding {encoding}")
+        assert "is not UTF-8 text: line 1; if it is text, say how it was written" in fault_of(path)
 
 
 def test_what_is_no_text_in_its_encoding_costs_its_row():
@@ -553,7 +554,7 @@ def test_keys_become_columns_and_what_is_not_there_is_missing():
     assert rows_of(opened) == (
         [("1", "x", ""), ("2", "", "true")],
         [],
-        [[19, 19, 1], [40, 40, 3]],
+        [[19, 19, 1, 0], [40, 40, 3, 0]],
     )
 
 
@@ -686,7 +687,7 @@ def test_several_files_are_one_table_whatever_their_kinds_and_order_of_columns(t
     assert [n_bytes for n_bytes, *_ in places] == sorted(n_bytes for n_bytes, *_ in places)
     assert places[-1][0] == opened.n_bytes
     assert opened.notes == [
-        f'{paths[2]} lacks the column "size": missing there',
+        f'column "size" not in {paths[2]}: missing there',
         f'column "extra" only in {paths[2]}: not used',
     ]
 
@@ -742,7 +743,7 @@ def test_files_that_differ_in_the_same_way_share_a_line(tmp_path):
     first = saved(tmp_path, b"a,b,y\n1,2,3\n", "0.csv")
     later = [saved(tmp_path, b"a,y,c,d\n1,2,3,4\n", f"{i}.csv") for i in (1, 2, 3)]
     assert open_table([first, *later]).notes == [
-        f'{later[0]} and 2 more files lack the column "b": missing there',
+        f'column "b" not in {later[0]} and 2 more files: missing there',
         f'columns "c", "d" only in {later[0]} and 2 more files: not used',
     ]
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fires.core.types import Labels
     from fires.pipeline import OnlinePipeline
     from fires.run.saved import SavedRun
-    from fires.streams.rows import RowReader, Rows
+    from fires.streams.files import RowReader, Rows
 
 
 _CELLS = 1_000_000  # of rows that are dealt with at once

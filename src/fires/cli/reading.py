@@ -20,8 +20,8 @@ from fires.core.errors import InputError, Question
 
 if TYPE_CHECKING:
     from fires.columns.schema import Kind
+    from fires.streams.files import RowReader
     from fires.streams.registry import Scheme
-    from fires.streams.rows import RowReader
     from fires.streams.table import Rejected
     from fires.streams.table_stream import TableStream
     from fires.streams.text_table import TextOptions
@@ -193,7 +193,7 @@ class Reading:
         may_lack: bool = False,
     ) -> RowReader:
         """Make a reader of rows from which nothing is to be learnt."""
-        from fires.streams.rows import RowReader
+        from fires.streams.files import RowReader
 
         keep = named_columns(keep, self._names_with_commas(*keep))
         text = self._text_options()

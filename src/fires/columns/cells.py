@@ -44,8 +44,6 @@ _KINDS_OF_TYPES: dict[type[pl.DataType], Kind] = {
 _WHOLE = 2.0**53  # above it, not every whole number is a float64
 
 BLANK = r"[ \u00a0\u202f]"
-# Groups of three digits; in India, of two before the last.
-_GROUPS = r"(?:[1-9]\d{0,2}(?:S\d{3})+|[1-9]\d?(?:S\d{2})+S\d{3})"
 
 _DATES: dict[DateOrder, tuple[str, str]] = {
     "year-first": ("%Y-%m-%d", r"^\d{4}-\d{1,2}-\d{1,2}(?: |$)"),
@@ -203,42 +201,34 @@ def usable(values: pl.Series) -> pl.Series:
 
 
 def read_numbers(text: pl.Series, form: NumberForm) -> pl.Series:
-    """Read numbers that are written in a form."""
-    parts = text.str.extract_groups(_pattern(form)).struct.unnest()
-    digits = parts["digits"]
-    if form.thousands:
-        digits = digits.str.replace_all(_separator(form.thousands), "")
+    """Read numbers that are written in a form; brackets are a minus."""
+    plain = _only(text.str.replace(r"^\((.+)\)$", "-$1"), _pattern(form))
+    if form.unit:
+        plain = plain.str.replace(form.unit, "", literal=True)
+    plain = plain.str.replace_all(rf"^\+|{BLANK}|{_separator(form.thousands)}", "")
     if form.decimal != ".":
-        digits = digits.str.replace(form.decimal, ".", literal=True)
-    values = digits.cast(pl.Float64, strict=False)
-    n_units = parts["before"].is_not_null().cast(pl.Int8) + parts["behind"].is_not_null()
-    enough = (n_units == 1) if form.unit else (n_units == 0)
-    values = values.set(~(enough | ((values == 0.0) & (n_units == 0))).fill_null(True), None)
-    minus = (parts["sign"] == "-").fill_null(False) | (parts["inner"] == "-").fill_null(False)
-    opened, closed = parts["open"].is_not_null(), parts["close"].is_not_null()
-    two_signs = parts["sign"].is_not_null() & parts["inner"].is_not_null()
-    values = values.set((opened != closed) | (opened & minus) | two_signs, None)
-    negative = minus | opened
-    return usable(values.zip_with(~negative, -values)).alias(text.name)
+        plain = plain.str.replace(form.decimal, ".", literal=True)
+    return usable(plain.cast(pl.Float64, strict=False)).alias(text.name)
 
 
 @lru_cache(maxsize=256)
 def _pattern(form: NumberForm) -> str:
-    point = re.escape(form.decimal)
+    point, unit = re.escape(form.decimal), re.escape(form.unit)
     decimals = rf"{point}\d*" if form.decimal == "." else rf"{point}\d+"  # 93. but not 93,
     digits = rf"(?:\d+(?:{decimals})?|{point}\d+)(?:[eE][+-]?\d+)?"
     if form.thousands:
-        grouped = _GROUPS.replace("S", _separator(form.thousands))
-        digits = rf"(?:{grouped}(?:{decimals})?|{digits})"
-    unit = re.escape(form.unit) if form.unit else r"[^\s\S]"
-    return (
-        rf"^(?P<sign>[+-])?(?P<open>\()?(?P<before>{unit})?{BLANK}*(?P<inner>[+-])?"
-        rf"(?P<digits>{digits}){BLANK}*(?P<behind>{unit})?(?P<close>\))?$"
-    )
+        digits = (
+            rf"(?:[1-9]\d{{0,2}}(?:{_separator(form.thousands)}\d{{3}})+(?:{decimals})?|{digits})"
+        )
+    if not form.unit:
+        return rf"^[+-]?{BLANK}*{digits}{BLANK}*$"
+    zero = rf"(?:0+(?:{point}0*)?|{point}0+)"  # which needs no unit
+    before = rf"(?:[+-]?{unit}{BLANK}*|{unit}{BLANK}*[+-]){digits}"
+    return rf"^(?:{before}|[+-]?(?:{digits}{BLANK}*{unit}|{zero}))$"
 
 
 def _separator(thousands: str) -> str:
-    return BLANK if thousands == " " else "['’]" if thousands == "'" else re.escape(thousands)
+    return {" ": BLANK, "'": "['’]", "": BLANK}.get(thousands, re.escape(thousands))
 
 
 # --- dates and durations -------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from fires.columns.cells import read_cells, since_first
 from fires.columns.kinds import find_column, find_columns
 from fires.columns.schema import NO_HINTS, Column, DateForm, Doubt, Hints, NumberForm
 from fires.columns.target import TargetStatistics, labels_of
-from fires.core.errors import StateError
+from fires.core.errors import undamaged
+from fires.core.output import columns_named
 from fires.core.types import Floats, Header, Ints, Labels, NamedRows, Places
 from fires.core.validation import LARGEST, refuse_names
 from fires.kernels import scan
@@ -134,8 +135,8 @@ class Columns:
     ) -> Self:
         """With more columns, as a sample shows them."""
         found = {column.name: column for column in find_columns(sample, hints)}
-        other, before = copy.copy(self), self.tallies
-        other.facts = {**self.facts, **facts_of(sample, tuple(found.values()))}
+        facts = facts_of(sample, tuple(found.values()))
+        other, before = self._other(facts={**self.facts, **facts}), self.tallies
         has_codes = any(column.kind == "category" for column in self.used)
         may_encode = self.statistics is None and hints.categories == "target" and not has_codes
         if may_encode and y is not None and len(y):
@@ -160,13 +161,18 @@ class Columns:
             slots = max(1, min(slots, facts.distinct - 1))
         return replace(column, slots=slots)
 
+    def _other(self, columns: Iterable[Column] | None = None, **changed: Any) -> Self:
+        """The same but for some attributes, and for other columns."""
+        other = copy.copy(self)
+        vars(other).update(changed)
+        if columns is not None:
+            other._know(tuple(columns))
+        return other
+
     def _with(self, found: Mapping[str, Column]) -> Columns:
         """With what was found out about some columns."""
-        if not found:
-            return self
-        other = copy.copy(self)
-        other._know(tuple(found.get(column.name, column) for column in self.all))
-        return other
+        columns = (found.get(column.name, column) for column in self.all)
+        return self._other(columns) if found else self
 
     def leaving_out(self, doubts: Sequence[Doubt]) -> Columns:
         """Without ids, clocks and copies, unless nothing else is left."""
@@ -174,8 +180,7 @@ class Columns:
         if not whys or not self._places.keys() - whys:
             return self
         other = self._with({name: Column(name, "left out", why=why) for name, why in whys.items()})
-        other.tallies = Tallies.none(len(other.used))
-        return other
+        return other._other(tallies=Tallies.none(len(other.used)))
 
     # --- columns that come and go -------------------------------------------------------------
 
@@ -216,25 +221,23 @@ class Columns:
     def _at(self, here: Places) -> Columns:
         if len(here) == len(self.used):
             return self
-        part = copy.copy(self)
-        part._know(tuple(self.used[place] for place in here.tolist()))
-        counts = self.tallies.missing[here], self.tallies.unreadable[here]
-        part.tallies = replace(self.tallies, missing=counts[0], unreadable=counts[1])
-        return part
+        missing, unreadable = self.tallies.missing[here], self.tallies.unreadable[here]
+        tallies = replace(self.tallies, missing=missing, unreadable=unreadable)
+        return self._other((self.used[place] for place in here.tolist()), tallies=tallies)
 
     def forgetting(self, names: Iterable[str]) -> Columns:
         """Without some columns, as if they had never been there."""
         gone = set(names)
         if gone.isdisjoint(self.known):
             return self
-        other = copy.copy(self.among(self._places.keys() - gone))
-        other._know(tuple(column for column in self.all if column.name not in gone))
-        other.facts = {name: fact for name, fact in self.facts.items() if name not in gone}
-        examples = {k: text for k, text in other.tallies.examples.items() if k not in gone}
-        other.tallies = replace(other.tallies, examples=examples)
-        if self.statistics is not None:
-            other.statistics = self.statistics.forgetting(gone)
-        return other
+        tallies = self.among(self._places.keys() - gone).tallies
+        examples = {k: text for k, text in tallies.examples.items() if k not in gone}
+        return self._other(
+            (column for column in self.all if column.name not in gone),
+            facts={name: fact for name, fact in self.facts.items() if name not in gone},
+            tallies=replace(tallies, examples=examples),
+            statistics=self.statistics and self.statistics.forgetting(gone),
+        )
 
     @property
     def of_features(self) -> tuple[str, ...]:
@@ -310,9 +313,7 @@ class Columns:
 
     def knowing(self, statistics: TargetStatistics | None) -> Columns:
         """The same columns, and what categories say about the target."""
-        other = copy.copy(self)
-        other.statistics = statistics
-        return other
+        return self._other(statistics=statistics)
 
     def _plain(
         self, frame: pl.DataFrame, numbers: NamedRows | None = None
@@ -416,15 +417,14 @@ class Columns:
         examples: Mapping[str, str] | None = None,
     ) -> Columns:
         """With some rows counted; of columns that are not here, all cells are missing."""
-        other, before = copy.copy(self), self.tallies
+        before = self.tallies
         missing, unreadable = before.missing, before.unreadable
         if here is not None:
             missing, unreadable = missing + n_rows, unreadable.copy()
             missing[here] += n_missing - n_rows
             unreadable[here] += n_bad
         examples = {**before.examples, **examples} if examples else before.examples
-        other.tallies = Tallies(before.n_rows + n_rows, missing, unreadable, examples)
-        return other
+        return self._other(tallies=Tallies(before.n_rows + n_rows, missing, unreadable, examples))
 
     # --- what is known ----------------------------------------------------------------------
 
@@ -469,7 +469,8 @@ class Columns:
                 why = f"more than {most:,} categories; those after the first {most:,} count as one"
             if why:
                 lines.setdefault(why, []).append(column.name)
-        return [f"{_named(names)}: {line}" for line, names in lines.items()] + self._unreadable()
+        notes = [f"{columns_named(names, 3)}: {line}" for line, names in lines.items()]
+        return notes + self._unreadable()
 
     def _unreadable(self) -> list[str]:
         tallies, lines = self.tallies, []
@@ -509,7 +510,7 @@ class Columns:
     @classmethod
     def from_json(cls, saved: Any) -> Self:
         """The columns that :meth:`as_json` wrote down."""
-        try:
+        with undamaged("the columns are"):
             columns = cls([], Hints(**saved["hints"]))
             if saved["statistics"] is not None:
                 columns.statistics = TargetStatistics.from_json(saved["statistics"])
@@ -526,13 +527,9 @@ class Columns:
                 for column, n, example in zip(columns.all, distinct, found, strict=bool(distinct))
                 if n is not None
             }
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            message = str(error) if isinstance(error, StateError) else repr(error)
-            raise StateError(f"the columns are not what they should be: {message}") from error
-        n_known = len(columns._places)
-        shapes = {missing.shape, unreadable.shape}
-        if shapes != {(n_known,)} or n_known != len(columns.used):
-            raise StateError("the columns are not what they should be")
+            n_known = len(columns._places)
+            if {missing.shape, unreadable.shape, (len(columns.used),)} != {(n_known,)}:
+                raise ValueError("counts of other columns")
         return columns
 
 
@@ -584,11 +581,3 @@ def _read_as(column: Column, example: str | None) -> str:
     if isinstance(column.form, DateForm):
         return f'"{schema.short(text)}" is read as {datetime.fromtimestamp(value, UTC).date()}'
     return f'"{schema.short(text)}" is read as {value:.15g}'
-
-
-def _named(names: Sequence[str]) -> str:
-    """Some names, for the begin of a line."""
-    if len(names) == 1:
-        return f'column "{names[0]}"'
-    shown = ", ".join(f'"{name}"' for name in names[:3])
-    return f"columns {shown}" + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")

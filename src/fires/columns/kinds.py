@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -49,7 +48,6 @@ _MARKS = {
     (".", "'"): "['’]",
     (",", "'"): "['’]",
 }
-_PANDAS = {"b": "?", "i": "i8", "u": "u8", "M": "M8[us]", "m": "m8[us]"}  # as NumPy has its kinds
 _DAY = r"^(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4})(?:[T ,]|$)"
 _Found = tuple[Column, str]  # what a column holds, and a text that may be read otherwise as well
 _Form = TypeVar("_Form", NumberForm, DateForm)
@@ -290,16 +288,11 @@ def as_polars(X: Any) -> pl.DataFrame:
 
 def _from_pandas(name: str, series: pd.Series) -> pl.Series:
     """One column of pandas."""
-    pandas, dtype, kind = sys.modules["pandas"], series.dtype, series.dtype.kind
-    if isinstance(dtype, pandas.CategoricalDtype):
-        texts = np.array([*map(str, dtype.categories), None], dtype=object)
-        return pl.Series(name, texts[series.cat.codes.to_numpy()].tolist(), dtype=pl.String)
-    if isinstance(dtype, pandas.DatetimeTZDtype):
-        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
-    if kind == "f" or (kind in "biu" and series.hasnans):
+    kind = series.dtype.kind
+    if kind in "iu" and not series.hasnans:
+        return pl.Series(name, series.to_numpy(dtype=f"{kind}8"))
+    if kind in "fiu":
         return pl.Series(name, series.to_numpy(dtype=np.float64, na_value=np.nan)).fill_nan(None)
-    if kind in _PANDAS:
-        return pl.Series(name, series.to_numpy(dtype=_PANDAS[kind]))
     return _from_objects(name, series.astype(object).tolist())
 
 

@@ -89,14 +89,13 @@ class Column:
     @classmethod
     def from_json(cls, values: Any) -> Column:
         """The column that :meth:`as_json` wrote down."""
-        if not isinstance(values, list) or not 2 <= len(values) <= 6:
-            raise StateError("a column is not what it should be")
         name, kind, form, categories, why, slots = values + [None, [], "", 1][len(values) - 2 :]
-        fits = isinstance(name, str) and kind in get_args(Kind) and isinstance(why, str)
-        if not fits or type(slots) is not int or not 1 <= slots <= 1000:
-            raise StateError(f"the column {name!r} is not what it should be")
-        if not isinstance(categories, list) or not all(isinstance(c, str) for c in categories):
-            raise StateError(f"the categories of {name!r} are not what they should be")
+        texts = isinstance(categories, list) and all(
+            isinstance(text, str) for text in (name, why, *categories)
+        )
+        fits = texts and type(slots) is int and 1 <= slots <= 1000
+        if not fits or kind not in get_args(Kind):
+            raise StateError(f"the column {name!r:.60} is not what it should be")
         return cls(name, kind, _form(name, form), tuple(categories), why, slots)
 
 

@@ -118,8 +118,9 @@ def undamaged(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise StateError(f"{what} damaged ({error!r})") from None
+    except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
+        why = error if isinstance(error, StateError) else repr(error)
+        raise StateError(f"{what} damaged ({why})") from None
 
 
 class NotPassedAgain(ValueError):  # noqa: N818 - it says what happened

@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import chain
 from pathlib import Path
@@ -44,6 +44,24 @@ def enumeration(words: Iterable[Label], last: str = "and") -> str:
     """
     *most, end = map(str, words)
     return f"{', '.join(most)} {last} {end}" if most else end
+
+
+def named(names: Sequence[str] | Mapping[str, str], shown: int) -> str:
+    """The first names in quotes, each with what is said of it, and how many more there are.
+
+    Examples
+    --------
+    >>> named(["a", "b", "c"], 2), named({"a": " (first)"}, 2)
+    ('"a", "b" and 1 more', '"a" (first)')
+    """
+    notes = names if isinstance(names, Mapping) else dict.fromkeys(names, "")
+    some = ", ".join(f'"{name}"{notes[name]}' for name in [*notes][:shown])
+    return f"{some} and {len(notes) - shown:,} more" if len(notes) > shown else some
+
+
+def columns_named(names: Sequence[str], shown: int) -> str:
+    """Which columns are meant: ``column "a"``, or ``columns "a", "b"``."""
+    return f"column{'s' * (len(names) > 1)} {named(names, shown)}"
 
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

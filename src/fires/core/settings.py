@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 # --- settings that are declared with what they may be: defaults of the fields of a dataclass ------
 
 
-def checked(default: _T, check: Callable[[str, Any], None]) -> _T:
+def checked(default: _T, check: Callable[[str, Any], object]) -> _T:
     """A setting with this default; ``check`` gets its name and its value, unless both are None."""
     return field(default=default, metadata={"check": check})
 

@@ -39,7 +39,7 @@ from fires.rivals.baselines import AllFeatures, RandomFeatures
 from fires.rivals.windows.window_refit import WindowRefit
 from fires.selectors.base import OnlineSelector
 from fires.streams.base import Batch, Schema, Stream, check_batch_size
-from fires.streams.table import PlacedRows, cut
+from fires.streams.table import cut
 
 __all__ = ["BASELINES", "SCORES", "Comparison", "Outcome", "compare", "holm"]
 
@@ -402,13 +402,12 @@ class OnePass:
             yield from self._stream.batches(batch_size)
             return
         for rows in cut(self._kept(batch_size), batch_size):
-            yield Batch(rows.X, rows.y, rows.places[-1], rows.columns)
+            yield Batch(rows.X, rows.y, rows.position, rows.columns)
 
-    def _kept(self, batch_size: int) -> Iterator[PlacedRows]:
+    def _kept(self, batch_size: int) -> Iterator[Batch]:
         """Nine of every ten rows, as they are read."""
         rng = generator(self._seed, "compare")
         for batch in self._stream.batches(10 * math.ceil(batch_size / 9)):  # whole tens
             tens = 10 * np.arange(batch.n_rows // 10)
             kept = np.delete(np.arange(batch.n_rows), tens + rng.integers(10, size=len(tens)))
-            places = np.full(len(kept), batch.position, dtype=object)
-            yield PlacedRows(batch.X[kept], batch.y[kept], places, batch.columns)
+            yield Batch(batch.X[kept], batch.y[kept], batch.position, batch.columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -77,6 +77,10 @@ class Batch:
         they are those of the schema.
     times : ndarray of float64, shape (n_rows,), optional
         When each row was, in seconds since 1970; NaN where that is not known.
+    end, faults, start, n_used : optional
+        While a stream reads ahead: the position behind each row, the records that could not be used
+        (each with the number of rows before it), what was known before the block of rows that was
+        read at once, and how many of its rows are used.
 
     Examples
     --------
@@ -91,6 +95,10 @@ class Batch:
     waited: bool = False
     names: Sequence[str] | None = None
     times: Floats | None = None
+    end: Callable[[int], Position] | None = None
+    faults: Sequence[tuple[int, Any]] = ()
+    start: Any = None
+    n_used: int = 0
 
     @property
     def n_rows(self) -> int:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import hashlib
 import io
 import lzma
-import os
+import re
 import select
 import sys
 import zipfile
@@ -17,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NotRequired, Protocol, TypedDict, cast
+from typing import IO, Any, BinaryIO, Protocol, cast
 from zlib import crc32
 
 from fires.core.errors import InputError
@@ -30,21 +29,19 @@ _ZSTD_PACKED = 1 << 9
 STEP = 1 << 18  # bytes asked of a pipe at once, of which most give 64 KB, or unpacked at once
 
 _MAGIC = {
-    b"\x1f\x8b": "gzip",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"\xfd7zXZ\0": "xz",
-    b"BZh": "bz2",
-    b"PK\x03\x04": "zip",
-    b"PK\x05\x06": "zip",
-    b"PAR1": "Parquet",
-    b"ARROW1\0\0": "Arrow",
-    b"\xff\xff\xff\xff": "Arrow stream",
-    b"FEA1\0": "feather version 1",
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "Excel",
-    b"7z\xbc\xaf\x27\x1c": "7z",
-    b"Rar!\x1a\x07": "rar",
+    rb"\x1f\x8b": "gzip",
+    rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18": "zstd",  # or a frame with a note
+    rb"\xfd7zXZ\0": "xz",
+    rb"BZh.(1AY&SY|\x17rE8P\x90)": "bz2",  # the first block, or the end of a file without one
+    rb"PK(\x03\x04|\x05\x06)": "zip",
+    rb"PAR1": "Parquet",
+    rb"ARROW1\0\0": "Arrow",
+    rb"\xff\xff\xff\xff": "Arrow stream",
+    rb"FEA1\0": "feather version 1",
+    rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "Excel",
+    rb"7z\xbc\xaf\x27\x1c": "7z",
+    rb"Rar!\x1a\x07": "rar",
 }
-_BZ2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")  # the first, and the end of a file without one
 _UNPACK = "unpack it first"
 # What is said about files that cannot be read, behind their names.
 ADVICE: Mapping[str, str] = {
@@ -67,10 +64,7 @@ def kind_of(head: bytes) -> str:
     >>> kind_of(b"\x1f\x8b\x08\0"), kind_of(b"BZh9,y\n1,0\n")
     ('gzip', 'text')
     """
-    if head[1:4] == b"\x2a\x4d\x18" and head[0] & 0xF0 == 0x50:  # a frame with a note
-        return "zstd"
-    kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "text")
-    return "text" if kind == "bz2" and head[4:10] not in _BZ2_BLOCKS else kind
+    return next((kind for magic, kind in _MAGIC.items() if re.match(magic, head)), "text")
 
 
 class Damaged(Exception):  # noqa: N818 - it says what happened
@@ -160,26 +154,14 @@ def unpacked(file: Bytes, packing: str) -> Iterator[bytes]:
 
 # Of a Parquet or Arrow file, a row that was read may lie so many bytes further on.
 _ROW_GROUP = 1 << 28
-_HEAD = 1 << 16  # first bytes that two files share only if they are the same
-
-
-class Identity(TypedDict):
-    """What tells a file from another one, as JSON values."""
-
-    name: str
-    size: int
-    head: str
-    may_grow: bool
-    read: NotRequired[int]
-    crc: NotRequired[int]
+# What tells a file from another one, as JSON values: name, size, may_grow; once it was read, how
+# many bytes were (read), and their checksum (crc).
+Identity = dict[str, Any]
 
 
 def identity_of(path: Path, *, may_grow: bool = True) -> Identity:
     """What tells a file from another one."""
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        head = _digest(file.read(min(size, _HEAD)))
-    return {"name": str(path), "size": size, "head": head, "may_grow": may_grow}
+    return {"name": str(path), "size": path.stat().st_size, "may_grow": may_grow}
 
 
 def read_so_far(files: Sequence[Identity | None], position: Position) -> list[Identity | None]:
@@ -230,12 +212,11 @@ def _refuse_another(found: Identity, known: Identity, offset: int | None) -> Non
     if found["size"] < size:
         raise InputError(f"{name} is shorter than it was when it was read before")
     with Path(name).open("rb") as file:
-        head = _digest(file.read(min(size, _HEAD)))
         file.seek(max(size - 1, 0))
         around = file.read(2)
-    if head != known["head"] or (found["size"] > size and not found["may_grow"]):
+    if found["size"] > size and not found["may_grow"]:
         raise InputError(f"{name} is not the file that was read before")
-    if "crc" in known:
+    if "crc" in known:  # earlier versions have none
         _sum_up(found, known["read"])
         if found["crc"] != known["crc"]:
             raise InputError(f"{changed(name)}, in its first {known['read']:,} bytes")
@@ -251,10 +232,6 @@ def _refuse_another(found: Identity, known: Identity, offset: int | None) -> Non
 def changed(name: str) -> InputError:
     """Make the error that reading cannot go on where it was left."""
     return InputError(f"{name} has been changed since it was read before")
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 # --- files and pipes ------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -60,11 +61,15 @@ class ScannedTable(Table):
         for first in range(start.offset, stop, step):
             with self._plain_errors():
                 rows = frame.slice(first, min(step, stop - first)).collect()
-            after = np.arange(first, first + len(rows)) + 1
-            places = np.column_stack([after * (self.n_bytes or 0) // self._n_rows, after, after])
             for at in range(0, len(rows), size):
-                within = slice(at, at + size)
-                yield Chunk(rows[within], after[within], places[within])
+                part = rows[at : at + size]
+                lines = np.arange(first + at, first + at + len(part)) + 1
+                yield Chunk(part, lines, partial(self._end, first + at))
+
+    def _end(self, first: int, row: int) -> Position:
+        """Where a row ends, of those from the first on."""
+        n = first + row + 1
+        return Position(0, n * (self.n_bytes or 0) // self._n_rows, n, n)
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -16,10 +18,12 @@ import numpy as np
 import polars as pl
 
 from fires.columns import Columns, find_doubts
-from fires.columns.schema import NO_HINTS, Column, Hints
+from fires.columns.schema import NO_HINTS, Column, Doubt, Hints, Kind
 from fires.columns.target import Target
 from fires.core.errors import InputError
-from fires.core.types import JsonObject
+from fires.core.output import columns_named, named
+from fires.core.types import Ints, JsonObject
+from fires.streams import table as tables
 from fires.streams import table_stream
 from fires.streams.base import Bookmark, Position
 from fires.streams.byte_sources import ADVICE, ByteSource, File, Pipe, kind_of, plain_errors
@@ -28,8 +32,8 @@ from fires.streams.following import Follow
 from fires.streams.json_table import JsonTable
 from fires.streams.svmlight import ENDINGS as SVMLIGHT_ENDINGS
 from fires.streams.svmlight import SvmlightStream, looks_like_svmlight
-from fires.streams.table import Chunks, Kinds, Table
-from fires.streams.table_stream import TableStream, named, refuse_unknown, start_of, stream_of
+from fires.streams.table import Chunk, Chunks, Kinds, Rejected, Table
+from fires.streams.table_stream import TableStream, refuse_unknown, start_of, stream_of
 from fires.streams.text_blocks import BLOCK, BlockTable, TextSource
 from fires.streams.text_table import FOUND_OUT, ArffTable, TextOptions, TextTable, looks_like_arff
 
@@ -44,10 +48,10 @@ class ManyTables(Table):
     def __init__(self, tables: Sequence[Table]) -> None:
         self._tables = tuple(tables)
         first, *later = self._tables
-        self.name = f"{first.name} and {len(later)} more file{'s' if len(later) > 1 else ''}"
+        self.name = _some(*(table.name for table in tables))
         units = {table.unit for table in tables}
         self.unit = units.pop() if len(units) == 1 else "record"
-        self.column_names, self.head = first.column_names, first.head
+        self.column_names = first.column_names
         self.files = [one for table in tables for one in table.files or [None]]
         self.renamed = tuple(dict.fromkeys(pair for table in tables for pair in table.renamed))
         sizes = [table.n_bytes for table in tables]
@@ -76,25 +80,17 @@ class ManyTables(Table):
         """How columns of later tables differ from the first; once for all that differ alike."""
         if self._is_open:
             return ()
-        files: dict[tuple[str, ...], list[str]] = {}
-        first = self.column_names
+        files: dict[tuple[str, str], list[str]] = {}
+        first = dict.fromkeys(self.column_names)
         for table in self._tables[1:]:
-            names, of_first = table.column_names, set(first)
-            lacking = [name for name in first if name not in set(names)]
-            besides = [name for name in names if name not in of_first]
-            for key in (("lacking", *lacking), ("besides", *besides)):
-                files.setdefault(key, []).append(table.name)
-        lines = []
-        for (kind, *some), (name, *more) in files.items():
-            if some:
-                s, what = "s" if len(some) > 1 else "", named(some, 5)
-                who = f"{name} and {len(more)} more file{'s' * (len(more) > 1)}" if more else name
-                lines.append(
-                    f"{who} lack{'' if more else 's'} the column{s} {what}: missing there"
-                    if kind == "lacking"
-                    else f"column{s} {what} only in {who}: not used"
-                )
-        return lines
+            others = dict.fromkeys(table.column_names)
+            for these, those, what in (
+                (first, others, "{} not in {}: missing there"),
+                (others, first, "{} only in {}: not used"),
+            ):
+                if some := [name for name in these if name not in those]:
+                    files.setdefault((what, columns_named(some, 5)), []).append(table.name)
+        return [what.format(columns, _some(*who)) for (what, columns), who in files.items()]
 
     def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
         """Read the tables in order; see :meth:`Table.chunks`."""
@@ -107,16 +103,18 @@ class ManyTables(Table):
             begin = start if index == start.file else Position()
             file: JsonObject = {"file": table.name}
             for chunk in table.chunks(wanted, begin, n_rows):
-                places = np.column_stack([chunk.places, np.full(len(chunk.places), index)])
-                places[:, 0] += self._before[index]
                 yield replace(
                     chunk,
                     frame=chunk.frame.with_columns(lacking),
-                    places=places,
+                    end=partial(tables.moved, chunk.end, self._before[index], file=index),
                     faults=[fault._replace(where=file) for fault in chunk.faults],
                     file=file,
                 )
                 wanted.update({name: kinds[name] for name in wanted})  # it may have changed
+
+
+def _some(name: str, *more: str) -> str:
+    return f"{name} and {len(more)} more file{'s' * (len(more) > 1)}" if more else name
 
 
 Source = str | os.PathLike[str] | BinaryIO
@@ -399,3 +397,115 @@ def look_at(
             doubts = table_stream.doubts_of(sample, learnt, labels)
     _, columns = learnt.encode(sample)
     return TableStream(table, columns, Target(Column("", "empty")), doubts)
+
+
+# --- rows of which nothing is to be learnt --------------------------------------------------------
+
+Rows = tuple[pl.DataFrame, Ints, int]  # some rows of a table, their numbers, the bytes read so far
+
+
+class RowReader:
+    r"""The rows of a table of which only some columns are needed, in order.
+
+    Examples
+    --------
+    >>> import io
+    >>> text = io.BytesIO(b"age,town\n31,Ulm\n52\n27,Bonn\n")
+    >>> rows = RowReader(text, {"age": "number"}, ["town"])
+    >>> [(frame.rows(), numbers.tolist()) for frame, numbers, _ in rows.batches(100)]
+    [([('31', 'Ulm'), ('27', 'Bonn')], [1, 3])]
+    >>> rows.rejected.examples
+    ((3, '1 field, the header has 2'),)
+    """
+
+    columns: Columns | None = None  # nothing is learnt of them
+    doubts: tuple[Doubt, ...] = ()
+
+    def __init__(
+        self,
+        path: Source | Sequence[Source],
+        kinds: Kinds,
+        keep: Sequence[str] = (),
+        if_present: Sequence[str] = (),
+        options: TextOptions = FOUND_OUT,
+        *,
+        may_lack: bool = False,
+    ) -> None:
+        self._table = table = with_names(open_table(path, options))
+        if may_lack:
+            for part in table.tables:
+                refuse_unknown(part, keep)
+            table.let_columns_change()
+        refuse_unknown(table, keep)
+        present = set(table.column_names)
+        lacking = [name for name in kinds if name not in present]
+        if lacking and not may_lack:
+            raise InputError(f"{table.name} lacks {_columns(lacking)}, which the run needs")
+        others = [*keep, *(name for name in if_present if name in present)]
+        self._kinds: dict[str, Kind] = {**kinds, **dict.fromkeys(others, "category")}
+        self.names = tuple(self._kinds)
+        for part in table.tables if may_lack else ():
+            if self._kinds.keys().isdisjoint(part.column_names):  # its rows must be read as well
+                self._kinds[part.column_names[0]] = "category"
+        self.n_bytes, self.rejected = table.n_bytes, Rejected(unit=table.unit)
+        self._needed, self._n_rows, self._n_present = tuple(kinds), 0, Counter[str]()
+
+    def absent(self) -> str:
+        """What a user should know of columns that rows did not have."""
+        told = {}
+        for name in self._needed:
+            if n_absent := self._n_rows - self._n_present[name]:
+                told[name] = f" (in {n_absent:,} rows)" if n_absent < self._n_rows else ""
+        return f"absent, and taken for missing: {_columns(told)}" if told else ""
+
+    def surprises(self) -> list[str]:
+        """What a user should know about the table, in one line each."""
+        return self._table.surprises(self._table.late_fields({}))
+
+    def batches(self, batch_size: int) -> Iterator[Rows]:
+        """Hand out the rows in order, as soon as they are read."""
+        self.rejected = Rejected(unit=self._table.unit)
+        n_rows = 0
+        chunks = self._table.chunks(self._kinds, Position())
+        if self.n_bytes is not None:  # reading may wait for others, and then Ctrl-C would wait too
+            chunks = tables.read_ahead(chunks)
+        with closing(chunks):
+            for chunk in chunks:
+                if chunk.faults:
+                    self.rejected = self.rejected.more(chunk.faults)
+                frame, numbers = self._frame(chunk), _numbers(chunk, n_rows)
+                n_rows += len(chunk.lines) + len(chunk.faults)
+                self._n_rows += len(frame)
+                self._n_present.update(dict.fromkeys(frame.columns, len(frame)))
+                for start in range(0, len(numbers), batch_size):
+                    part = slice(start, min(start + batch_size, len(numbers)))
+                    yield frame[part], numbers[part], chunk.end(part.stop - 1).bytes
+        if n_rows == 0:
+            text = pl.DataFrame(schema=dict.fromkeys(self._kinds, pl.String))
+            yield text, np.empty(0, dtype=np.int64), 0
+        elif n_rows == self.rejected.count:
+            raise tables.unreadable(self._table.name, self._table.unit, *self.rejected.examples[0])
+
+    def _frame(self, chunk: Chunk) -> pl.DataFrame:
+        """The rows as one frame; a field of text with nothing in it is missing, quoted or not."""
+        frame = chunk.frame
+        if chunk.numbers is not None:
+            X: Any = chunk.numbers.matrix
+            columns = [pl.Series(name, X[:, at]) for at, name in enumerate(chunk.numbers.names)]
+            frame = frame.hstack(columns) if frame.width else pl.DataFrame(columns)
+        if self._table.unit != "row":
+            frame = frame.with_columns(pl.col(pl.String).replace("", None))
+        return frame
+
+
+def _columns(names: Mapping[str, str] | Sequence[str]) -> str:
+    """Columns, and what is said of each, for a person to read."""
+    what = "the column" if len(names) == 1 else f"{len(names):,} columns"
+    return f"{what} {named(names, 8)}"
+
+
+def _numbers(chunk: Chunk, n_before: int) -> Ints:
+    """The numbers of the rows, where those that could not be read have theirs too."""
+    faults = np.sort(np.array([line for line, *_ in chunk.faults], dtype=np.int64))
+    between = np.searchsorted(faults, chunk.lines)
+    return n_before + 1 + np.arange(len(chunk.lines)) + between

@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, NotRequired, TypedDict
+from typing import Any, NamedTuple
 
 from fires.core.errors import InputError, undamaged
 from fires.streams.base import Position
@@ -34,18 +34,9 @@ _LONGEST_HEAD = 1 << 20
 _ROTATED = re.compile(r"[.-]\d[\d.:_T-]*(?P<packed>\.(gz|bz2|xz|zst|zip|lz4|Z))?")
 
 
-class Mark(TypedDict):
-    """What a file is known by: its inode, the digest of some bytes, and where these are.
-
-    With the header and its delimiter, if the file does not have them.
-    """
-
-    inode: int
-    at: int
-    n: int
-    digest: str
-    header: NotRequired[str]
-    delimiter: NotRequired[str | None]
+# What a file is known by, as JSON values: its inode, the digest of some bytes, where these are (at)
+# and how many (n); with the header and its delimiter, if the file does not have them.
+Mark = dict[str, Any]
 
 
 class _Opened:
@@ -95,9 +86,7 @@ class Follow(ByteSource):
     def know(self, names: Sequence[str], delimiter: str | None, body: Position) -> None:
         """Say what a header is, by which the next file is known; without it, they are objects."""
         self._names, self.delimiter, self._body = names, delimiter, body
-        with self.open(again=True) as file:
-            while len(self._top) < body.offset:
-                self._top += file.read(body.offset - len(self._top))
+        self._top = (self._lacks or self._file.read(0, body.offset))[: body.offset]
 
     # --- as a source of bytes ---------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from fires.core.errors import InputError
 from fires.core.types import Json, JsonObject
 from fires.streams import text_blocks
 from fires.streams.base import Position
-from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Kinds
+from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Kinds, unreadable
 from fires.streams.text_blocks import Block, BlockTable, Lines, Parsed, TextSource
 
 NOT_AN_OBJECT = "not a JSON object"
@@ -69,7 +69,9 @@ class JsonRows(BlockTable):
             if block.short and n_objects >= LEAST_ROWS:
                 return
         if n_objects == 0:
-            raise self.unreadable(*fault) if fault else InputError(f"{self.name} is empty")
+            if fault is None:
+                raise InputError(f"{self.name} is empty")
+            raise unreadable(self.name, self.unit, *fault)
 
     def let_columns_change(self) -> None:
         """See :meth:`fires.streams.table.Table.let_columns_change`: later keys are columns too."""
@@ -194,4 +196,4 @@ class JsonTable(JsonRows):
     def __init__(self, text: TextSource, block_size: int) -> None:
         self._read_from(text, Lines(block_size))
         with closing(text.blocks(self._cut, Position(), again=True)) as blocks:
-            self._find_columns(block for block, _ in blocks)
+            self._find_columns(blocks)

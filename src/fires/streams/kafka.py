@@ -167,10 +167,6 @@ class KafkaReader(_Client):
         some = f"{n:,} messages without a value" if n > 1 else "a message without a value"
         return [f"{some} left out, as deletion marks"] if n else []
 
-    def mark(self, place: Sequence[int]) -> dict[str, Json]:
-        """The next offset of each partition."""
-        return {str(p): at for p, at in enumerate(place)}
-
     def lag(self) -> int | None:
         """How many messages are there that were not read yet."""
         at = tuple(self._next)
@@ -341,22 +337,24 @@ class KafkaReader(_Client):
         partitions, offsets = (
             np.fromiter(map(itemgetter(i), rows), np.int64, n_rows) for i in (0, 1)
         )
-        places = np.empty((n_rows, 1 + n_partitions), dtype=np.int64)
-        places[:, 0] = np.arange(self._line + 1, self._line + n_rows + 1)
+        nexts = np.empty((n_rows + 1, n_partitions), dtype=np.int64)  # of each partition
+        nexts[0], first = begin, self._line + 1
         self._line += n_rows
         for p, at in enumerate(begin):
-            places[:, 1 + p] = np.maximum.accumulate(np.where(partitions == p, offsets + 1, at))
+            nexts[1:, p] = np.maximum.accumulate(np.where(partitions == p, offsets + 1, at))
 
         def where(at: int) -> dict[str, Json]:
             return {"partition": rows[at][0], "offset": rows[at][1]}
 
         def mark(at: int) -> dict[str, Json]:
-            nexts = places[at - 1, 1:].tolist() if at else begin
-            ends = places[-1, 1:].tolist()
-            marks = zip(nexts, ends, _crcs(rows[at:], n_partitions), strict=True)
+            return {str(p): offset for p, offset in enumerate(nexts[at + 1].tolist())}
+
+        def again(at: int) -> dict[str, Json]:
+            crcs = _crcs(rows[at:], n_partitions)
+            marks = zip(nexts[at].tolist(), nexts[-1].tolist(), crcs, strict=True)
             return {str(p): list(mark) for p, mark in enumerate(marks)}
 
-        return Messages([row[2] for row in rows], places, where, mark, short)
+        return Messages([row[2] for row in rows], first, where, mark, again, short)
 
     def _assign(self) -> None:
         self._consumer.assign([self._partition(p, at) for p, at in enumerate(self._next)])

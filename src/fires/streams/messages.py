@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from fires.columns.schema import Kind
@@ -35,28 +35,33 @@ MOST = 10_000  # messages taken at once, at most
 class Messages(NamedTuple):
     """Messages that came together; none says that there are no more for now.
 
-    A place is the number of a message, from 1 on, and what a position says of it. A mark is where
-    the messages from one of them on are read again.
+    ``first`` is the number of the first, from 1 on, and ``mark`` says where each of them ends.
+    ``again`` is the mark where those from one of them on are read again.
     """
 
     values: Sequence[bytes] = ()
-    places: npt.NDArray[np.generic] = np.empty((0, 1), dtype=np.int64)
+    first: int = 1
     where: Callable[[int], JsonObject] = lambda at: {}
     mark: Callable[[int], Json] = lambda at: None
+    again: Callable[[int], Json] = lambda at: None
     short: bool = True
 
     def as_block(self) -> Block:
         """A line for each message."""
-        values, lines = self.values, self.places[:, 0].astype(np.int64)
+        values, lines = self.values, np.arange(self.first, self.first + len(self.values) + 1)
         if not values:
-            return Block(b"", lines, np.ones(1, np.int64), True, self.short)
+            return Block(b"", lines[:0], lines, True, self.short)
         data = b"\n".join(values) + b"\n"
         if data.count(b"\n") > len(values) or any(not v or v.isspace() for v in values):
             # Line ends mean nothing in JSON; and an empty text is no object.
             values = [v.replace(b"\n", b" ") if v.strip() else b"null" for v in values]
             data = b"\n".join(values) + b"\n"
         ends = np.cumsum(np.fromiter(map(len, values), np.int64, len(values)) + 1)
-        return Block(data, ends, np.append(lines, lines[-1] + 1), True, self.short)
+        return Block(data, ends, lines, True, self.short, self.end)
+
+    def end(self, at: int) -> Position:
+        """Where a message ends."""
+        return Position(line=self.first + at, mark=self.mark(at))
 
 
 NOTHING = Messages()  # the broker has no more for now
@@ -74,9 +79,6 @@ class Reader(Protocol):
 
     def messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Messages]:
         """Read from a position on, waiting for more at most a fifth of a second at a time."""
-
-    def mark(self, place: Sequence[int]) -> Json:
-        """Where a message ends, by all of its place but its number."""
 
     def lag(self) -> int | None:
         """How many messages are there that were not read yet, asked for now and by any thread."""
@@ -97,11 +99,6 @@ class MessageTable(JsonRows):
         """See :class:`Reader`, as of what was read last."""
         return self._reader.notes
 
-    def position(self, rows: int, place: npt.NDArray[np.generic]) -> Position:
-        """Where a message ends; see :meth:`fires.streams.table.Table.position`."""
-        line, *rest = place.tolist()
-        return Position(rows, line=line, mark=self._reader.mark(rest))
-
     def lag(self) -> int | None:
         """See :class:`Reader`, as of what was read last."""
         return self._reader.lag()
@@ -114,7 +111,7 @@ class MessageTable(JsonRows):
         """The columns are those of the first messages, unless they are known."""
         if names is not None:
             line = json.dumps(dict.fromkeys(names)).encode()
-            self._find_columns([Messages([line], np.ones((1, 1), np.int64)).as_block()])
+            self._find_columns([Messages([line]).as_block()])
             return
         with closing(self._portions(Position(), True)) as portions:
             self._find_columns(portion.as_block() for portion in portions)
@@ -129,32 +126,33 @@ class MessageTable(JsonRows):
                     yield from self._placed(messages, kinds)
                 else:
                     lines = np.empty(0, dtype=np.int64)
-                    yield Chunk(pl.DataFrame(), lines, messages.places, short=messages.short)
+                    yield Chunk(pl.DataFrame(), lines, messages.end, short=messages.short)
 
     def _placed(self, messages: Messages, kinds: Mapping[str, Kind]) -> Iterator[Chunk]:
         """Parse messages, and say of each where it is."""
-        block, n_before = messages.as_block(), 0
-        first = int(block.lines[0])  # they are numbered one by one
+        first, n_before = messages.first, 0
 
         def text(at: int) -> str:
             return messages.values[at].decode("utf-8", "backslashreplace")
 
-        def placed(chunk: Chunk) -> Chunk:
+        for chunk in self._parsed(messages.as_block(), kinds):
             at = (chunk.lines - first).tolist()
-            return replace(
+            faults = [
+                Fault(line, reason, text(line - first), messages.where(line - first))
+                for line, reason, *_ in chunk.faults
+            ]
+            yield replace(
                 chunk,
-                faults=[
-                    Fault(line, reason, text(line - first), messages.where(line - first))
-                    for line, reason, *_ in chunk.faults
-                ],
-                raw=lambda row: text(at[row]),
-                where=lambda row: messages.where(at[row]),
-                start=Position(line=first - 1 + n_before, mark=messages.mark(n_before)),
+                faults=faults,
+                raw=partial(_of, text, at),
+                where=partial(_of, messages.where, at),
+                start=Position(line=first - 1 + n_before, mark=messages.again(n_before)),
             )
+            n_before += len(at) + len(faults)
 
-        for chunk in self._parsed(block, kinds, messages.places):
-            yield placed(chunk)
-            n_before += len(chunk.lines) + len(chunk.faults)
+
+def _of(facts: Callable[[int], Any], at: Sequence[int], row: int) -> Any:
+    return facts(at[row])
 
 
 def stream_from(

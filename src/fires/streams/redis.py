@@ -14,8 +14,6 @@ from itertools import chain
 from typing import Any
 from zlib import crc32
 
-import numpy as np
-
 from fires.columns.target import Target
 from fires.core.errors import InputError, undamaged
 from fires.core.optional import require
@@ -149,11 +147,6 @@ class RedisReader(_Client):
         self._before: tuple[_Id, int] | None = None  # up to where entries were read before
         self._client: Any = None
 
-    def mark(self, place: Sequence[int]) -> dict[str, Json]:
-        """The last id, and the number of entries added up to it."""
-        at, number, added = place
-        return {"id": f"{at}-{number}", "added": added}
-
     def lag(self) -> int | None:
         """How many entries are there that were not read yet."""
         with suppress(self._redis.RedisError), closing(self._connect(common.ASK)) as client:
@@ -265,21 +258,19 @@ class RedisReader(_Client):
     def _together(self, entries: list[_Entry], values: list[bytes], short: bool) -> Messages:
         """Entries, with the places where they end."""
         n, line, begin, added = len(entries), self._line, self._at, self._added
-        places = np.empty((n, 4), dtype=np.uint64)
-        places[:, 0] = np.arange(line + 1, line + n + 1)
-        places[:, 1:3] = [_id(at) for at, _ in entries]
-        places[:, 3] = np.arange(added + 1, added + n + 1)
         self._at, self._line, self._added = _id(entries[-1][0]), line + n, added + n
 
         def where(at: int) -> dict[str, Json]:
             return {"id": entries[at][0].decode()}
 
         def mark(at: int) -> dict[str, Json]:
-            last = entries[at - 1][0].decode() if at else _shown(begin)
-            to, crc = entries[-1][0].decode(), _crc(entries[at:])
-            return {"id": last, "added": added + at, "to": to, "crc": crc}
+            last = entries[at][0].decode() if at >= 0 else _shown(begin)
+            return {"id": last, "added": added + at + 1}
 
-        return Messages(values, places, where, mark, short)
+        def again(at: int) -> dict[str, Json]:
+            return mark(at - 1) | {"to": entries[-1][0].decode(), "crc": _crc(entries[at:])}
+
+        return Messages(values, line + 1, where, mark, again, short)
 
     def _no_stream(self, reason: str) -> InputError:
         if "no such key" in reason and self._at > (0, 0):

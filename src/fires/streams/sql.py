@@ -9,12 +9,13 @@ import sqlite3
 import tempfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from fires.columns.schema import Kind
@@ -177,9 +178,8 @@ class SqlTable(Table):
                 for at in range(skip, tie, size):
                     rows = slice(at, min(at + size, tie))
                     numbers = np.arange(n_read + rows.start, n_read + rows.stop) - skip + 1
-                    places = np.empty((len(numbers), 2), dtype=object)
-                    places[:, 0], places[:, 1] = numbers, marks[rows]
-                    yield Chunk(frame[rows], numbers, places)
+                    end = partial(_end, int(numbers[0]), marks[rows])
+                    yield Chunk(frame[rows], numbers, end)
                 if tie < len(marks):
                     raise InputError(
                         f'{self.name}: two rows have the position "{self._position}" = '
@@ -190,17 +190,10 @@ class SqlTable(Table):
 
     def _tie(self, marks: Sequence[Json], first: int) -> int:
         """The row whose mark is that of the row before; marks begin with that before them all."""
-        if self._position is not None:
-            for row in range(first, len(marks) - 1):
-                mark = marks[row + 1]
-                if mark == marks[row] or mark != mark:  # NaN is like any NaN
-                    return row
-        return len(marks) - 1
-
-    def position(self, rows: int, place: npt.NDArray[np.generic]) -> Position:
-        """Where a row ends; see :meth:`Table.position`."""
-        number, mark = place.tolist()
-        return Position(rows, offset=number, line=number, mark=mark)
+        last = len(marks) - 1
+        pairs = enumerate(pairwise(marks)) if self._position is not None else ()
+        # NaN is like any NaN
+        return next((i for i, (a, b) in pairs if i >= first and (a == b or b != b)), last)
 
     def _rows(self, names: list[str], last: Json, size: int, n_rows: int | None) -> _Rows:
         """Run the query. The row that was the last one comes too: another may be like it."""
@@ -228,6 +221,11 @@ class SqlTable(Table):
                 f'{self.name}: the position "{position}" is NULL in some rows',
                 hint="leave them out in the query, or name another column",
             )
+
+
+def _end(first: int, marks: Sequence[Json], row: int) -> Position:
+    """Where a row ends; the first has this number."""
+    return Position(offset=first + row, line=first + row, mark=marks[row])
 
 
 def _parts(uri: str) -> tuple[str, Path, str]:

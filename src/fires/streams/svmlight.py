@@ -6,7 +6,7 @@ import io
 import re
 from collections.abc import Generator
 from contextlib import closing, suppress
-from typing import NotRequired, TypedDict
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -14,10 +14,11 @@ from scipy import sparse
 from fires.columns.schema import Doubt
 from fires.core.errors import InputError
 from fires.core.types import CsrRows, Floats
+from fires.streams import table as tables
 from fires.streams.base import Batch, Bookmark, Position, Schema
 from fires.streams.byte_sources import plain_errors, read_so_far, refuse_others
-from fires.streams.table import BlockStream, Fault, Left, PlacedRows, no_rows, read_ahead, stacked
-from fires.streams.text_blocks import Block, Ints, Lines, TextSource
+from fires.streams.table import BlockStream, Fault, Left
+from fires.streams.text_blocks import Block, Lines, TextSource
 
 ENDINGS = {".svm", ".svmlight", ".libsvm"}
 MAX_FEATURES = 10_000_000  # each has a name and a belief of its own
@@ -52,15 +53,6 @@ def looks_like_svmlight(line: bytes) -> bool:
     return _LINE.fullmatch(line) is not None
 
 
-class Counted(TypedDict):
-    """What was found out when a file was opened."""
-
-    zero_based: bool
-    whole_labels: bool
-    n_features: int
-    used: NotRequired[list[int] | None]
-
-
 class SvmlightStream(BlockStream):
     """The rows of a svmlight file, in order, as CSR matrices.
 
@@ -84,7 +76,8 @@ class SvmlightStream(BlockStream):
         super().__init__(text.name, text.source.n_bytes)
         self._text, self._cut, self._block_size = text, Lines(block_size), block_size
         known = None if after is None else after.get("svmlight")
-        self.counted: Counted = known if known is not None else self._count()
+        # What was found out: zero_based, whole_labels, n_features and, of too many, those used.
+        self.counted: dict[str, Any] = known if known is not None else self._count()
         least, used = int(not self.counted["zero_based"]), self.counted.get("used")
         indices = range(self.counted["n_features"]) if used is None else used
         self.schema = Schema(tuple(str(least + index) for index in indices))
@@ -93,13 +86,13 @@ class SvmlightStream(BlockStream):
             self._begin(Left.from_json(after, text.name))
             refuse_others([text.source.identity], after.get("files"), self._left.position)
 
-    def _count(self) -> Counted:
+    def _count(self) -> dict[str, Any]:
         """Find out what there is in the file."""
-        found: Counted = {"zero_based": False, "whole_labels": True, "n_features": 0, "used": None}
+        found: dict[str, Any] = {"zero_based": False, "whole_labels": True, "used": None}
         greatest, n_bytes = -1, 0
         try:
             with closing(self._text.blocks(self._cut, Position(), again=True)) as blocks:
-                for block, _ in blocks:
+                for block in blocks:
                     greatest = max(greatest, self._look_at(block, found))
                     n_bytes += len(block.data)
         except InputError:  # damage; the rows before it are read again, and then it is met again
@@ -111,12 +104,12 @@ class SvmlightStream(BlockStream):
         if found["n_features"] > max(_MANY, n_bytes):  # those that occur, maybe in comments
             used, least = set[int](), int(not found["zero_based"])
             with suppress(InputError):
-                for block, _ in self._text.blocks(self._cut, Position(), again=True):
+                for block in self._text.blocks(self._cut, Position(), again=True):
                     used.update(int(index) - least for index in _INDEX.findall(block.data))
             found["used"] = sorted(i for i in used if 0 <= i < found["n_features"])
         return found
 
-    def _look_at(self, block: Block, found: Counted) -> int:
+    def _look_at(self, block: Block, found: dict[str, Any]) -> int:
         """Find the greatest index in a block: the last of a line, since they ascend."""
         data = _COMMENT.sub(b"", block.data) if b"#" in block.data else block.data
         found["zero_based"] |= _ZERO_INDEX.search(data) is not None
@@ -146,22 +139,21 @@ class SvmlightStream(BlockStream):
         """Say what the user should know about the columns."""
         return []
 
-    def _batch(self, rows: PlacedRows, n_rows: int, before: Left) -> tuple[Left, Batch]:
-        position = Position(n_rows, *rows.places[-1].tolist())
-        return before._replace(position=position), Batch(rows.X, rows.y, position)
+    def _batch(self, rows: Batch, left: Left) -> tuple[Left, Batch]:
+        return left, Batch(rows.X, rows.y, left.position)
 
-    def _blocks(self) -> Generator[PlacedRows]:
-        return read_ahead(self._parsed(self._left.position))
+    def _blocks(self) -> Generator[Batch]:
+        return tables.read_ahead(self._parsed(self._left.position))
 
-    def _parsed(self, start: Position) -> Generator[PlacedRows]:
-        blocks = read_ahead(self._text.blocks(self._cut, start, again=False))
+    def _parsed(self, start: Position) -> Generator[Batch]:
+        blocks = tables.read_ahead(self._text.blocks(self._cut, start, again=False))
         with plain_errors(self.name), closing(blocks):
-            for block, places in blocks:
-                rows = self._rows(block, places)
+            for block in blocks:
+                rows = self._rows(block)
                 if len(rows.y) or rows.faults:
                     yield rows
 
-    def _rows(self, block: Block, places: Ints) -> PlacedRows:
+    def _rows(self, block: Block) -> Batch:
         """Parse a block; what is wrong in it is found by halving."""
         whole = self.counted["whole_labels"]
         ends = block.ends - (block.ends[-1] - len(block.data))
@@ -176,13 +168,13 @@ class SvmlightStream(BlockStream):
                 parts.append((*self._load(data), _rows_in(data, first)))
             except ValueError:
                 if last - first == 1:
-                    faults.append(_fault(block, first, NOT_SVMLIGHT))
+                    faults.append(block.fault(first, NOT_SVMLIGHT))
                 else:
                     middle = (first + last) // 2
                     ranges += [(middle, last), (first, middle)]  # the first half comes next
         if not parts:
-            return no_rows([(0, fault) for fault in faults])
-        X = parts[0][0] if len(parts) == 1 else stacked([part[0] for part in parts])
+            return tables.no_rows([(0, fault) for fault in faults])
+        X = parts[0][0] if len(parts) == 1 else tables.stacked([part[0] for part in parts])
         y = np.concatenate([part[1] for part in parts])
         records = np.concatenate([part[2] for part in parts]).astype(np.int64)
         wrong = np.zeros(len(y), np.int64)  # 0 where nothing is, otherwise which reason
@@ -192,13 +184,12 @@ class SvmlightStream(BlockStream):
         wrong[~np.isfinite(y)] = 1
         for i in np.flatnonzero(wrong).tolist():
             reason = ("", NO_LABEL, NOT_WHOLE, INFINITE)[wrong[i]]
-            faults.append(_fault(block, int(records[i]), reason))
+            faults.append(block.fault(int(records[i]), reason))
         if wrong.any():
             X, y, records = X[wrong == 0], y[wrong == 0], records[wrong == 0]
-        faults.sort(key=lambda fault: fault.line)
-        before = np.searchsorted(block.lines[records], [fault.line for fault in faults]).tolist()
         y = y.astype(np.int64) if whole else y
-        return PlacedRows(X, y, places[records], None, list(zip(before, faults, strict=True)))
+        found = tables.among(block.lines[records], faults)
+        return Batch(X, y, end=tables.end_of(block.end, records), faults=found)
 
     def _load(self, data: bytes) -> tuple[CsrRows, Floats]:
         """Parse lines; a ValueError says that one of them is wrong."""
@@ -214,10 +205,6 @@ class SvmlightStream(BlockStream):
                 raise ValueError("an index that did not occur before")
             X = sparse.csr_matrix((X.data, columns, X.indptr), (len(y), len(used)))
         return X, y
-
-
-def _fault(block: Block, record: int, reason: str) -> Fault:
-    return Fault(int(block.lines[record]), reason, block.text(record))
 
 
 def _rows_in(data: bytes, first: int) -> list[int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from statistics import NormalDist
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ from scipy import sparse
 from fires.core.belief import Floats
 from fires.core.optional import require
 from fires.core.randomness import generator
-from fires.core.settings import check_declared, number
+from fires.core.settings import check_declared, checked, number
 from fires.core.types import Ints, Mask, Matrix, Numbers, Places, Seed
 from fires.streams.base import Batch, CountedRows, Schema, check_count, numbered_columns
 from fires.streams.table import stacked
@@ -34,6 +34,11 @@ SyntheticBlock = tuple[Matrix, Ints]
 LabelsBySet = Callable[[int], Mask]
 
 
+def whole(default: int, least: int = 1) -> int:
+    """A setting that is a whole number."""
+    return checked(default, partial(check_count, least=least))
+
+
 @dataclass(eq=False)
 class Synthetic(CountedRows, ABC):
     """Sets of relevant features that take turns, and rows drawn in blocks.
@@ -43,9 +48,9 @@ class Synthetic(CountedRows, ABC):
     belongs to the new set with a probability that grows from 0 to 1.
     """
 
-    n_samples: int = 20_000
-    n_features: int = 50
-    n_relevant: int = 5
+    n_samples: int = whole(20_000)
+    n_features: int = whole(50)
+    n_relevant: int = whole(5)
     _: KW_ONLY
     drift_at: float | Sequence[float] = ()
     drift_width: float = number(0.0, high=1.0, ends="[)")
@@ -56,9 +61,8 @@ class Synthetic(CountedRows, ABC):
 
     def __post_init__(self) -> None:
         check_declared(type(self), vars(self))
-        self.n_samples = n_samples = check_count("n_samples", self.n_samples, 1)
-        n_features = check_count("n_features", self.n_features, 1)
-        n_relevant = check_count("n_relevant", self.n_relevant, 1)
+        n_features, n_samples = int(self.n_features), int(self.n_samples)
+        self.n_samples = n_samples
         shares = np.atleast_1d(np.asarray(self.drift_at, dtype=np.float64))
         if shares.ndim > 1 or not ((shares > 0.0) & (shares <= 1.0)).all():
             raise ValueError(f"drift_at must lie in (0, 1], not {self.drift_at}.")
@@ -75,7 +79,7 @@ class Synthetic(CountedRows, ABC):
         if self.recurring:
             self._turns %= 2
         self._n_sets = int(self._turns.max()) + 1
-        self._relevant: Places = np.empty((self._n_sets, n_relevant), dtype=np.intp)
+        self._relevant: Places = np.empty((self._n_sets, self.n_relevant), dtype=np.intp)
         self._block_rows = min(BLOCK, max(BLOCK_VALUES // n_features, 1))
         self.schema = Schema(numbered_columns(n_features), target="label", classes=(0, 1))
         rng = generator(self.random_state, self._purpose)
@@ -361,9 +365,9 @@ class SignProduct(Synthetic):
     True
     """
 
-    n_samples: int = 30_000
-    n_features: int = 20
-    n_relevant: int = 2
+    n_samples: int = whole(30_000)
+    n_features: int = whole(20)
+    n_relevant: int = whole(2)
     _: KW_ONLY
     flip: float = number(0.0, high=0.5, ends="[)")
 
@@ -427,8 +431,8 @@ class SparseWide(Synthetic):
     ((100, 100000), 'csr', 3839)
     """
 
-    n_features: int = 100_000
-    n_relevant: int = 10
+    n_features: int = whole(100_000)
+    n_relevant: int = whole(10)
     _: KW_ONLY
     head: int = 100
     length: float = number(50.0, wanted="finite and above 0")
@@ -487,19 +491,19 @@ class SparseWide(Synthetic):
 class _FromRiver(CountedRows, ABC):
     """The first rows of one of River's endless sources, as matrices."""
 
-    n_samples: int = 10_000
+    n_samples: int = whole(10_000)
     _: KW_ONLY
-    n_classes: int = 2
+    n_classes: int = whole(2, least=2)
     random_state: Seed = 0
 
     _purpose: ClassVar[str]  # a part of the seed
 
     def __post_init__(self) -> None:
         synth = require("river.datasets.synth", type(self).__name__, "river")
+        check_declared(type(self), vars(self))
         rng = generator(self.random_state, self._purpose)
-        n_classes = check_count("n_classes", self.n_classes, 2)
         names, make, settings = self._settled(synth)
-        self.n_samples = check_count("n_samples", self.n_samples, 1)
+        self.n_samples, n_classes = int(self.n_samples), int(self.n_classes)
         self.schema = Schema(names, target="label", classes=tuple(range(n_classes)))
         # The model, and what is drawn from it.
         seeds = int(rng.integers(2**63)), int(rng.integers(2**63))
@@ -566,17 +570,15 @@ class RandomRBF(_FromRiver):
     (50, 20) [1 0 0 0 1] 250
     """
 
-    n_features: int = 10_000
+    n_features: int = whole(10_000)
     _: KW_ONLY
-    n_centroids: int = 50
+    n_centroids: int = whole(50)
 
     _purpose = "random rbf"
 
     def _settled(self, synth: Any) -> tuple[tuple[str, ...], Callable[..., Any], dict[str, int]]:
-        n_features = check_count("n_features", self.n_features, 1)
-        n_centroids = check_count("n_centroids", self.n_centroids, 1)
-        settings = {"n_features": n_features, "n_centroids": n_centroids}
-        return numbered_columns(n_features), synth.RandomRBF, settings
+        settings = {"n_features": self.n_features, "n_centroids": self.n_centroids}
+        return numbered_columns(self.n_features), synth.RandomRBF, settings
 
 
 @dataclass(eq=False)
@@ -621,17 +623,15 @@ class RandomTree(_FromRiver):
            [0.83, 0.28, 0.  , 1.  , 0.  ]]), array([0, 1]))
     """
 
-    n_numbers: int = 200
-    n_categorical: int = 50
+    n_numbers: int = whole(200)
+    n_categorical: int = whole(50, least=0)
     _: KW_ONLY
-    n_values: int = 5
+    n_values: int = whole(5, least=2)
 
     _purpose = "random tree"
 
     def _settled(self, synth: Any) -> tuple[tuple[str, ...], Callable[..., Any], dict[str, int]]:
-        n_numbers = check_count("n_numbers", self.n_numbers, 1)
-        n_values = check_count("n_values", self.n_values, 2)
-        n_categorical = check_count("n_categorical", self.n_categorical, 0)
+        n_numbers, n_categorical, n_values = self.n_numbers, self.n_categorical, self.n_values
         numbers = [f"num_{number}" for number in range(n_numbers)]
         hot = [f"cat_{c}={value}" for c in range(n_categorical) for value in range(n_values)]
         sizes = {"n_num_features": n_numbers, "n_cat_features": n_categorical}

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from scipy import sparse
 
 from fires.columns.schema import N_EXAMPLES, Kind
 from fires.core.errors import InputError, undamaged
-from fires.core.types import Floats, Json, JsonObject, Labels, NamedRows
+from fires.core.types import JsonObject, NamedRows
 from fires.streams.base import Batch, Bookmark, Position, check_batch_size
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fires.columns.target import Target, TargetStatistics
     from fires.streams.byte_sources import Identity
 
+End = Callable[[int], Position]  # where a row ends
 Kinds = Mapping[str, Kind]  # the columns to read, and how
 SAMPLE_ROWS = 10_000  # how many rows at most decide what the columns hold
 LEAST_ROWS = 100  # how many rows decide it where a pipe has no more to give for the moment
@@ -41,6 +42,11 @@ class Fault(NamedTuple):
     raw: str = ""
     where: JsonObject | None = None
 
+    @property
+    def in_file(self) -> str:
+        """Its file in brackets, if there are several."""
+        return f" ({self.where['file']})" if self.where and "file" in self.where else ""
+
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
@@ -48,7 +54,7 @@ class Chunk:
 
     frame: pl.DataFrame
     lines: npt.NDArray[np.int64]
-    places: npt.NDArray[np.generic]
+    end: End  # behind a row, but for the count of rows
     faults: Sequence[Fault] = ()
     short: bool = False
     numbers: NamedRows | None = None
@@ -72,6 +78,17 @@ class Chunk:
 Chunks = Generator[Chunk]
 
 
+def end_of(end: End, rows: Sequence[int] | npt.NDArray[np.int64]) -> End:
+    """Where each of some rows ends."""
+    return lambda row: end(int(rows[row]))
+
+
+def moved(end: End, n_before: int, row: int, **other: Any) -> Position:
+    """Where a row ends behind so many bytes of other files."""
+    position = end(row)
+    return replace(position, bytes=position.bytes + n_before, **other)
+
+
 class Table(ABC):
     """A source that holds a table: a file, a topic, a query.
 
@@ -85,7 +102,6 @@ class Table(ABC):
     column_names: tuple[str, ...]
     renamed: tuple[tuple[str, str], ...] = ()  # whose name stands there again, and the new name
     new_fields: Mapping[str, int] = {}  # keys of JSON objects that came too late, and their lines
-    head = b""  # first bytes of a text
     files: Sequence[Identity | None] | None = None  # that it is read from
     no_bookmark = ""  # why reading cannot go on later, if it cannot
     looks_after_marks = False  # whether it finds out by itself that what was read has changed
@@ -103,10 +119,6 @@ class Table(ABC):
     @abstractmethod
     def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
         """Read the table from a position on; ``n_rows`` says that so many are for the sample."""
-
-    def position(self, rows: int, place: npt.NDArray[np.generic]) -> Position:
-        """Where a row ends."""
-        return Position(rows, *place.tolist())
 
     def let_columns_change(self) -> None:
         """From now on, chunks have the columns that are there, if these may change.
@@ -141,10 +153,6 @@ class Table(ABC):
             ),
         ]
 
-    def unreadable(self, line: int, reason: str) -> InputError:
-        """Make the error that no row can be used."""
-        return unreadable(self.name, self.unit, line, reason)
-
 
 def unreadable(name: str, unit: str, line: int, reason: str) -> InputError:
     """Make the error that no row can be used."""
@@ -159,25 +167,11 @@ class Rejected:
     examples: tuple[tuple[int, str], ...] = ()
     unit: str = "line"
 
-    def as_json(self) -> list[Json]:
-        """The count and the examples, for a bookmark."""
-        return [self.count, [list(one) for one in self.examples]]
-
-    @classmethod
-    def from_json(cls, saved: Any, unit: str) -> Rejected:
-        """What :meth:`as_json` wrote down."""
-        count, examples = saved
-        return cls(int(count), tuple((int(line), str(why)) for line, why in examples), unit)
-
     def more(self, faults: Sequence[Fault]) -> Rejected:
         """With more rows, in the order in which they come."""
         room = N_EXAMPLES - len(self.examples)
-        named = [(one.line, one.reason + _file(one)) for one in faults[: max(room, 0)]]
+        named = [(one.line, one.reason + one.in_file) for one in faults[: max(room, 0)]]
         return Rejected(self.count + len(faults), (*self.examples, *named), self.unit)
-
-
-def _file(fault: Fault) -> str:
-    return f" ({fault.where['file']})" if fault.where and "file" in fault.where else ""
 
 
 Item = TypeVar("Item")
@@ -211,107 +205,89 @@ class Start(NamedTuple):
     target: Target
 
 
-class PlacedRows(NamedTuple):
-    """Rows as a matrix, their labels, and the place in the source at which each of them ends.
-
-    A fault has the number of rows before it.
-    """
-
-    X: Any  # a Matrix, or None if there are only faults
-    y: Labels
-    places: Labels
-    columns: Columns | None = None
-    faults: Sequence[tuple[int, Fault]] = ()
-    start: Start | None = None
-    n_used: int = 0
-    waited: bool = False
-    names: tuple[str, ...] | None = None
-    times: Floats = np.empty(0)  # of each row, if that is known
-
-
 def cut(
-    blocks: Iterable[PlacedRows],
+    blocks: Iterable[Batch],
     size: int,
     skip: int = 0,
     n_told: int = 0,
     max_wait: float | None = None,
-) -> Iterator[PlacedRows]:
-    """Cut blocks into batches; only those across a seam are copied.
+) -> Iterator[Batch]:
+    """Cut blocks into batches; only those across a seam are copied. Faults may come alone.
 
     Examples
     --------
-    >>> blocks = [PlacedRows(np.zeros((n, 1)), np.arange(n), np.arange(n)) for n in (3, 4)]
+    >>> blocks = [Batch(np.zeros((n, 1)), np.arange(n)) for n in (3, 4)]
     >>> [batch.y.tolist() for batch in cut(blocks, 2)]
     [[0, 1], [2, 0], [1, 2], [3]]
     """
-    held = _Held()
+    held: list[Batch] = []  # too few rows for a batch
+    faults: list[tuple[int, Fault]] = []  # before the last of them
+    behind: list[tuple[int, Fault]] = []
     broken: InputError | None = None
+    n_held, since = 0, 0.0
+
+    def whole(*, waited: bool = False) -> Batch:
+        nonlocal n_held, faults
+        batch = _joined(held, faults, waited)
+        held.clear()
+        n_held, faults = 0, []
+        return batch
+
     try:
         for block in blocks:
             n_rows, start = len(block.y), min(skip, len(block.y))
             skip -= start
-            faults, at = block.faults, _n_before(block.faults, start)
-            n_again = len(faults) - at if skip else min(n_told, len(faults) - at)
+            told, at = block.faults, _n_before(block.faults, start)
+            n_again = len(told) - at if skip else min(n_told, len(told) - at)
             at, n_told = at + n_again, n_told - (0 if skip else n_again)
-            if held.n_rows and start < n_rows and held.parts[-1].names != block.names:
-                yield held.handed_out()
-            for stop in (*range(start + size - held.n_rows, n_rows, size), n_rows):
-                if start < stop:
-                    before = _n_before(faults, stop)
-                    held.take(block, slice(start, stop), faults[at:before])
-                    start, at = stop, max(at, before)
-                if held.n_rows == size:
-                    yield held.handed_out()
-            held.behind += faults[at:]
-            if held.n_rows and max_wait is not None and time.monotonic() - held.since >= max_wait:
-                yield held.handed_out()._replace(waited=True)
-            yield from held.too_many_faults()
+            if held and start < n_rows and held[-1].names != block.names:
+                yield whole()
+            while start < n_rows:
+                since = since if held else time.monotonic()
+                stop = min(start + size - n_held, n_rows)
+                before = max(at, _n_before(told, stop))
+                faults += [*behind, *told[at:before]]
+                held.append(_rows_of(block, start, stop))
+                n_held += stop - start
+                behind, start, at = [], stop, before
+                if n_held == size:
+                    yield whole()
+            behind += told[at:]
+            if held and max_wait is not None and time.monotonic() - since >= max_wait:
+                yield whole(waited=True)
+            if len(faults) + len(behind) > _MOST_FAULTS:
+                yield no_rows(faults + behind)
+                faults, behind = [], []
     except InputError as error:  # the rows before the damage come first
         broken = error
-    if held.n_rows:
-        yield held.handed_out()
-    if held.behind:
-        yield no_rows(held.behind)
+    if held:
+        yield whole()
+    if behind:
+        yield no_rows(behind)
     if broken is not None:
         raise broken
 
 
-class _Held:
-    """Rows that are too few for a batch, and the faults before the last of them, and behind it."""
+def _rows_of(block: Batch, start: int, stop: int) -> Batch:
+    times = None if block.times is None else block.times[start:stop]
+    about = block.position, block.columns, False, block.names, times, block.end, (), block.start
+    return Batch(block.X[start:stop], block.y[start:stop], *about, stop)
 
-    def __init__(self) -> None:
-        self.n_rows, self.since = 0, 0.0
-        self.faults: list[tuple[int, Fault]] = []
-        self.behind: list[tuple[int, Fault]] = []
-        self.parts: list[PlacedRows] = []
 
-    def take(self, block: PlacedRows, rows: slice, faults: Sequence[tuple[int, Fault]]) -> None:
-        """Add rows of a block, and the faults among them."""
-        if not self.n_rows:
-            self.since = time.monotonic()
-        X, y, places = block.X[rows], block.y[rows], block.places[rows]
-        part = block._replace(X=X, y=y, places=places, n_used=rows.stop, times=block.times[rows])
-        self.parts.append(part)
-        self.n_rows += len(y)
-        self.faults += [*self.behind, *faults]
-        self.behind = []
+def _joined(parts: Sequence[Batch], faults: Sequence[tuple[int, Fault]], waited: bool) -> Batch:
+    batch = parts[-1]
+    if len(parts) > 1:
+        X, y = stacked([part.X for part in parts]), np.concatenate([part.y for part in parts])
+        times = [part.times for part in parts if part.times is not None]
+        batch = replace(batch, X=X, y=y, times=np.concatenate(times) if times else None)
+    return replace(batch, faults=faults, waited=waited) if faults or waited else batch
 
-    def too_many_faults(self) -> Iterator[PlacedRows]:
-        """All faults, if they are too many to wait."""
-        if len(self.faults) + len(self.behind) > _MOST_FAULTS:
-            yield no_rows(self.faults + self.behind)
-            self.faults, self.behind = [], []
 
-    def handed_out(self) -> PlacedRows:
-        """All of it but the faults behind."""
-        whole, parts = self.parts[-1], self.parts
-        if len(parts) > 1:
-            X = stacked([part.X for part in parts])
-            y, places, times = (np.concatenate([part[i] for part in parts]) for i in (1, 2, -1))
-            whole = whole._replace(X=X, y=y, places=places, times=times)
-        whole = whole._replace(faults=self.faults)
-        self.parts, self.faults, self.n_rows = [], [], 0
-        return whole
+def among(lines: npt.NDArray[np.int64], faults: Iterable[Fault]) -> list[tuple[int, Fault]]:
+    """Faults in order, each with the number of rows before it; rows are in these lines."""
+    ordered = sorted(faults, key=lambda fault: fault.line)
+    before = np.searchsorted(lines, [fault.line for fault in ordered]).tolist()
+    return list(zip(before, ordered, strict=True))
 
 
 def _n_before(faults: Sequence[tuple[int, Fault]], row: int) -> int:
@@ -319,9 +295,9 @@ def _n_before(faults: Sequence[tuple[int, Fault]], row: int) -> int:
     return bisect_left(faults, row, key=lambda fault: fault[0]) if faults else 0
 
 
-def no_rows(faults: Sequence[tuple[int, Fault]]) -> PlacedRows:
+def no_rows(faults: Sequence[tuple[int, Fault]]) -> Batch:
     """Faults alone."""
-    return PlacedRows(None, np.empty(0), np.empty((0, 0)), faults=faults)
+    return Batch(np.empty((0, 0)), np.empty(0), faults=faults)
 
 
 def stacked(parts: Sequence[Any]) -> Any:
@@ -350,16 +326,17 @@ class Left(NamedTuple):
 
     def as_json(self) -> Bookmark:
         """What the bookmark of any stream has."""
-        rejected = self.rejected.as_json()
+        rejected = [self.rejected.count, list(map(list, self.rejected.examples))]
         return {"position": asdict(self.position), "n_told": self.n_told, "rejected": rejected}
 
     @classmethod
     def from_json(cls, saved: Bookmark, name: str, unit: str = "line") -> Left:
         """What :meth:`as_json` wrote down."""
         with undamaged(f"the bookmark of {name} is"):
-            rejected = Rejected.from_json(saved["rejected"], unit)
-            left = cls(Position(**saved["position"]), rejected=rejected)
-            return left._replace(n_told=int(saved["n_told"]))
+            count, examples = saved["rejected"]
+            shown = tuple((int(line), str(why)) for line, why in examples)
+            left = cls(Position(**saved["position"]), n_told=int(saved["n_told"]))
+            return left._replace(rejected=Rejected(int(count), shown, unit))
 
 
 class BlockStream:
@@ -380,12 +357,12 @@ class BlockStream:
         return self._left.rejected
 
     @abstractmethod
-    def _blocks(self) -> Generator[PlacedRows]:
+    def _blocks(self) -> Generator[Batch]:
         """Read blocks, from the one on in which the first batch begins."""
 
     @abstractmethod
-    def _batch(self, rows: PlacedRows, n_rows: int, before: Left) -> tuple[Left, Batch]:
-        """Make a batch, the end of so many rows; and what is behind it."""
+    def _batch(self, rows: Batch, left: Left) -> tuple[Left, Batch]:
+        """Make the batch that ends where ``left`` says; and what else is behind it."""
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """Hand out the rows in order."""
@@ -400,8 +377,12 @@ class BlockStream:
                     left = self._left = left._replace(rejected=rejected, n_told=n_told)
                     self.on_fault(faults)
                 if len(found.y):
+                    assert found.end is not None
                     n_rows += len(found.y)
-                    left, batch = self._batch(found, n_rows, left._replace(n_told=0))
+                    end = found.end(found.n_used - 1)
+                    position = Position(n_rows, end.bytes, end.offset, end.line, end.file, end.mark)
+                    before = left._replace(n_told=0, position=position)
+                    left, batch = self._batch(found, before)
                     self._left = left
                     yield batch
         if n_rows == 0 and self.rejected.examples:

@@ -23,7 +23,7 @@ from fires.streams import table as tables
 from fires.streams import text_blocks
 from fires.streams.base import Batch, Bookmark, Position, Schema
 from fires.streams.byte_sources import changed, read_so_far, refuse_others
-from fires.streams.table import Chunk, Chunks, Fault, Left, PlacedRows, Rejected, Start, Table
+from fires.streams.table import Chunk, Chunks, Fault, Left, Rejected, Start, Table
 from fires.streams.text_table import not_text
 
 _SAMPLE_CELLS = 2_000_000
@@ -51,19 +51,6 @@ def refuse_unknown(table: Table, names: Collection[str]) -> None:
     for name in names:
         if name not in known:
             raise no_column(name, table.column_names, table.name)
-
-
-def named(names: Sequence[str] | Mapping[str, str], shown: int) -> str:
-    """The first names in quotes, each with what is said of it, and how many more there are.
-
-    Examples
-    --------
-    >>> named(["a", "b", "c"], 2), named({"a": " (first)"}, 2)
-    ('"a", "b" and 1 more', '"a" (first)')
-    """
-    notes = names if isinstance(names, Mapping) else dict.fromkeys(names, "")
-    some = ", ".join(f'"{name}"{notes[name]}' for name in [*notes][:shown])
-    return f"{some} and {len(notes) - shown:,} more" if len(notes) > shown else some
 
 
 def no_column(name: str, names: Sequence[str], where: str) -> InputError:
@@ -99,10 +86,11 @@ def read_sample(
             raise
         # What was read before the damage is read again, and then the error is met again.
     no_text = [fault.line for fault in faults if fault.reason == text_blocks.NOT_UTF8]
-    if table.head and len(no_text) > _MOST_NOT_TEXT * (len(no_text) + min(n_read, n_rows)):
-        raise not_text(table.name, no_text[0], table.head)
+    most = _MOST_NOT_TEXT * (len(no_text) + min(n_read, n_rows))
+    if table.unit == "line" and len(no_text) > most:
+        raise not_text(table.name, no_text[0])
     if n_read == 0 and faults:
-        raise table.unreadable(*faults[0][:2])
+        raise tables.unreadable(table.name, table.unit, *faults[0][:2])
     if n_read == 0:
         raise InputError(f"{table.name} has a header but no rows")
     return _joined(frames).head(n_rows)
@@ -313,12 +301,12 @@ class TableStream(tables.BlockStream):
         doubts = {doubt.column: str(doubt) for doubt in self.doubts}
         return [row | {"doubt": doubts.get(row["name"], "")} for row in self.columns.describe()]
 
-    def _batch(self, rows: PlacedRows, n_rows: int, before: Left) -> tuple[Left, Batch]:
+    def _batch(self, rows: Batch, left: Left) -> tuple[Left, Batch]:
         """Put what categories say in the place of their codes; of open columns, say which."""
         assert rows.columns is not None
-        columns = rows.columns.knowing(before.statistics)
+        columns = rows.columns.knowing(left.statistics)
         present = columns if rows.names is None else columns.among(rows.names)
-        X, present = present.by_target(rows.X, rows.y)
+        X, present = present.by_target(np.asarray(rows.X), rows.y)
         self.columns = columns = columns.knowing(present.statistics)
         names: tuple[str, ...] | None = None
         if self.is_open:
@@ -329,14 +317,11 @@ class TableStream(tables.BlockStream):
                     X, names = X[:, here], tuple(names[feature] for feature in here.tolist())
             if not names:  # nobody takes rows without a column: one that is missing
                 X, names = np.full((len(X), 1), np.nan), columns.names[:1]
-        position = self._table.position(n_rows, rows.places[-1])
-        times = rows.times if len(rows.times) else None
-        batch = Batch(X, rows.y, position, columns, rows.waited, names, times)
-        start, n_used, known = rows.start, rows.n_used, present.statistics
-        left = before._replace(position=position, start=start, n_used=n_used, statistics=known)
-        return left, batch
+        batch = Batch(X, rows.y, left.position, columns, rows.waited, names, rows.times)
+        known = present.statistics
+        return left._replace(start=rows.start, n_used=rows.n_used, statistics=known), batch
 
-    def _blocks(self) -> Generator[PlacedRows]:
+    def _blocks(self) -> Generator[Batch]:
         """Read and encode, and keep what is known behind a block: it may have no more rows.
 
         The rows that were used before must end where they ended then. Some tables look after that
@@ -347,20 +332,22 @@ class TableStream(tables.BlockStream):
             for block in blocks:
                 if block.columns is not None:
                     self.columns = block.columns.knowing(self._left.statistics)
-                if n_left and len(block.y):
+                if n_left and block.end is not None:
                     n_used = min(n_left, len(block.y))
                     n_left -= n_used
-                    found = self._table.position(end.rows, block.places[n_used - 1])
+                    found = block.end(n_used - 1)
                     # A line end may have been added to the last line of all.
                     at_end = 0 <= found.offset - end.offset <= _LINE_END
-                    same = at_end and replace(found, bytes=end.bytes, offset=end.offset) == end
+                    same = at_end and replace(end, rows=0) == replace(
+                        found, bytes=end.bytes, offset=end.offset
+                    )
                     if not n_left and not same and not self._table.looks_after_marks:
                         raise changed(self._table.name)
                 yield block
         if n_left:
             raise changed(self._table.name)
 
-    def _encoded(self) -> Generator[PlacedRows]:
+    def _encoded(self) -> Generator[Batch]:
         """Read, parse and encode the table, block by block."""
         start = self._first.start
         assert start is not None
@@ -383,13 +370,11 @@ class TableStream(tables.BlockStream):
             return self._encode(chunks, kinds, start)
         return tables.read_ahead(self._encode(tables.read_ahead(chunks), kinds, start))
 
-    def _encode(
-        self, chunks: Chunks, kinds: dict[str, Kind], start: Start
-    ) -> Generator[PlacedRows]:
+    def _encode(self, chunks: Chunks, kinds: dict[str, Kind], start: Start) -> Generator[Batch]:
         """Turn chunks into arrays, and keep account of the rows that cannot be used."""
         position, columns, target = start
         name, hints = self.schema.target, columns.hints
-        times: Floats = np.empty(0)
+        times: Floats | None = None
         with closing(chunks):
             for chunk in chunks:
                 start = Start(chunk.start or position, columns, target)
@@ -397,12 +382,12 @@ class TableStream(tables.BlockStream):
                     yield tables.no_rows([(0, fault) for fault in chunk.faults])
                     self.on_idle()
                     continue
-                frame, places, numbers = chunk.frame, chunk.places, chunk.numbers
+                frame, end, numbers = chunk.frame, chunk.end, chunk.numbers
                 target, values = target.opened(frame[name])
                 self.target, labels = target, target.read(values)
                 usable = labels.usable
                 if usable is not None:
-                    frame, places = frame.filter(usable), places[usable]
+                    frame, end = frame.filter(usable), tables.end_of(end, usable.nonzero()[0])
                     numbers = numbers and take_rows(numbers, usable)
                 faults = _faults(chunk, usable, labels.reasons)
                 frame = frame.drop(name)
@@ -421,10 +406,10 @@ class TableStream(tables.BlockStream):
                         names = (*frame.columns, *(() if numbers is None else numbers.names))
                 _take_as_text(kinds, frame)
                 X, columns = columns.encode(frame, numbers)
-                if len(places):
-                    position = self._table.position(0, places[-1])
-                rows = PlacedRows(X, labels.y, places, columns, faults, start, names=names)
-                yield rows._replace(times=times)
+                if len(X):
+                    position = end(len(X) - 1)
+                rows = Batch(X, labels.y, Position(), columns, names=names, times=times)
+                yield replace(rows, end=end if len(X) else None, faults=faults, start=start)
                 if chunk.short:
                     self.on_idle()
 
@@ -437,9 +422,7 @@ def _faults(
         return []
     lines = chunk.lines if usable is None else chunk.lines[usable]
     found = [*chunk.faults, *(chunk.fault(row, why) for row, why in reasons.items())]
-    found.sort(key=lambda fault: fault.line)
-    before = np.searchsorted(lines, [fault.line for fault in found]).tolist()
-    return list(zip(before, found, strict=True))
+    return tables.among(lines, found)
 
 
 def _take_as_text(kinds: dict[str, Kind], frame: pl.DataFrame) -> None:

@@ -33,7 +33,7 @@ from fires.streams import byte_sources
 from fires.streams.base import Position
 from fires.streams.byte_sources import Damaged
 from fires.streams.following import Follow
-from fires.streams.table import Chunk, Chunks, Fault, Kinds, Table, read_ahead
+from fires.streams.table import Chunk, Chunks, Fault, Kinds, Table, end_of, moved, read_ahead
 
 MAX_LINE = 64 << 20  # a longer line is no table
 MAX_RECORD = 1 << 20  # a record of several lines that is longer has a quote that nobody closed
@@ -90,6 +90,7 @@ class Block:
     lines: Ints
     regular: bool
     short: bool = False
+    end: Callable[[int], Position] = lambda number: Position()  # behind a record, in the source
 
     def record(self, number: int) -> bytes:
         """One record as it stands in the source."""
@@ -101,6 +102,10 @@ class Block:
         """One record for a person to read."""
         return self.record(number).decode("utf-8", "backslashreplace").rstrip("\r\n")
 
+    def fault(self, number: int, reason: str) -> Fault:
+        """A record that cannot be used."""
+        return Fault(int(self.lines[number]), reason, self.text(number))
+
     def pieces(self, is_regular: Callable[[bytes, int], bool]) -> Iterator[Block]:
         """Cut the block further."""
         offset = int(self.ends[-1]) - len(self.data)
@@ -110,7 +115,8 @@ class Block:
             stop = int(self.ends[last - 1])
             data = self.data[start - offset : stop - offset]
             ends, lines = self.ends[first:last], self.lines[first : last + 1]
-            yield Block(data, ends, lines, is_regular(data, last - first), self.short)
+            end = end_of(self.end, range(first, last))
+            yield Block(data, ends, lines, is_regular(data, last - first), self.short, end)
             first, start = last, stop
 
 
@@ -371,7 +377,6 @@ def _find(text: npt.NDArray[np.uint8], byte: int) -> Ints:
     return np.flatnonzero(text == byte)
 
 
-_HEAD = 4096
 _MARK = "fires-mark"
 _MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -380,7 +385,6 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-Places = npt.NDArray[Any]
 Parsed = tuple[pl.DataFrame, NamedRows | None]  # with many columns, numbers stand apart
 
 
@@ -393,20 +397,6 @@ def _mark(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 codecs.register_error(_MARK, _mark)
-
-
-def utf16(sample: bytes) -> str | None:
-    """Tell UTF-16 without a mark by its zeros: every second byte, for letters of the Latin script.
-
-    Examples
-    --------
-    >>> utf16("a,b".encode("utf-16-be")), utf16(b"a,b")
-    ('utf-16-be', None)
-    """
-    even, odd = (sample[start::2].count(0) / max(len(sample) // 2, 1) for start in (0, 1))
-    if max(even, odd) < 0.4 or min(even, odd) > 0.1:
-        return None
-    return "utf-16-be" if even > odd else "utf-16-le"
 
 
 def decoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
@@ -476,7 +466,7 @@ class TextSource:
                 head += piece
                 if len(head) >= byte_sources.N_MAGIC:
                     break
-        self.head, self._top, self._is_all = head[:_HEAD], b"", False
+        self._top, self._is_all = b"", False
         inner = "tar" if head[257:262] == b"ustar" else byte_sources.kind_of(head)
         if inner in byte_sources.ADVICE:
             raise InputError(f"{name} {byte_sources.ADVICE[inner]}")
@@ -511,15 +501,14 @@ class TextSource:
             byte_sources.skip(text.read, offset)
             yield text.read, text.used
 
-    def blocks(self, cut: Lines, start: Position, *, again: bool) -> Generator[tuple[Block, Ints]]:
-        """Cut the text into blocks, each with the places at which its records end."""
+    def blocks(self, cut: Lines, start: Position, *, again: bool) -> Generator[Block]:
+        """Cut the text into blocks."""
         line = start.line
         try:
             with self.open(again=again, offset=start.offset) as (read, used):
                 for block in cut.blocks(read, self.source.ready, start.offset, line):
                     line = int(block.lines[-1]) - 1
-                    ends = block.ends
-                    yield block, np.column_stack([used(ends), ends, block.lines[1:] - 1])
+                    yield replace(block, end=partial(_position, block, used(block.ends)))
         except byte_sources.Damaged as error:
             raise InputError(f"{self.name} is damaged after line {line}: {error}") from error
         except OSError as error:
@@ -551,6 +540,12 @@ class TextSource:
         return first(self.top(has_line)[0])
 
 
+def _position(block: Block, used: Ints, number: int) -> Position:
+    """Behind a record of a block; of the source, the records need so many bytes."""
+    line = int(block.lines[number + 1]) - 1
+    return Position(0, int(used[number]), int(block.ends[number]), line)
+
+
 class BlockTable(Table):
     """A table in text: blocks are parsed whole or, where they are irregular, line by line."""
 
@@ -563,7 +558,7 @@ class BlockTable(Table):
         self._text, self._cut = text, cut
         source = text.source
         self._follow = source if isinstance(source, Follow) else None
-        self.name, self.n_bytes, self.head = text.name, source.n_bytes, text.head
+        self.name, self.n_bytes = text.name, source.n_bytes
         self.looks_after_marks = self._follow is not None
         self.files = None if self._follow else [source.identity]
 
@@ -605,8 +600,8 @@ class BlockTable(Table):
         if self.n_bytes is not None:  # a pipe may keep the reader waiting, a file does not
             blocks = read_ahead(blocks)
         with byte_sources.plain_errors(self.name), closing(blocks):
-            for block, places in blocks:
-                yield from self._parsed(self._as_parsed(block), kinds, places)
+            for block in blocks:
+                yield from self._parsed(self._as_parsed(block), kinds)
 
     def _followed(self, kinds: Kinds, start: Position, file: Follow) -> Chunks:
         """Read a file that grows, and those that come behind it; there is no end."""
@@ -615,45 +610,41 @@ class BlockTable(Table):
         while True:
             n_before = start.bytes - start.offset
             for chunk in self._read(kinds, start, again=False):
-                places = np.zeros((len(chunk.places), 5), dtype=object)
-                places[:, :3], places[:, 4] = chunk.places, file.mark()
-                places[:, 0] += n_before
-                yield replace(chunk, places=places, start=start)
-                if len(places):
-                    start = self.position(0, places[-1])
+                end = partial(moved, chunk.end, n_before, mark=file.mark())
+                yield replace(chunk, end=end, start=start)
+                if len(chunk.lines):
+                    start = end(len(chunk.lines) - 1)
             with byte_sources.plain_errors(self.name):
                 start = file.go_on(n_before)
 
-    def _parsed(self, block: Block, kinds: Kinds, places: Places) -> Iterator[Chunk]:
+    def _parsed(self, block: Block, kinds: Kinds) -> Iterator[Chunk]:
         """Parse a block whole; if that fails, in pieces; and a small piece record by record."""
         wanted = self._wanted(block, kinds)
         found = self._fast(block, wanted) if len(block.ends) else None
         if found is not None:
-            lines, short, ragged = block.lines[:-1], block.short, self.is_open
+            short, ragged = block.short, self.is_open
             frame, numbers = found
-            yield Chunk(frame, lines, places, (), short, numbers, block.text, ragged=ragged)
+            lines, end, raw = block.lines[:-1], block.end, block.text
+            yield Chunk(frame, lines, end, (), short, numbers, raw, ragged=ragged)
         elif len(block.data) <= PIECE or len(block.ends) <= 1:
-            yield self._slow(block, wanted, places)
+            yield self._slow(block, wanted)
         else:
-            at = 0
             for piece in block.pieces(self._looks_regular):
-                yield from self._parsed(piece, kinds, places[at : at + len(piece.ends)])
-                at += len(piece.ends)
+                yield from self._parsed(piece, kinds)
 
-    def _slow(self, block: Block, kinds: Kinds, places: Places) -> Chunk:
+    def _slow(self, block: Block, kinds: Kinds) -> Chunk:
         """Read a block record by record."""
         rows, good, faults = [], [], []
         for i, row in enumerate(self._records(block, kinds)):
             if isinstance(row, str):
-                faults.append(Fault(int(block.lines[i]), row, block.text(i)))
+                faults.append(block.fault(i, row))
             elif row is not None:
                 rows.append(row)
                 good.append(i)
-        keep = np.array(good, dtype=np.int64)
         return Chunk(
             self._frame(rows, kinds),
-            block.lines[keep],
-            places[keep],
+            block.lines[np.array(good, dtype=np.int64)],
+            end_of(block.end, good),
             faults,
             block.short,
             raw=lambda row: block.text(good[row]),

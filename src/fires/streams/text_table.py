@@ -105,11 +105,9 @@ def read_header(
     delimiter, names, n_lines = _first_record(lines[n_before:], source, options)
     n_lines += n_before
     text = "".join(lines[:n_lines]).encode(errors="surrogateescape")
-    if not text_blocks.is_utf8(text):
-        raise not_text(source, n_lines, head)
-    if delimiter is None or b"\0" in text:
-        if name := text_blocks.utf16(head):
-            raise InputError(f"{source} looks like UTF-16; try --encoding {name}")
+    if not text_blocks.is_utf8(text) or b"\0" in text:
+        raise not_text(source, n_lines)
+    if delimiter is None:
         raise InputError(
             f"cannot find columns in {source}: no comma, semicolon, tab or bar in line "
             f"{n_lines}; CSV, TSV, NDJSON (also packed), Parquet and Arrow can be read"
@@ -148,18 +146,9 @@ def _first_record(
     raise InputError(f"{source} is empty")
 
 
-def not_text(source: str, line: int, sample: bytes) -> InputError:
-    r"""Make the error that a text is not UTF-8.
-
-    Examples
-    --------
-    >>> not_text("x.csv", 1, "größer".encode("utf-16-le")).hint
-    'it looks like UTF-16: try --encoding utf-16-le'
-    """
-    name = text_blocks.utf16(sample)
-    hint = "if it is text, say how it was written: --encoding cp1252, for instance"
-    if name is not None:
-        hint = f"it looks like UTF-16: try --encoding {name}"
+def not_text(source: str, line: int) -> InputError:
+    """Make the error that a text is not UTF-8."""
+    hint = "if it is text, say how it was written: --encoding cp1252 or utf-16-le, for instance"
     return InputError(f"{source} is {text_blocks.NOT_UTF8}: line {line}", hint=hint)
 
 
