@@ -17,7 +17,7 @@ _SERVING = 5  # one place in so many goes to a class that no other place serves
 Flags = npt.NDArray[np.bool_]
 
 
-@compiled
+@inner
 def exchange(system: Floats, line: Floats, p: int) -> None:
     """Let a coefficient join those that are estimated, or leave them: it undoes itself.
 
@@ -43,15 +43,7 @@ def exchange(system: Floats, line: Floats, p: int) -> None:
     system[p, p] = -inverse
 
 
-@compiled
-def _exchange_all(systems: Floats, line: Floats, columns: Indices) -> None:
-    """Let several coefficients of all systems join, or leave."""
-    for i in range(len(columns)):
-        for r in range(len(systems)):
-            exchange(systems[r], line, columns[i])
-
-
-@compiled
+@inner
 def _triangles(systems: Floats) -> Floats:
     """Systems as :func:`exchange` wants them, from precision and pull as the last column."""
     n = systems.shape[1]
@@ -79,7 +71,7 @@ def chi_deviations(squared: float, m: int) -> float:
     return math.sqrt(tail * tail + 1.39) if tail > 0.0 else 0.67  # of both tails
 
 
-@compiled
+@inner
 def _together(system: Floats, columns: Indices, block: Floats) -> float:
     """How far 0 is away, in deviations: of what columns add, or of the mean of those that joined.
 
@@ -102,7 +94,7 @@ def _together(system: Floats, columns: Indices, block: Floats) -> float:
     return chi_deviations(squared, m)
 
 
-@compiled
+@inner
 def _measure(
     systems: Floats, columns: Indices, starts: Indices, block: Floats, now: Floats, z: Floats
 ) -> None:
@@ -160,6 +152,42 @@ def _widest(starts: Indices) -> int:
     return widest
 
 
+@inner
+def _next(
+    served: Floats,
+    now: Floats,
+    z: Floats,
+    ahead: Floats,
+    late: Floats,
+    limits: Floats,
+    sure: float,
+    state: Indices,
+    n_in: int,
+) -> tuple[int, int]:
+    """Who joins or leaves next, -1 for nobody, and how many are in then."""
+    moved, greatest, weakest, least = -1, -1.0, -1, np.inf
+    n_left = len(limits) - n_in
+    for c in range(len(z)):
+        worth = late[c] * now[c, len(served)] + ahead[c]
+        if state[c] == 1 and late[c] * z[c] + ahead[c] < least:
+            weakest, least = c, late[c] * z[c] + ahead[c]
+        may = state[c] == 0 and n_left > 0 and z[c] + ahead[c] > limits[n_in]
+        if may and worth > greatest:
+            moved, greatest = c, worth
+    if weakest >= 0 and (n_left < 0 or z[weakest] + ahead[weakest] < limits[n_in - 1]):
+        state[weakest] = 2
+        return weakest, n_in - 1
+    if n_left > 0:
+        n_wanting, neediest = _neediest(served, now, state, sure)
+        if n_left <= n_wanting and _SERVING * n_left <= len(limits):
+            moved = neediest
+        if moved >= 0:
+            state[moved] = 1
+            n_in += 1
+            _serve(served, now[moved])
+    return moved if n_left > 0 else -1, n_in
+
+
 @compiled
 def forward(
     systems: Floats,
@@ -185,34 +213,25 @@ def forward(
     n_systems, n = len(work), work.shape[1]
     served, now, line = np.zeros(n_systems), np.empty((n_candidates, n_systems + 1)), np.empty(n)
     block = np.empty((_widest(starts), _widest(starts) + 1))
-    n_in = 0
-    _exchange_all(work, line, np.array([n - 2]))
-    for c in range(n_candidates):
-        if state[c] == 1:
-            n_in += 1
-            _exchange_all(work, line, columns[starts[c] : starts[c + 1]])
+    n_in, c = 0, -1  # first the intercept joins, then those that have joined before
     while True:
-        _measure(work, columns, starts, block, now, z)
-        moved, greatest, weakest, least = -1, -1.0, -1, np.inf
-        n_left = len(limits) - n_in
-        for c in range(n_candidates):
-            worth = late[c] * now[c, n_systems] + ahead[c]
-            if state[c] == 1 and late[c] * z[c] + ahead[c] < least:
-                weakest, least = c, late[c] * z[c] + ahead[c]
-            may = state[c] == 0 and n_left > 0 and z[c] + ahead[c] > limits[n_in]
-            if may and worth > greatest:
-                moved, greatest = c, worth
-        if weakest >= 0 and (n_left < 0 or z[weakest] + ahead[weakest] < limits[n_in - 1]):
-            moved, state[weakest] = weakest, 2
-            n_in -= 1
-        elif n_left > 0:
-            n_wanting, neediest = _neediest(served, now, state, sure)
-            if n_left <= n_wanting and _SERVING * n_left <= len(limits):
-                moved = neediest
-            if moved >= 0:
-                state[moved] = 1
-                n_in += 1
-                _serve(served, now[moved])
-        if moved < 0:
-            return float(-work[:, -1, -1].sum())
-        _exchange_all(work, line, columns[starts[moved] : starts[moved + 1]])
+        begins, first, stop = c < n_candidates, 0, 0
+        if begins:
+            joins = c >= 0 and state[c] == 1
+            n_in += joins
+            if joins:
+                first, stop = starts[c], starts[c + 1]
+            c += 1
+        else:
+            _measure(work, columns, starts, block, now, z)
+            moved, n_in = _next(served, now, z, ahead, late, limits, sure, state, n_in)
+            if moved < 0:
+                break
+            first, stop = starts[moved], starts[moved + 1]
+        for i in range(-1 if begins and c == 0 else first, stop):
+            for r in range(n_systems):
+                exchange(work[r], line, columns[i] if i >= 0 else n - 2)
+    explained = 0.0
+    for r in range(n_systems):
+        explained -= work[r, n - 1, n - 1]
+    return explained
