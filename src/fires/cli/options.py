@@ -228,7 +228,7 @@ def as_height_and_width(value: str) -> str:
 # --- in a file, and as facts ----------------------------------------------------------------------
 
 # Options that say where a run goes, not what it is.
-_OF_THE_FOLDER = ("overwrite", "out", "resume", "accept_loss", "live")
+_OF_THE_FOLDER = ("overwrite", "out", "resume", "live")
 
 
 def read_config(ctx: click.Context, path: Path | None) -> None:

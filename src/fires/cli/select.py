@@ -24,7 +24,7 @@ from fires.cli.progress import Values, json_progress, logs, one_bar, seen
 from fires.cli.reading import Notices
 from fires.cli.report import as_shape, live_page, write_report
 from fires.cli.select_options import CLASSES, NUMERIC, Options, refuse_what_does_not_go_together
-from fires.cli.selection import print_result, say_lost
+from fires.cli.selection import print_result
 from fires.cli.text import EXPECTED, if_known, message, say, saying_where, tried
 from fires.core.errors import InputError
 from fires.core.optional import require
@@ -126,7 +126,6 @@ def _select(options: Options) -> None:
             orders.hand_over(learning.source)
             if saved is not None:
                 learning.go_on(saved)
-                say_lost(folder)
             else:
                 learning.begin()
             learning.learn(show)
@@ -336,8 +335,8 @@ def _open_folder(
     if path is None:
         return None, None, facts
     with orders.undisturbed():
-        how = {"resume": resume, "accept_loss": options.accept_loss}
-        folder = stack.enter_context(RunFolder(path, overwrite=options.overwrite, **how))
+        folder = RunFolder(path, overwrite=options.overwrite, resume=resume)
+        stack.enter_context(folder)
         if resume:
             saved = _newest(folder, options.quiet)
             facts |= known_before(path)
@@ -461,8 +460,8 @@ def _newest(folder: RunFolder, quiet: bool) -> Checkpoint | None:
 
 def _end(learning: Learning, out: Path | None, unsaved: OSError | None) -> None:
     """Say what ended the run early, or why it could not be saved, with a code for scripts."""
-    source, trouble = learning.source, learning.run.trouble
-    if source.reason is None and unsaved is None and trouble is None:
+    source = learning.source
+    if source.reason is None and unsaved is None:
         return
     if isinstance(source.error, BrokenPipeError):
         raise source.error
@@ -471,8 +470,6 @@ def _end(learning: Learning, out: Path | None, unsaved: OSError | None) -> None:
     else:
         kept = "" if out is None else f" and saved in {out}"
     learnt = f"what was learnt from the first {learning.n_rows:,} rows is shown above{kept}"
-    if source.reason is None and unsaved is None and trouble is not None:
-        raise InputError(f"{message(trouble)}; {learnt}") from trouble
     if source.signal is None and not isinstance(source.error, (*EXPECTED, type(None))):
         say(f"{learnt}; what ended the run is our fault:")
     source.tell_end(learnt, unsaved, saved=out is not None and unsaved is None)

@@ -20,7 +20,7 @@ CLASSES, NUMERIC = ("probit", "logistic"), ("gaussian", "poisson")
 _MEMORY = 10_000.0  # rows
 # What may be said anew when a run goes on.
 _MAY_CHANGE = {
-    *("resume", "accept_loss", "checkpoint", "max_bad", "max_wait", "until_end", "rate"),
+    *("resume", "checkpoint", "max_bad", "max_wait", "until_end", "rate"),
     *("emit", "emit_every", "metrics", "log_level", "as_json", "quiet", "debug"),
     *("report", "live", "shape", "master"),
 }
@@ -63,8 +63,6 @@ class Options:
     resume
         Go on with the run in a folder that --out has made, wherever it ended; FILE and options
         are those of the run.
-    accept_loss
-        With --resume: go on though records are lost, with those that are left.
     checkpoint
         How often to save the run while it goes on: every so many batches, or 10s, 5m, ... Time is
         stretched so that saving takes a twentieth of it at most.
@@ -125,7 +123,6 @@ class Options:
         is_eager=True,
         callback=lambda ctx, option, path: resume_options(ctx, path),
     )
-    accept_loss: bool = shared.flag()
     checkpoint: str = shared.option("N|TIME", default="10s")
     transform: bool = shared.flag()
     max_bad: int | float | None = shared.option(
@@ -207,8 +204,6 @@ def _refuse_what_is_settled(options: Options) -> None:
     """Raise an error if the command line says what the run has settled."""
     resume = options.resume
     if resume is None:
-        if options.accept_loss:
-            raise click.UsageError("--accept-loss goes with --resume only.")
         return
     for option in shared.typed_options(click.get_current_context()):
         if option.name not in _MAY_CHANGE:

@@ -17,23 +17,14 @@ from fires.cli.text import (
     listed,
     printable,
     relation_lines,
-    say,
     twin_lines,
 )
 
 if TYPE_CHECKING:
     from fires.core.types import Json, Label
-    from fires.run.folder import RunFolder
     from fires.run.run import Run
     from fires.run.totals import RunTotals
     from fires.streams.table import Rejected
-
-
-def say_lost(folder: RunFolder | None) -> None:
-    """Say what a run that goes on has lost of its records."""
-    if folder is not None:
-        for line in folder.newly_lost:
-            say(f"{folder.path}: {line}")
 
 
 def print_result(

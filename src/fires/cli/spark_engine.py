@@ -15,7 +15,7 @@ from fires.cli.options import as_toml, settings_facts, typed_options
 from fires.cli.progress import one_bar
 from fires.cli.report import write_report
 from fires.cli.select_options import Options
-from fires.cli.selection import print_result, say_lost
+from fires.cli.selection import print_result
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _TAKEN = {
     *("file", "target", "top", "batch_size", "model", "as_published", "seed", "exclude", "sep"),
     *("no_header", "out", "overwrite", "resume", "report", "as_json", "quiet", "debug", "config"),
-    *("engine", "master", "accept_loss", "memory", "drift", "groups"),
+    *("engine", "master", "memory", "drift", "groups"),
 }
 _BATCH_ROWS = 20_000
 _FORMATS = {
@@ -55,7 +55,6 @@ def select_on_spark(options: Options) -> None:
     session.sparkContext.setLogLevel("ERROR")
     frame = _read(session, options)
     run = _run(frame, options)
-    say_lost(run.folder)
     with one_bar("0 rows", total=None, hidden=options.quiet) as show:
         learn_frame(frame, run, _batch_rows(options), lambda step: show(partial(_seen, step)))
     assert run.run is not None
@@ -83,7 +82,6 @@ def _run(frame: DataFrame, options: Options) -> SparkRun:
         layout_of(frame.schema, target, features=features),
         options.folder,
         overwrite=options.overwrite,
-        accept_loss=options.accept_loss,
         resume=options.resume is not None,
         settings=settings_facts(**known)["settings"],
         options=as_toml(click.get_current_context(), **known),

@@ -171,7 +171,7 @@ class FileSink:
                 files.write(self._pipe, line)
         else:
             self._lines.append(line)
-            self._lines.show()
+            self._lines.flush()
 
     def flush(self) -> None:
         """See :meth:`Sink.flush`."""
