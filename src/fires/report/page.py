@@ -317,71 +317,36 @@ def read_comparison(folder: Path) -> Header:
 
 
 def _sentence(found: Comparison) -> str:
-    """What came out, in one sentence or two."""
+    """What came out, in one sentence."""
     chosen = [one for one in found.outcomes if one.name not in BASELINES]
     if not chosen:
         return f"Nothing but {enumeration([_label(one.name) for one in found.outcomes])} took part."
     best, first, score = chosen[0], found.outcomes[0], SCORES.get(found.score, found.score)
-    sentence = f"{best.name} predicts best ({score} {_three(best.score)})"
+    beaten = [_label(other) for other, names in found.beaten.items() if best.name in names]
+    what, who = f"{best.name} predicts best", " and"
     if best is not first:
-        sentence = (
-            f"No selection predicts better than {_label(first.name)} ({score} "
-            f"{_three(first.score)}); the best of them is {best.name} ({_three(best.score)})"
-        )
-    verdicts = _verdicts(found, best)
-    beaten, perhaps = (
-        [_label(other) for other, verdict in verdicts.items() if verdict == word]
-        for word in ("better", "perhaps")
-    )
-    if beaten:
-        sentence += f"{' and' if best is first else ', which'} beats {enumeration(beaten)}"
-    if perhaps:
-        sentence += f"; its lead over {enumeration(perhaps)} may be chance"
-    return f"{sentence}. {_nearest(found, chosen)}".rstrip()
-
-
-def _nearest(found: Comparison, chosen: list[Outcome]) -> str:
-    """How far the best selection is from the one it was tested against, and whether that counts."""
-    best, *others = chosen
-    if not others:
-        return ""
-    is_reference = best.name == found.reference
-    tested, other = (others[0], others[0].name) if is_reference else (best, found.reference)
-    if other in BASELINES or other in found.beaten:  # that it beats it, or not, has been said
-        return ""
-    gap = f"{_label(other)} is {abs(tested.difference):.2g} behind"
-    if np.isnan(tested.p_value):
-        return f"{gap}; whether that is chance was not tested, which takes three runs."
-    return f"{gap}, which {'is more than' if tested.p_value < 0.05 else 'may be'} chance."
-
-
-def _verdicts(found: Comparison, one: Outcome) -> dict[str, str]:
-    """Whether a selection is better than each thing that it should beat."""
-    sign = sign_of(found.score)
-    return {
-        other: "better"
-        if one.name in names
-        else ("perhaps" if sign * one.score > sign * found[other].score else "no")
-        for other, names in found.beaten.items()
-        if other != one.name
-    }
+        what, who = f"No selection predicts better than {_label(first.name)}", f"; {best.name}"
+    beats = f"{who} beats {enumeration(beaten)}" if beaten else ""
+    return f"{what} ({score} {first.score:.4g}){beats}."
 
 
 def _beaten(found: Comparison) -> Header:
     """A table: for each selection, a word about each thing that it should beat."""
     chosen = [one for one in found.outcomes if one.name not in BASELINES]
-    verdicts = [_verdicts(found, one) for one in chosen]
+    sign = sign_of(found.score)
+
+    def word(one: Outcome, other: str, beaten: Sequence[str]) -> str | None:
+        if one.name in (other, *beaten):
+            return None if one.name == other else "better"
+        return "perhaps" if sign * one.score > sign * found[other].score else "no"
+
     return {
         "others": [{"name": other, "label": _label(other)} for other in found.beaten],
         "selectors": [one.name for one in chosen],
-        "words": [[words.get(other) for other in found.beaten] for words in verdicts],
+        "words": [[word(one, *other) for other in found.beaten.items()] for one in chosen],
         "tested": any(not np.isnan(one.p_value) for one in found.outcomes),
     }
 
 
 def _label(name: str) -> str:
     return BASELINES.get(name, name)
-
-
-def _three(value: float) -> str:
-    return f"{value:.3f}" if abs(value) < 1.0 else f"{value:.4g}"
