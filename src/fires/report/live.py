@@ -28,14 +28,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import uvicorn
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fires.core.errors import InputError
 from fires.core.types import Header
@@ -43,8 +41,6 @@ from fires.report.page import LIVE_PARTS, compact, content_policy, page, page_da
 from fires.report.summary import Summary, side_by_side
 
 _MAX_CONNECTIONS = 100
-# Seconds between two looks whether a connection that has nothing to wait for has gone on.
-_TIMEOUT = 10.0
 # Seconds between two readings: so many times what the last one took, so that they take a
 # twentieth of a core at most.
 _LEAST_PAUSE, _MOST_PAUSE, _TIMES = 1.0, 30.0, 20.0
@@ -74,8 +70,7 @@ def serve(
     watch = LiveSummary(side_by_side(folders, shape), access)
     config = uvicorn.Config(
         watch,
-        http=Connection,
-        backlog=_MAX_CONNECTIONS,  # as many as are taken at once
+        limit_concurrency=_MAX_CONNECTIONS,
         ws="none",
         lifespan="off",
         log_config=None,  # names of features must not reach a terminal
@@ -118,39 +113,6 @@ class Server(uvicorn.Server):
         """End the answers that have no end of their own, and then all others."""
         await self._watch.close(last_word=self._is_over)
         await super().shutdown(sockets=sockets)
-
-
-class Connection(H11Protocol):
-    """Ends if half a request, or an answer that nobody reads, does not go on."""
-
-    seen: Any = None
-
-    def connection_made(self, transport: Any) -> None:
-        """Take a connection. If there are too many, the oldest that asks nothing gives way."""
-        super().connection_made(transport)
-        self.began, self.look = self.loop.time(), self.loop.call_later(_TIMEOUT, self.check)
-        present: list[Any] = [one for one in self.connections if not one.transport.is_closing()]
-        if len(present) > _MAX_CONNECTIONS:
-            idle = (one for one in present if not one.is_answered)
-            min(idle, key=lambda one: one.began).transport.abort()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        """Look no more."""
-        self.look.cancel()
-        super().connection_lost(error)
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether a request is there whose answer has not ended: events have no end."""
-        return self.cycle is not None and not self.cycle.response_complete
-
-    def check(self) -> None:
-        """End unless it goes on."""
-        n_unread = self.transport.get_write_buffer_size()
-        seen = None if self.is_answered and not n_unread else (self.cycle, n_unread)
-        if seen is not None and seen == self.seen:
-            self.transport.abort()
-        self.seen, self.look = seen, self.loop.call_later(_TIMEOUT, self.check)
 
 
 def _when_input_ends(tell: Callable[[], None]) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from fires.report.features import Features
 from fires.report.folder import Facts, Result, Snapshots, read_result
 from fires.report.records import SELECTED, BadRows, Follower, Records, read_block, well_formed
 from fires.report.relations import relations_over_time
-from fires.report.wording import Change, rounded, sentence
+from fires.report.wording import rounded, sentence
 from fires.run.records import QUARANTINE, STEPS
 from fires.run.saved import group_titles, read_names
 
@@ -142,7 +141,7 @@ class Summary:
         if above_noise is None and self._has_intervals:
             above_noise = features.above_noise()
         counts = self._counts(above_noise)
-        change, stability = self._change(above_noise, features.rank), self._stability()
+        stability, has_ended = self._stability(), self._facts.has_ended
         doubts = facts.get("doubts") or []
         twins = [
             {"feature": doubt["column"], "of": doubt["other"], "why": doubt["why"]}
@@ -160,7 +159,7 @@ class Summary:
             | {"name": self._name, "shape": self._shape, "intervals": self._has_intervals},
             "counts": counts,
             "sentence": sentence(
-                counts, change, stability["total"], has_ended=self._facts.has_ended
+                counts, self._since(above_noise), stability["total"], has_ended=has_ended
             ),
             "now": features.now(above_noise),
             "rank_before_row": None if features.before is None else features.before.rows,
@@ -206,33 +205,12 @@ class Summary:
             "alarms": records.n_alarms,
         } | self._result.counts
 
-    def _change(self, above_noise: Mask | None, rank: Ints) -> Change | None:
-        """The last change that lasted and is still true, of those that matter.
-
-        Features that are not above noise come and go: they are passed over, unless no other is
-        selected.
-        """
-        records, names = self._records, self._names
-        selected, settled = records.selected, records.settled
-        if not settled:
-            return None
-        noise = np.zeros(len(names), dtype=np.bool_) if above_noise is None else above_noise
-        knows_noise = bool(noise[selected].any())
-        for before, after in reversed(list(pairwise(settled))):
-            came = np.setdiff1d(after.features, before.features)
-            left = np.setdiff1d(np.setdiff1d(before.features, after.features), selected)
-            came = came[np.isin(came, selected) & (records.since[came] <= after.row)]
-            if knows_noise and not noise[came].all():
-                came, left = came[noise[came]], left[:0]  # whom they replaced is not known
-            if len(came) or (len(left) and not knows_noise):
-                came = came[np.argsort(rank[came], kind="stable")]
-                return Change(after.row, [names[at] for at in came], [names[at] for at in left])
-        if knows_noise:
-            matter = selected[noise[selected]]
-            columns = self._result.titles or names
-            n_same = len({columns[place] for place in matter.tolist()})
-            return Change(int(records.since[matter].max()), n_same=n_same, carry=True)
-        return Change(records.now.row, n_same=len(selected))
+    def _since(self, above_noise: Mask | None) -> int | None:
+        """The row from which on all features that matter are selected, of those that are."""
+        matter = self._records.selected
+        if above_noise is not None and above_noise[matter].any():
+            matter = matter[above_noise[matter]]
+        return int(self._records.since[matter].max()) if len(matter) else None
 
     # --- over time -------------------------------------------------------------------------------
 
