@@ -179,7 +179,7 @@ class RunFolder(AbstractContextManager["RunFolder"]):
 
     def checkpoint(self, n_batches: int, header: Mapping[str, Json], arrays: Arrays) -> None:
         """Save all that is needed to go on after the last record."""
-        known: Header = {"class": "Run", "records": VERSION} | self.records.saved()
+        known: Header = {"class": "Run", "records": VERSION, **self.records.saved()}
         with files.naming(self.path / CHECKPOINTS):
             self.checkpoints.write(n_batches, {**header, **known}, arrays)
         self._is_saved()
