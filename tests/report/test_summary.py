@@ -23,9 +23,8 @@ from fires.metrics import stability_interval
 from fires.report.features import Features
 from fires.report.folder import Result, Snapshot, Snapshots, read_result
 from fires.report.page import folder_data
-from fires.report.records import Follower, Records
+from fires.report.records import Follower, Records, rounded
 from fires.report.summary import Summary, summarise
-from fires.report.wording import rounded
 from fires.run.locking import FolderLock
 from fires.run.records import read_snapshot, snapshots
 

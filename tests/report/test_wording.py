@@ -3,8 +3,7 @@
 import pytest
 from tests.report import runs
 
-from fires.report.summary import summarise
-from fires.report.wording import sentence
+from fires.report.summary import sentence, summarise
 
 
 def say(n_features, n_selected, n_above, since, stability=None, *, batches=20, ended=True):

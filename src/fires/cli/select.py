@@ -24,7 +24,6 @@ from fires.cli.progress import Values, json_progress, logs, one_bar, seen
 from fires.cli.reading import Notices
 from fires.cli.report import as_shape, live_page, write_report
 from fires.cli.select_options import CLASSES, NUMERIC, Options, refuse_what_does_not_go_together
-from fires.cli.selection import print_result
 from fires.cli.text import EXPECTED, if_known, message, say, saying_where, tried
 from fires.core.errors import InputError
 from fires.core.optional import require
@@ -130,6 +129,8 @@ def _select(options: Options) -> None:
                 learning.begin()
             learning.learn(show)
         unsaved = _finish(learning, notices, facts, options.reading.name)
+    from fires.cli.tables import print_result
+
     # Where records go to standard output, the result goes to standard error.
     with redirect_stdout(sys.stderr) if options.emit == "-" else nullcontext():
         how = {"live": stream.n_bytes is None, "is_saved": unsaved is None}

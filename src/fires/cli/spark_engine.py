@@ -15,7 +15,6 @@ from fires.cli.options import as_toml, settings_facts, typed_options
 from fires.cli.progress import one_bar
 from fires.cli.report import write_report
 from fires.cli.select_options import Options
-from fires.cli.selection import print_result
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,6 +42,7 @@ _FORMATS = {
 def select_on_spark(options: Options) -> None:
     """Rank the features of what Spark reads, and print them."""
     _refuse_others()
+    from fires.cli.tables import print_result
     from fires.integrations.spark import spark_session
     from fires.integrations.spark.select import learn_frame
     from fires.streams.table import Rejected

@@ -23,8 +23,8 @@ from fires.core.output import enumeration
 from fires.core.types import Header
 from fires.core.version import __version__
 from fires.evaluation.comparison import BASELINES, Comparison, Outcome, sign_of
+from fires.report.records import rounded
 from fires.report.summary import side_by_side
-from fires.report.wording import rounded
 from fires.run.saved import SavedRun
 
 _STYLES = ("uplot.css", "page.css", "panels.css", "panel-comparison.css", "panel-relations.css")

@@ -7,6 +7,7 @@ many spans, each two that follow each other become one.
 from __future__ import annotations
 
 import json
+import math
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import polars.selectors as cs
 from polars._typing import PolarsDataType
@@ -349,6 +351,25 @@ class Follower:
                 name: well_formed(value) if isinstance(value, str) else value
                 for name, value in found.items()
             }
+
+
+def rounded(values: npt.ArrayLike | None, digits: int = 4) -> Any:
+    """Numbers with few significant digits, as JSON has them.
+
+    In two steps: so a number half-way between two is shown as the same one if it misses the middle
+    by the last bits of a sum, which depend on the order in which numbers were added.
+    """
+    table = np.asarray(values, dtype=np.float64)  # None is NaN
+    short = [
+        float(f"{float(f'{value:.12g}'):.{digits}g}") + 0.0 if math.isfinite(value) else None
+        for value in table.ravel().tolist()
+    ]
+    return np.array(short, dtype=object).reshape(table.shape).tolist()
+
+
+def whole(values: Floats) -> list[int | None]:
+    """Whole numbers; None for NaN."""
+    return [None if value != value else int(value) for value in values.tolist()]
 
 
 def well_formed(text: str) -> str:

@@ -20,17 +20,24 @@ from fires.core.errors import InputError
 from fires.core.events import CHANGE, event_rows
 from fires.core.files import damaged
 from fires.core.types import Header, Ints, Mask
-from fires.report.features import Features
+from fires.report.features import Features, relations_over_time
 from fires.report.folder import Facts, Result, Snapshots, read_result
-from fires.report.records import SELECTED, BadRows, Follower, Records, read_block, well_formed
-from fires.report.relations import relations_over_time
-from fires.report.wording import rounded, sentence
+from fires.report.records import (
+    SELECTED,
+    BadRows,
+    Follower,
+    Records,
+    read_block,
+    rounded,
+    well_formed,
+)
 from fires.run.records import QUARANTINE, STEPS
 from fires.run.saved import group_titles, read_names
 
 VERSION = 1
 _DOUBT = ("column", "kind", "why")
 _MOST_PIXELS, _MOST_MEMBERS = 50_000, 60
+_MILLION = 1_000_000
 
 
 def summarise(folder: Path, shape: tuple[int, int] | None = None) -> Header:
@@ -318,3 +325,47 @@ class Summary:
             "bad": self._bad.as_dict(),
             "waited": records.n_waited,
         }
+
+
+def sentence(
+    counts: dict[str, Any], since: int | None, stability: float | None, *, has_ended: bool
+) -> list[str]:
+    """What matters now, and since when all of it is selected."""
+    n_features, n_selected = counts["features"], counts["selected"]
+    if not counts["batches"]:
+        return ["No row has been read yet."]
+    parts = [_carrying(n_features, n_selected, counts["above_noise"], has_ended)]
+    if counts["batches"] == 1:
+        parts = [f"{parts[0]} after one batch"]
+    elif since is not None and n_selected < n_features:
+        parts.append(f"selected since row {row_text(since)}")
+    if stability is not None:
+        parts.append(f"stability {stability:.2f}")
+    return [f"{'; '.join(parts)}."]
+
+
+def row_text(row: int) -> str:
+    """The number of a row, as one says it."""
+    if row < _MILLION:
+        return f"{row:,}"
+    millions = row / _MILLION
+    return f"{millions:,.0f} M" if millions >= 100 else f"{millions:.3g} M"
+
+
+def _carrying(n_features: int, n_selected: int, n_above: int | None, has_ended: bool) -> str:
+    """How many features matter."""
+    yet = "" if has_ended else " yet"
+    if n_features == 1:
+        if n_above is None:
+            return "There is one feature"
+        return "The one feature " + (
+            "carries the target" if n_above else f"does not stand out from noise{yet}"
+        )
+    of_all = f"of {n_features:,} features"
+    if n_above is None:
+        return f"{n_selected:,} {of_all} {'is' if n_selected == 1 else 'are'} selected"
+    if n_above == 0:
+        return f"None {of_all} stands out from noise{yet}"
+    if n_above == n_features:
+        return f"All {n_features:,} features carry the target"
+    return f"{n_above:,} {of_all} {'carries' if n_above == 1 else 'carry'} the target"
