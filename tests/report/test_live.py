@@ -136,23 +136,12 @@ def test_other_machines_need_a_token(run):
         port, token = server.port, re.search(r"\?token=([\w-]{30,})$", server.address)[1]
         for path in ("/", "/events", "/summary.json", "/?token=", f"/?token={token}x"):
             assert asked(port, path)[0].status == 403
-        answer, body = asked(port, f"/?token={token}")
-        assert (answer.status, answer.headers["location"], body) == (303, "/", "")
-        cookie, *how = answer.headers["set-cookie"].split("; ")
-        assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(how)
-        assert token not in cookie
-        assert asked(port, Cookie=cookie)[0].status == 200
-        assert asked(port, Cookie=cookie[:-1])[0].status == 403
-        viewer = Viewer(port, Cookie=cookie)
+        for path in ("/", "/summary.json"):
+            assert asked(port, f"{path}?token={token}")[0].status == 200
+        viewer = Viewer(port, f"?token={token}")
         assert viewer.wait_for(lambda run: True)["run"]["status"] == "ended"
         viewer.close()
-        # By an address, but by no name that others could let point here.
-        assert asked(port, host=f"192.0.2.7:{port}", Cookie=cookie)[0].status == 200
-        assert asked(port, host="elsewhere.example", Cookie=cookie)[0].status == 421
-        # Of a link on another page, a browser takes the cookie along only from a page of ours.
-        answer, _ = asked(port, f"/?token={token}", Sec_Fetch_Site="cross-site")
-        assert (answer.status, answer.headers["refresh"]) == (200, "0; url=/")
-        assert answer.headers["set-cookie"].split("; ")[0] == cookie
+        assert asked(port, f"/?token={token}", host=f"192.0.2.7:{port}")[0].status == 200
 
 
 def test_the_token_can_be_given_and_then_everybody_needs_it(run):
@@ -160,7 +149,7 @@ def test_the_token_can_be_given_and_then_everybody_needs_it(run):
         assert server.address.endswith("/?token=t%C3%A4glich%3B%20neu%26")
         assert asked(server.port)[0].status == 403
         path = server.address.partition(str(server.port))[2]
-        assert asked(server.port, path)[0].status == 303
+        assert asked(server.port, path)[0].status == 200
 
 
 def test_an_address_of_this_machine_alone_needs_none():

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from fires.cli import apply, bench, columns, compare, demo, explain, report, select
+from fires.cli import apply, bench, columns, compare, data, demo, explain, report, select
 from fires.cli.interrupts import EXIT_CODE, no_interrupt_lost
 from fires.cli.progress import say_compiling
 from fires.cli.text import EXPECTED, message
@@ -72,7 +72,7 @@ def _completion(ctx: click.Context, shell: str) -> None:
 
 for one in (
     *(select.command, report.serve, report.report, apply.predict, apply.transform),
-    *(explain.command, compare.command, columns.command, demo.command, bench.data),
+    *(explain.command, compare.command, columns.command, demo.command, data.command),
     *(bench.command, _completion),
 ):
     main.add_command(one)

@@ -101,16 +101,13 @@ def _row_of(path: Path, title: str, feature: str) -> tuple[list[str], Header]:
                 names.append(one[title])
                 if names[-1] == feature:
                     row = {name: _READ.get(name, str)(s) if s else None for name, s in one.items()}
-            if title == "feature" and row and _lacks_something(row):
-                raise ValueError(f'it lacks what is known of "{feature}"')
+            if title == "feature" and row:
+                # What was forgotten has no rank, and some have no interval.
+                wanted = ["share_selected", *["importance"] * (row["rank"] is not None)]
+                wanted += ["low", "high"] * (row["low"] != row["high"])
+                if "selected" not in row or not fits(row, dict.fromkeys(wanted, float)):
+                    raise ValueError(f'it lacks what is known of "{feature}"')
     return names, row
-
-
-def _lacks_something(row: Header) -> bool:
-    """Whether a number is missing: what was forgotten has no rank, and some have no interval."""
-    wanted = ["share_selected", *["importance"] * (row["rank"] is not None)]
-    wanted += ["low", "high"] * (row["low"] != row["high"])
-    return "selected" not in row or not fits(row, dict.fromkeys(wanted, float))
 
 
 def _unknown(run: SavedRun, feature: str, names: list[str]) -> InputError:

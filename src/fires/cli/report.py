@@ -10,14 +10,18 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from fires.cli import options
 from fires.cli.progress import logs
-from fires.cli.text import printable, say
+from fires.cli.text import message, printable, say
 from fires.core.errors import InputError
 from fires.core.optional import require
+
+if TYPE_CHECKING:
+    from fires.cli.select_options import Options
 
 
 @options.command("report", options.debug)
@@ -55,6 +59,20 @@ def write_report(runs: tuple[Path, ...], path: Path | None = None, shape: str | 
     path = path or runs[0] / REPORT
     n_bytes = write_page(runs, path, as_shape(shape, features_of(runs)))
     return printable(f"written to {path}: {n_bytes / 1000:,.0f} KB, to be opened in a browser")
+
+
+def write_wanted(options: Options) -> bool:
+    """Write the page of a run, if one is wanted; False if that could not be done."""
+    if not options.report or (out := options.folder) is None:
+        return True
+    try:
+        line = write_report((out,), shape=options.shape)
+    except OSError as error:
+        say(f"Error: {message(error)}; once it can be written, fires report {out} does so")
+        return False
+    if not (options.quiet or options.as_json):
+        click.echo(line)
+    return True
 
 
 def as_shape(text: str | None, n_features: Sequence[int]) -> tuple[int, int] | None:

@@ -22,7 +22,7 @@ from fires.cli import options as shared
 from fires.cli.options import as_toml, settings_facts, stream_facts
 from fires.cli.progress import Values, json_progress, logs, one_bar, seen
 from fires.cli.reading import Notices
-from fires.cli.report import as_shape, live_page, write_report
+from fires.cli.report import as_shape, live_page, write_wanted
 from fires.cli.select_options import CLASSES, NUMERIC, Options, refuse_what_does_not_go_together
 from fires.cli.text import EXPECTED, if_known, message, say, saying_where, tried
 from fires.core.errors import InputError
@@ -116,8 +116,8 @@ def _select(options: Options) -> None:
             pages.enter_context(live_page(options.folder))
         stream = _open_stream(options, folder, saved, facts)
         notices = Notices(stream, options.quiet)
-        emitter, metrics = _service(options, stack, str(facts["id"]), stream)
-        learning = Learning(stream, options, folder, schedule, emitter, metrics)
+        service = _service(options, stack, str(facts["id"]), stream)
+        learning = Learning(stream, options, folder, schedule, *service)
         where = saying_where(options.reading.name, stream.schema.target, learning)
         is_program = options.as_json and not options.quiet and not sys.stderr.isatty()
         bar = one_bar("0 rows", total=stream.n_bytes, hidden=options.quiet)
@@ -135,7 +135,7 @@ def _select(options: Options) -> None:
     with redirect_stdout(sys.stderr) if options.emit == "-" else nullcontext():
         how = {"live": stream.n_bytes is None, "is_saved": unsaved is None}
         print_result(learning.run, learning.names, facts, stream.rejected, options, **how)
-        is_reported = unsaved is not None or _report(options)
+        is_reported = unsaved is not None or write_wanted(options)
     _end(learning, options.folder, unsaved)
     if not is_reported:
         sys.exit(2)
@@ -424,20 +424,6 @@ def _finish(learning: Learning, notices: Notices, facts: Header, name: str) -> O
         facts["twins"] = twins
     described = () if stream.columns is None else stream.describe()
     return tried(partial(run.finish, names, facts, described))
-
-
-def _report(options: Options) -> bool:
-    """Write the page of the run, if one is wanted; False if that could not be done."""
-    if not options.report or (out := options.folder) is None:
-        return True
-    try:
-        line = write_report((out,), shape=options.shape)
-    except OSError as error:
-        say(f"Error: {message(error)}; once it can be written, fires report {out} does so")
-        return False
-    if not (options.quiet or options.as_json):
-        click.echo(line)
-    return True
 
 
 def _newest(folder: RunFolder, quiet: bool) -> Checkpoint | None:

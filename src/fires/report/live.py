@@ -12,7 +12,6 @@ answers; and where other machines can reach it, it wants a token.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import hmac
 import logging
 import os
@@ -206,17 +205,15 @@ class LiveSummary:
         """Let all viewers go."""
         if last_word and self._n_viewers:
             with suppress(TimeoutError, LookupError):
-                await asyncio.wait_for(self._read_once_more(), _LAST_READING)
+                async with asyncio.timeout(_LAST_READING):
+                    if self._reading is not None:  # it may have begun before the end
+                        await asyncio.shield(self._reading)
+                    self._due = 0.0
+                    await self.latest()
         self._is_over.set()
         end = time.monotonic() + (_LAST_WORD if last_word else _GRACE)
         while self._n_viewers and time.monotonic() < end:
             await asyncio.sleep(0.02)
-
-    async def _read_once_more(self) -> None:
-        if self._reading is not None:  # it may have begun before the end
-            await asyncio.shield(self._reading)
-        self._due = 0.0
-        await self.latest()
 
     def begin(self) -> None:
         """Read what is new, in a thread that does not hold up the end of the program."""
@@ -311,14 +308,11 @@ class Access:
 
     def knows(self, header: str) -> bool:
         """Whether the header ``Host`` of a request names this server."""
-        found = _HOST.fullmatch(header)
-        if found is None:
-            return False
-        name = found[1].lower()
-        if name in (*_LOCAL, _bracketed(self.host.lower()), _bracketed(self.address)):
+        if self.token is not None:  # which no other page knows
             return True
-        # Who listens on all addresses has no list of them. An address is no name to be misused.
-        return self._is_everywhere and (name == _own_name().lower() or _is_address(name))
+        known = (*_LOCAL, _bracketed(self.host.lower()), _bracketed(self.address))
+        found = _HOST.fullmatch(header)
+        return found is not None and found[1].lower() in known
 
     def refusal(self, request: Request) -> Response | None:
         """What to answer instead of what was asked for."""
@@ -333,11 +327,9 @@ class Access:
         path = request.scope["path"]
         if path not in PATHS:
             return refused(404, "There is no such page.")
-        if self.token is not None and "token" in request.query_params:
-            if not _same(request.query_params["token"], self.token):
-                return refused(403, "The token is another one.")
-            return self._welcome(request)
-        if self.token is not None and not _same(request.cookies.get(self._cookie, ""), self._pass):
+        given = request.query_params.get("token", "").encode(errors="surrogateescape")
+        known = (self.token or "").encode(errors="surrogateescape")
+        if self.token is not None and not hmac.compare_digest(given, known):
             return refused(403, "Open the address that fires serve has printed, with its token.")
         site = request.headers.get("sec-fetch-site", "none")
         if path != "/" and site not in ("none", "same-origin"):
@@ -348,44 +340,9 @@ class Access:
     def _is_everywhere(self) -> bool:
         return ip_address(self.address).is_unspecified
 
-    @property
-    def _cookie(self) -> str:
-        """What the cookie is called: to a browser, all servers of a machine are one."""
-        return f"fires-{self.port}"
-
-    @property
-    def _pass(self) -> str:
-        """What the cookie holds: the token may have signs that a cookie must not have."""
-        return hashlib.sha256(f"fires {self.token}".encode(errors="surrogateescape")).hexdigest()
-
-    def _welcome(self, request: Request) -> Response:
-        """Take the token out of the address, where it could be seen, and into a cookie."""
-        path = request.scope["path"]
-        if request.headers.get("sec-fetch-site") == "cross-site":
-            # Of a link on another page, a browser does not take the cookie along to where it is
-            # sent on. From a page of this server it does.
-            response = Response(status_code=200, headers=HEADERS | {"refresh": f"0; url={path}"})
-        else:
-            response = Response(status_code=303, headers=HEADERS | {"location": path})
-        response.set_cookie(self._cookie, self._pass, httponly=True, samesite="strict")
-        return response
-
-
-def _same(given: str, known: str) -> bool:
-    """Whether two texts are the same, in a time that does not tell how much of them is."""
-    return hmac.compare_digest(*(text.encode(errors="surrogateescape") for text in (given, known)))
-
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name.strip("[]"))
-    except ValueError:
-        return False
-    return True
 
 
 @cache

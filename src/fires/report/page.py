@@ -28,19 +28,15 @@ from fires.report.summary import side_by_side
 from fires.run.saved import SavedRun
 
 _STYLES = ("uplot.css", "page.css", "panels.css", "panel-comparison.css", "panel-relations.css")
+# In the order in which they are shown.
+_PANELS = (
+    *("comparison", "runs", "now", "importance", "relations", "members", "ranks", "changes"),
+    *("scores", "drift", "twins", "picture", "features", "health"),
+)
 _SCRIPTS = (
     *("dom.js", "format.js", "shell.js", "charts.js", "drawing.js"),
-    # The panels, in the order in which they are shown.
-    *("panel-comparison.js", "panel-runs.js", "panel-now.js", "panel-importance.js"),
-    *("panel-relations.js", "panel-members.js", "panel-ranks.js", "panel-changes.js"),
-    *(
-        "panel-scores.js",
-        "panel-drift.js",
-        "panel-twins.js",
-        "panel-picture.js",
-        "panel-features.js",
-    ),
-    *("panel-health.js", "start.js"),
+    *(f"panel-{name}.js" for name in _PANELS),
+    "start.js",
 )
 # What has a script and a style of its own, and is not in every page; what a page that goes on may
 # come to hold.
