@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 import logging
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +23,7 @@ from fires.cli import options as shared
 from fires.cli.options import as_toml, settings_facts, stream_facts
 from fires.cli.progress import Values, json_progress, logs, one_bar, seen
 from fires.cli.reading import Notices
-from fires.cli.report import as_shape, live_page, write_wanted
+from fires.cli.report import live_page, write_wanted
 from fires.cli.select_options import CLASSES, NUMERIC, Options, refuse_what_does_not_go_together
 from fires.cli.text import EXPECTED, if_known, message, say, saying_where, tried
 from fires.core.errors import InputError
@@ -366,7 +367,10 @@ def _open_stream(
             if (sample := stream.bookmark())["files"] is None:
                 folder.note(facts | {"sample": sample})
     stream.max_wait = options.max_wait
-    as_shape(options.shape, [stream.schema.n_features])
+    n_pixels = math.prod(map(int, (options.shape or "0").split("x")))
+    if n_pixels not in (0, stream.schema.n_features):
+        found = f"there are {stream.schema.n_features:,} features"
+        raise InputError(f"--shape {options.shape} has {n_pixels:,} pixels, and {found}")
     return stream
 
 

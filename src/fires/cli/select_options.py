@@ -60,6 +60,9 @@ class Options:
         these, as long as they predict better than lines.
     groups
         Columns that are ranked and selected together; once for each group. --top counts groups.
+    out
+        Folder for the result, and for what a later --resume needs: features.csv, columns.csv,
+        state.safetensors, run.json, run.toml, steps.jsonl, checkpoints and more.
     resume
         Go on with the run in a folder that --out has made, wherever it ended; FILE and options
         are those of the run.
@@ -89,6 +92,8 @@ class Options:
         Write events of this level and above to standard error, with the time.
     report
         At the end, also write report.html to --out: a page that opens in any browser.
+    shape
+        The features are the pixels of a picture, row by row: its height and width.
     live
         Show the same page while the run goes on; its address is on standard error.
     """
@@ -112,10 +117,7 @@ class Options:
     relations: str = shared.choice(("linear", "curves", "pairs", "auto"))
     groups: tuple[str, ...] = shared.option("COL,COL", multiple=True)
     reading: Reading = shared.part(Reading)
-    out: Path | None = shared.out(
-        "the result, and for what a later --resume needs: features.csv, columns.csv, "
-        "state.safetensors, run.json, run.toml, steps.jsonl, checkpoints and more."
-    )
+    out: Path | None = shared.option("DIR", type=shared.PATH)
     overwrite: bool = shared.OVERWRITE
     resume: Path | None = shared.option(
         "DIR",
@@ -138,7 +140,7 @@ class Options:
     log_level: str | None = shared.option(type=click.Choice(LEVELS))
     report: bool = shared.flag()
     live: bool = shared.flag()
-    shape: str | None = shared.SHAPE
+    shape: str | None = shared.option("HxW", type=shared.as_height_and_width)
     as_json: bool = shared.AS_JSON
     quiet: bool = shared.QUIET
 

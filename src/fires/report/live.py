@@ -56,7 +56,6 @@ def serve(
     listener: socket.socket,
     access: Access,
     *,
-    shape: tuple[int, int] | None = None,
     ready: Callable[[], None] = lambda: None,
     attached: bool = False,
 ) -> None:
@@ -66,7 +65,7 @@ def serve(
     and before the first answer. If it is ``attached``, it ends when its standard input does too;
     then viewers are shown the end first.
     """
-    watch = LiveSummary(side_by_side(folders, shape), access)
+    watch = LiveSummary(side_by_side(folders), access)
     config = uvicorn.Config(
         watch,
         limit_concurrency=_MAX_CONNECTIONS,
@@ -168,10 +167,10 @@ class LiveSummary:
 
     async def latest(self) -> tuple[Header, bytes]:
         """What is known of the runs, as old as the pause between two readings at most."""
-        if self._reading is None and time.monotonic() >= self._due:
+        if self._reading is None or (self._reading.done() and time.monotonic() >= self._due):
             self.begin()
-        if self._reading is not None:
-            await asyncio.shield(self._reading)
+        assert self._reading is not None
+        await asyncio.shield(self._reading)
         if self._data is None:
             raise LookupError("the run cannot be read")
         return self._data, self._text
@@ -216,38 +215,25 @@ class LiveSummary:
             await asyncio.sleep(0.02)
 
     def begin(self) -> None:
-        """Read what is new, in a thread that does not hold up the end of the program."""
-        loop = asyncio.get_running_loop()
-        self._reading = loop.create_future()
-        threading.Thread(target=self._read, args=(loop,), daemon=True).start()
+        """Read what is new, beside the answers."""
+        self._reading = asyncio.ensure_future(asyncio.to_thread(self._read))
 
-    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
-        started, changed = time.thread_time(), False
-        data, text = None, b""
+    def _read(self) -> None:
+        started, is_first, changed = time.thread_time(), not self._text, False
         try:
             for summary in self._summaries:
                 changed |= summary.refresh()
-            if changed or not self._text:
-                data = page_data([summary.as_dict() for summary in self._summaries])
-                text = compact(data).encode(errors="backslashreplace")  # half a character, say
+            if changed or is_first:
+                self._data = page_data([summary.as_dict() for summary in self._summaries])
+                text = compact(self._data)
+                self._text = text.encode(errors="backslashreplace")  # half a character, say
         except Exception:
             # A folder may be replaced, damaged or removed at any time. What was read of it stays on
             # the page, and it is tried again.
             _LOG.exception("a run cannot be read")
-        with suppress(RuntimeError):  # nobody waits for it any more
-            loop.call_soon_threadsafe(self._take, data, text, time.thread_time() - started)
-
-    def _take(self, data: Header | None, text: bytes, seconds: float) -> None:
-        """Know what was read, and when to read again."""
-        if text:
-            # The first reading has to catch up with the run. It says nothing about the next.
-            seconds = seconds if self._text else 0.0
-            self._data, self._text = data, text
-        pause = min(max(_LEAST_PAUSE, _TIMES * seconds), _MOST_PAUSE)
-        self._due = time.monotonic() + pause
-        reading, self._reading = self._reading, None
-        if reading is not None:
-            reading.set_result(None)
+        # The first reading has to catch up with the run. It says nothing about the next.
+        seconds = 0.0 if is_first else time.thread_time() - started
+        self._due = time.monotonic() + min(max(_LEAST_PAUSE, _TIMES * seconds), _MOST_PAUSE)
 
 
 # --- who is let in -------------------------------------------------------------------------------

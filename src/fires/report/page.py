@@ -94,21 +94,21 @@ def page_data(summaries: Sequence[dict[str, Any]], comparison: Header | None = N
     }
 
 
-def folder_data(folders: Sequence[Path], shape: tuple[int, int] | None = None) -> Header:
+def folder_data(folders: Sequence[Path]) -> Header:
     """What a page shows of some folders."""
     compared = [folder for folder in folders if holds_comparison(folder)]
     if len(compared) > 1:
         raise InputError(f"{compared[1]} is a second comparison: a page shows one")
-    runs = side_by_side([folder for folder in folders if folder not in compared], shape)
+    runs = side_by_side([folder for folder in folders if folder not in compared])
     for run in runs:
         run.refresh()
     summaries = [run.as_dict() for run in runs]
     return page_data(summaries, read_comparison(compared[0]) if compared else None)
 
 
-def write_page(folders: Sequence[Path], path: Path, shape: tuple[int, int] | None = None) -> int:
+def write_page(folders: Sequence[Path], path: Path) -> int:
     """Write the page of one or more runs."""
-    text = page(folder_data(folders, shape))
+    text = page(folder_data(folders))
     data = text.encode(errors="backslashreplace")  # a name may hold bytes that are no text
     with naming(path):
         replace_file(path, data)
@@ -200,7 +200,6 @@ def show(
     run: str | os.PathLike[str] | SavedRun,
     *others: str | os.PathLike[str] | SavedRun,
     height: int = 800,
-    shape: tuple[int, int] | None = None,
 ) -> Page:
     """Show the page of a run, or of a comparison, in a notebook.
 
@@ -211,8 +210,6 @@ def show(
         :func:`fires.evaluation.compare.compare` gave. Several runs are shown side by side.
     height : int
         In pixels.
-    shape : tuple of int, optional
-        Height and width, if the features are the pixels of a picture.
 
     Returns
     -------
@@ -227,7 +224,7 @@ def show(
     if isinstance(run, Comparison) and not others:
         data = page_data([], comparison_summary(run.as_dict()))
     else:
-        data = folder_data([_folder(one) for one in (run, *others)], shape)
+        data = folder_data([_folder(one) for one in (run, *others)])
     return Page(page(data), str(data["title"]), height)
 
 

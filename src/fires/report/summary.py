@@ -40,15 +40,13 @@ _MOST_PIXELS, _MOST_MEMBERS = 50_000, 60
 _MILLION = 1_000_000
 
 
-def summarise(folder: Path, shape: tuple[int, int] | None = None) -> Header:
+def summarise(folder: Path) -> Header:
     """Sum up a run.
 
     Parameters
     ----------
     folder : Path
         The folder that ``fires select --out`` has made. The run may still go on.
-    shape : tuple of int, optional
-        Height and width of the picture that the features are.
 
     Returns
     -------
@@ -60,30 +58,27 @@ def summarise(folder: Path, shape: tuple[int, int] | None = None) -> Header:
     InputError
         If the folder holds no run, or if it is damaged.
     """
-    summary = Summary(folder, shape)
+    summary = Summary(folder)
     summary.refresh()
     return summary.as_dict()
 
 
-def side_by_side(folders: Sequence[Path], shape: tuple[int, int] | None = None) -> list[Summary]:
+def side_by_side(folders: Sequence[Path]) -> list[Summary]:
     """Several runs, with names that tell them apart: ``monday/run`` and ``tuesday/run``."""
     paths = [folder.resolve() for folder in folders]
     names = [path.name for path in paths]
     if len(set(names)) < len(set(paths)):
         top = Path(os.path.commonpath(paths))
         names = [path.relative_to(top).as_posix() for path in paths]
-    return [Summary(folder, shape, name) for folder, name in zip(folders, names, strict=True)]
+    return list(map(Summary, folders, names))
 
 
 class Summary:
     """Follows a run, and sums it up whenever it is asked to."""
 
-    def __init__(
-        self, folder: Path, shape: tuple[int, int] | None = None, name: str | None = None
-    ) -> None:
+    def __init__(self, folder: Path, name: str | None = None) -> None:
         self._folder, self._facts = folder, Facts(folder)
         self._name = folder.resolve().name if name is None else name
-        self._shape = self._facts.shape if shape is None else list(shape)
         self._begin()
 
     def _begin(self) -> None:
@@ -163,7 +158,7 @@ class Summary:
         return {
             "version": VERSION,
             "run": self._facts.as_dict(records.n_batches, records.score_names)
-            | {"name": self._name, "shape": self._shape, "intervals": self._has_intervals},
+            | {"name": self._name, "shape": self._facts.shape, "intervals": self._has_intervals},
             "counts": counts,
             "sentence": sentence(
                 counts, self._since(above_noise), stability["total"], has_ended=has_ended
@@ -303,7 +298,7 @@ class Summary:
         return found
 
     def _picture(self, features: Features) -> Header | None:
-        shape = self._shape
+        shape = self._facts.shape
         if shape is None or not 0 < shape[0] * shape[1] == len(self._names) <= _MOST_PIXELS:
             return None
         return {
