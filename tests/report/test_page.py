@@ -399,6 +399,23 @@ def test_a_run_has_a_zoom_and_picks_of_its_own(tab, tmp_path):
     assert tab.page.locator("#importance .chip").count() == 5
 
 
+def test_a_name_from_right_to_left_turns_nothing_around(tab, tmp_path):
+    """What follows U+202E would be written backwards."""
+    changed = deepcopy(summary_of("drift"))
+    changed["sentence"] = ["since row 7 ", {"feature": "\u202eevil"}, " has replaced ", "age."]
+    tab.open(written(tmp_path, changed))
+    left, right = tab.page.evaluate(
+        """() => [...document.querySelector(".sentence").childNodes]
+                 .filter((node) => node.nodeType === Node.TEXT_NODE && node.data.includes("e"))
+                 .slice(-2).map((node) => {
+                   const range = new Range();
+                   range.selectNodeContents(node);
+                   return range.getBoundingClientRect().x;
+                 })"""
+    )
+    assert left < right
+
+
 def test_picture_tells_each_pixel(tab):
     tab.open(page_of("pixels"))
     hover(tab, "#picture canvas", 0.5 / 28, 0.5 / 28)

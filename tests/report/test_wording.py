@@ -6,11 +6,16 @@ from tests.report import runs
 from fires.report.summary import sentence, summarise
 
 
-def say(n_features, n_selected, n_above, since, stability=None, *, batches=20, ended=True):
+def text(parts):
+    return "".join(part if isinstance(part, str) else f"`{part['feature']}`" for part in parts)
+
+
+def say(
+    n_features, n_selected, n_above, since, stability=None, event=None, *, batches=20, ended=True
+):
     counts = {"batches": batches, "features": n_features, "selected": n_selected}
     counts["above_noise"] = n_above
-    (said,) = sentence(counts, since, stability, has_ended=ended)
-    return said
+    return text(sentence(counts, since, stability, has_ended=ended, event=event))
 
 
 @pytest.mark.parametrize(
@@ -27,6 +32,16 @@ def say(n_features, n_selected, n_above, since, stability=None, *, batches=20, e
             "8 of 40 features are selected; selected since row 7; stability 0.50.",
         ),
         ((40, 1, None, None), "1 of 40 features is selected."),
+        (
+            (340, 20, 12, 1_200_000, 0.98, {"came": ["amount"], "left": ["age"]}),
+            "12 of 340 features carry the target; since row 1.2 M `amount` has replaced `age`; "
+            "stability 0.98.",
+        ),
+        (
+            (9, 3, 3, 700, None, {"came": ["a", "b", "c"], "left": ["d", "e"]}),
+            "3 of 9 features carry the target; since row 700 `a`, `b` and 1 more have replaced `d` "
+            "and `e`.",
+        ),
         ((8, 8, 8, 100), "All 8 features carry the target."),
         ((1, 1, 1, 100), "The one feature carries the target."),
         ((1, 1, 0, 100), "The one feature does not stand out from noise."),
@@ -46,12 +61,8 @@ def test_while_a_run_goes_on_it_is_said_that_more_may_come():
 def test_the_row_is_that_of_the_last_that_matters():
     summary = summarise(runs.of_drift())
     now = summary["now"]
-    since = [
-        row
-        for row, chosen, matters in zip(
-            now["since"], now["selected"], now["above_noise"], strict=True
-        )
-        if chosen and matters
-    ]
-    assert f"; selected since row {max(since):,}; " in summary["sentence"][0]
-    assert summarise(runs.without_a_step())["sentence"] == ["No row has been read yet."]
+    columns = (now["since"], now["selected"], now["above_noise"])
+    since = [row for row, chosen, matters in zip(*columns, strict=True) if chosen and matters]
+    said = text(summary["sentence"])
+    assert f"; since row {max(since):,} `x7` and `x8` have replaced `x2` and `x5`; " in said
+    assert text(summarise(runs.without_a_step())["sentence"]) == "No row has been read yet."

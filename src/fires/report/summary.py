@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from fires.run.records import QUARANTINE, STEPS
 from fires.run.saved import group_titles, read_names
 
 VERSION = 1
+# Text, and between it ``{"feature": name}``.
+Sentence: TypeAlias = list[str | dict[str, str]]
 _DOUBT = ("column", "kind", "why")
 _MOST_PIXELS, _MOST_MEMBERS = 50_000, 60
 _MILLION = 1_000_000
@@ -143,7 +145,8 @@ class Summary:
         if above_noise is None and self._has_intervals:
             above_noise = features.above_noise()
         counts = self._counts(above_noise)
-        stability, has_ended = self._stability(), self._facts.has_ended
+        stability, alarms = self._stability(), self._alarms()
+        events = event_rows(alarms)
         doubts = facts.get("doubts") or []
         twins = [
             {"feature": doubt["column"], "of": doubt["other"], "why": doubt["why"]}
@@ -161,7 +164,11 @@ class Summary:
             | {"name": self._name, "shape": self._facts.shape, "intervals": self._has_intervals},
             "counts": counts,
             "sentence": sentence(
-                counts, self._since(above_noise), stability["total"], has_ended=has_ended
+                counts,
+                self._since(above_noise),
+                stability["total"],
+                has_ended=self._facts.has_ended,
+                event=self._replaced(events),
             ),
             "now": features.now(above_noise),
             "rank_before_row": None if features.before is None else features.before.rows,
@@ -171,8 +178,8 @@ class Summary:
             "relations": relations_over_time(shots, facts, records.n_rows),
             "scores": self._scores(),
             "stability": stability,
-            "alarms": (alarms := self._alarms()),
-            "events": event_rows(alarms),
+            "alarms": alarms,
+            "events": events,
             "drift": features.drift(),
             "picture": self._picture(features),
             "twins": twins,
@@ -213,6 +220,12 @@ class Summary:
         if above_noise is not None and above_noise[matter].any():
             matter = matter[above_noise[matter]]
         return int(self._records.since[matter].max()) if len(matter) else None
+
+    def _replaced(self, events: Sequence[Header]) -> Header | None:
+        """The last event after which others were selected, if they still are."""
+        now = {self._names[place] for place in self._records.selected.tolist()}
+        told = [one for one in events if one.get("left") and now.issuperset(one["came"] or [""])]
+        return max(told, key=lambda one: one["row"], default=None)
 
     # --- over time -------------------------------------------------------------------------------
 
@@ -323,20 +336,35 @@ class Summary:
 
 
 def sentence(
-    counts: dict[str, Any], since: int | None, stability: float | None, *, has_ended: bool
-) -> list[str]:
-    """What matters now, and since when all of it is selected."""
+    counts: dict[str, Any],
+    since: int | None,
+    stability: float | None,
+    *,
+    has_ended: bool,
+    event: Header | None = None,
+) -> Sentence:
+    """What matters now, since when all of it is selected, and whom it has replaced."""
     n_features, n_selected = counts["features"], counts["selected"]
     if not counts["batches"]:
         return ["No row has been read yet."]
-    parts = [_carrying(n_features, n_selected, counts["above_noise"], has_ended)]
+    parts: Sentence = [_carrying(n_features, n_selected, counts["above_noise"], has_ended)]
     if counts["batches"] == 1:
-        parts = [f"{parts[0]} after one batch"]
+        parts.append(" after one batch")
     elif since is not None and n_selected < n_features:
-        parts.append(f"selected since row {row_text(since)}")
-    if stability is not None:
-        parts.append(f"stability {stability:.2f}")
-    return [f"{'; '.join(parts)}."]
+        parts.append(f"; {'selected ' * (event is None)}since row {row_text(since)}")
+        if event is not None:
+            have = "has" if len(event["came"]) == 1 else "have"
+            parts += [" ", *_named(event["came"]), f" {have} replaced ", *_named(event["left"])]
+    return [*parts, "." if stability is None else f"; stability {stability:.2f}."]
+
+
+def _named(names: Sequence[str]) -> Sentence:
+    """The first two of some names, and how many more there are."""
+    more = len(names) - 2
+    first, *second = ({"feature": name} for name in names[:2])
+    between = ", " if more > 0 else " and "
+    named: Sentence = [first, between, *second] if second else [first]
+    return [*named, f" and {more:,} more"] if more > 0 else named
 
 
 def row_text(row: int) -> str:

@@ -24,7 +24,7 @@ panels.push({
     let all = false;
 
     function update(run) {
-      sentence.textContent = run.sentence.join("");
+      sentence.replaceChildren(...run.sentence.map((part) => (typeof part === "string" ? part : named(part.feature, "b"))));
       tiles.replaceChildren(...tilesOf(run));
       const now = run.now;
       const places = now.place.map((_, i) => i);
