@@ -221,7 +221,7 @@ class Summary:
             matter = matter[above_noise[matter]]
         return int(self._records.since[matter].max()) if len(matter) else None
 
-    def _replaced(self, events: Sequence[Header]) -> Header | None:
+    def _replaced(self, events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         """The last event after which others were selected, if they still are."""
         now = {self._names[place] for place in self._records.selected.tolist()}
         told = [one for one in events if one.get("left") and now.issuperset(one["came"] or [""])]
@@ -341,7 +341,7 @@ def sentence(
     stability: float | None,
     *,
     has_ended: bool,
-    event: Header | None = None,
+    event: dict[str, Any] | None = None,
 ) -> Sentence:
     """What matters now, since when all of it is selected, and whom it has replaced."""
     n_features, n_selected = counts["features"], counts["selected"]
