@@ -62,8 +62,7 @@ SLOW = [
     "fires.run.folder:RunFolder.__exit__",
     "fires.run.run:prequential",
     "fires.cli.select:_service",
-    "fires.cli.select:as_shape",
-    "fires.cli.select:print_result",
+    "fires.cli.tables:print_result",
     "fires.cli.select:_end",
     "fires.report.page:page",
 ]

@@ -253,11 +253,11 @@ def test_a_folder_that_cannot_be_made_is_one_line_and_code_2(tmp_path):
     assert file.read_text() == "not a folder"
 
 
-def test_a_state_that_cannot_be_written_is_one_line_that_names_it(tmp_path, file_size_limit):
+def test_records_that_cannot_be_written_are_one_line_that_names_them(tmp_path, file_size_limit):
     with file_size_limit(10_000):  # names and settings are smaller
         result = run("--out", tmp_path)
     assert result.exit_code == 2
-    assert result.stderr == f"Error: {tmp_path / 'state.safetensors'}: File too large\n"
+    assert result.stderr == f"Error: {tmp_path / 'steps.jsonl'}: File too large\n"
 
 
 @pytest.mark.parametrize("arguments", [["--seed", "-1"], ["--seed", "x"], ["--nonsense"]])

@@ -13,7 +13,7 @@ from tests.report import runs
 
 from fires import load
 from fires.cli import main
-from fires.cli.curve_picture import curve_picture
+from fires.cli.explain import curve_picture
 from fires.core.output import csv_rows
 from fires.core.state import read_state
 

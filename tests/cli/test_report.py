@@ -108,20 +108,6 @@ def test_so_is_a_file_that_cannot_be_written(ended, tmp_path, file_size_limit):
     assert result.stderr == said
 
 
-@pytest.mark.parametrize("shape", ["28", "0x28", "28x", "-1x4", "axb", "2x2x2", "²x2"])
-def test_so_is_what_is_no_shape(ended, shape):
-    result = run("report", ended, "--shape", shape)
-    assert result.exit_code == 2
-    assert "is no height and width such as 28x28." in result.stderr
-
-
-def test_a_shape_makes_a_picture_and_has_to_fit(ended):
-    assert run("report", ended, "--shape", "1X2").exit_code == 0
-    assert data_of(ended / "report.html")["runs"][0]["picture"]["shape"] == [1, 2]
-    result = run("report", ended, "--shape", "2x2")
-    assert result.stderr == "Error: --shape 2x2 has 4 pixels, and there are 2 features\n"
-
-
 # fires select --report
 
 
@@ -142,6 +128,13 @@ def test_a_run_ends_with_its_page(tmp_path, file):
     assert run("select", "--resume", out, "--report", "--shape", "1x2", "--json").exit_code == 0
     seen = data_of(out / "report.html")["runs"][0]
     assert (seen["counts"]["rows"], seen["picture"]["shape"]) == (120, [1, 2])
+
+
+@pytest.mark.parametrize("shape", ["28", "0x28", "28x", "-1x4", "axb", "2x2x2", "²x2"])
+def test_what_is_no_shape_is_refused(tmp_path, file, shape):
+    result = learn(file, tmp_path / "run", "--shape", shape)
+    assert result.exit_code == 2
+    assert "is no height and width such as 28x28." in result.stderr
 
 
 def test_a_shape_that_does_not_fit_is_said_before_the_first_row(tmp_path, file):

@@ -149,7 +149,10 @@ def test_records_that_are_lost_are_not_passed_over(tmp_path):
     (out / "steps.jsonl").write_bytes(steps[:1000])
     result = run("--resume", out)
     assert result.exit_code == 2
-    assert "steps.jsonl has 1,000 bytes, and had" in result.stderr
+    assert (
+        f"steps.jsonl is not what it was when the run was saved, in its {len(steps):,} bytes"
+        in (result.stderr)
+    )
 
 
 # What goes on, and what does not

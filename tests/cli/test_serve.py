@@ -98,12 +98,6 @@ def test_so_is_a_folder_without_a_run(tmp_path):
         assert result.stderr.startswith(f"Error: {folder} holds no run: it {why}; ")
 
 
-def test_so_is_a_shape_of_another_size(ended):
-    result = run("serve", ended, "--port", 0, "--shape", "28x28")
-    assert result.exit_code == 2
-    assert result.stderr == "Error: --shape 28x28 has 784 pixels, and there are 2 features\n"
-
-
 @pytest.mark.parametrize("library", ["uvicorn", "starlette"])
 def test_so_is_what_is_not_installed(ended, tmp_path, monkeypatch, library):
     monkeypatch.setitem(sys.modules, library, None)

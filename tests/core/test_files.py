@@ -72,15 +72,6 @@ def test_no_other_module_changes_files():
     assert found == set(ELSEWHERE)
 
 
-@pytest.mark.parametrize(
-    "name", ["ENOSPC", "EDQUOT", "EFBIG", "EMFILE", "ENFILE", "EINTR", "EAGAIN"]
-)
-def test_what_may_work_later_is_told_from_what_will_not(name):
-    assert files.is_transient(OSError(getattr(errno, name), ""))
-    for other in (errno.EIO, errno.EROFS, errno.EACCES, errno.EPIPE, None):
-        assert not files.is_transient(OSError(other, ""))
-
-
 def test_a_file_that_is_not_to_survive_a_crash_is_replaced_whole_too(tmp_path):
     files.replace_file(tmp_path / "x", b"1", sync=False)
     files.replace_file(tmp_path / "x", b"2", sync=False)

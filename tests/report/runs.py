@@ -18,7 +18,6 @@ from fires.cli import main
 from fires.run.records import STEPS
 
 SCRIPT = "<script>alert(1)</script>"
-SHAPE = (28, 28)
 
 
 @cache
@@ -134,7 +133,7 @@ def of_pixels():
     X = rng.normal(size=(600, 784)).round(2)
     frame = pl.DataFrame(X, schema=[f"p{j}" for j in range(784)])
     label = pl.Series(np.where(X[:, 400] + X[:, 401] > 0, "7", "1"))
-    return select("pixels", frame.with_columns(label=label), "--top", 20)
+    return select("pixels", frame.with_columns(label=label), "--top", 20, "--shape", "28x28")
 
 
 @cache

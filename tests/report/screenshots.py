@@ -9,9 +9,7 @@ from tests.report.browser import NARROW, WIDE, Chromium, program
 from fires.report.page import write_page
 
 
-def take(
-    run: Path, out: Path, *, shape: tuple[int, int] | None = None, panel: str | None = None
-) -> list[Path]:
+def take(run: Path, out: Path, *, panel: str | None = None) -> list[Path]:
     """Write ``page-light-1280.png`` and the like; what was written comes back.
 
     Parameters
@@ -20,8 +18,6 @@ def take(
         The folder of a run.
     out : Path
         The folder for the pictures; made if it is not there.
-    shape : tuple of int, optional
-        Height and width, if the features are pixels.
     panel : str, optional
         The id of a panel; by default the whole page is taken.
 
@@ -39,7 +35,7 @@ def take(
     try:
         with tempfile.TemporaryDirectory() as folder:
             page = Path(folder) / "report.html"
-            write_page([run], page, shape)
+            write_page([run], page)
             for theme in ("light", "dark"):
                 for size in (WIDE, NARROW):
                     with chromium.tab(size=size, theme=theme) as tab:
@@ -60,12 +56,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.report.screenshots", description=__doc__)
     parser.add_argument("run", type=Path, help="the folder of a run")
     parser.add_argument("out", type=Path, help="the folder for the pictures")
-    parser.add_argument("--shape", help="HEIGHTxWIDTH, if the features are pixels")
     parser.add_argument("--panel", help="the id of one panel, such as curves")
     given = parser.parse_args()
-    height, width = map(int, given.shape.split("x")) if given.shape else (0, 0)
-    shape = (height, width) if given.shape else None
-    for picture in take(given.run, given.out, shape=shape, panel=given.panel):
+    for picture in take(given.run, given.out, panel=given.panel):
         print(picture)
 
 

@@ -28,40 +28,7 @@ def framed(page):
     return html.unescape(frame)
 
 
-# Saved runs and comparisons, as tables
-
-
-@pytest.mark.parametrize("kind", runs.ALL)
-def test_every_kind_of_run_shows_itself(kind):
-    shown = SavedRun(runs.ALL[kind]())._repr_html_()
-    assert shown.startswith("<ul><li>")
-    assert "style=" not in shown
-    assert "<script" not in shown
-
-
-def test_a_run_says_what_it_found_and_what_is_best():
-    run = SavedRun(str(runs.of_classes()))
-    shown = run._repr_html_()
-    assert "2,000 rows in 20 batches of 12 features" in shown
-    assert "accuracy" in shown
-    assert "all features" in shown
-    first = re.search(r"<tr><td>1</td><td>(\w+)</td><td>([-\d.]+)</td><td>(.*?)</td>", shown)
-    assert first[1] in ("x2", "x5")
-    low, high = map(float, first[3].split(" to "))
-    assert low < float(first[2]) < high
-
-
-@pytest.mark.parametrize(
-    ("kind", "words"), [("killed", "killed; fires select --resume"), ("ended early", "ended early")]
-)
-def test_a_run_that_did_not_end_well_says_so(kind, words):
-    assert words in SavedRun(runs.ALL[kind]())._repr_html_()
-
-
-def test_names_of_features_are_escaped():
-    shown = SavedRun(runs.of_awkward_names())._repr_html_()
-    assert "<script>" not in shown
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
+# Comparisons, as tables
 
 
 def test_a_comparison_shows_its_table_and_notes(found):

@@ -45,7 +45,7 @@ def any_known(values):
 
 @cache
 def summary_of(kind):
-    return summarise(runs.ALL[kind](), runs.SHAPE if kind == "pixels" else None)
+    return summarise(runs.ALL[kind]())
 
 
 @cache

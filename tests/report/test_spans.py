@@ -8,8 +8,7 @@ import polars as pl
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fires.report.records import BadRows, Follower, Records, Spans, read_block
-from fires.report.wording import rounded
+from fires.report.records import BadRows, Follower, Records, Spans, read_block, rounded
 
 
 def width_of(n_batches, most):

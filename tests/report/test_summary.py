@@ -23,9 +23,8 @@ from fires.metrics import stability_interval
 from fires.report.features import Features
 from fires.report.folder import Result, Snapshot, Snapshots, read_result
 from fires.report.page import folder_data
-from fires.report.records import Follower, Records
+from fires.report.records import Follower, Records, rounded
 from fires.report.summary import Summary, summarise
-from fires.report.wording import rounded
 from fires.run.locking import FolderLock
 from fires.run.records import read_snapshot, snapshots
 
@@ -83,7 +82,7 @@ WITH_STEPS = pytest.mark.parametrize(
 
 @EVERY
 def test_every_kind_of_run_is_summed_up_as_json_of_four_digits(make):
-    summary = summarise(make(), runs.SHAPE)
+    summary = summarise(make())
     json.dumps(summary, allow_nan=False)
     assert list(summary) == [
         *("version", "run", "counts", "sentence", "now", "rank_before_row", "timeline", "members"),
@@ -526,25 +525,20 @@ def test_relations_of_another_form_are_damaged(tmp_path):
         summarise(run)
 
 
-def test_a_picture_is_there_if_its_shape_fits():
+def test_a_picture_is_there_if_its_shape_fits(tmp_path):
     run = runs.of_pixels()
-    picture = summarise(run, (28, 28))["picture"]
+    summary = summarise(run)
+    picture = summary["picture"]
     rows = {row["feature"]: float(row["importance"]) for row in rows_of(run / "features.csv")}
     assert all_near(picture["importance"], [rows[f"p{j}"] for j in range(784)])
     assert picture["selected"] == steps_of(run)[-1]["selected"]
-    assert picture["shape"] == [28, 28]
-    assert summarise(run)["picture"] is None
-    assert summarise(run, (28, 27))["picture"] is None
-
-
-def test_the_shape_may_be_a_setting_of_the_run(tmp_path):
-    run = runs.copy_of(runs.of_pixels(), tmp_path / "run")
-    facts = json.loads((run / "run.json").read_text())
-    facts["settings"]["shape"] = "28x28"
-    (run / "run.json").write_text(json.dumps(facts))
-    summary = summarise(run)
-    assert summary["run"]["shape"] == [28, 28]
-    assert len(summary["picture"]["importance"]) == 784
+    assert picture["shape"] == summary["run"]["shape"] == [28, 28]
+    other = runs.copy_of(run, tmp_path / "run")
+    for shape in (None, "28x27"):
+        facts = json.loads((other / "run.json").read_text())
+        facts["settings"]["shape"] = shape
+        (other / "run.json").write_text(json.dumps(facts))
+        assert summarise(other)["picture"] is None
 
 
 def test_health_counts_bad_rows_by_their_reasons():

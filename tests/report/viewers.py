@@ -54,9 +54,9 @@ def asked(port, path="/", method="GET", host=None, **headers):
 class Viewer:
     """Somebody who looks at the live page."""
 
-    def __init__(self, port, **headers):
+    def __init__(self, port, asked=""):
         self._connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-        self._connection.request("GET", "/events", headers=headers)
+        self._connection.request("GET", f"/events{asked}")
         self.answer = self._connection.getresponse()
 
     def events(self):

@@ -214,7 +214,7 @@ class Predict:
 def transform(
     run: Path = options.RUN,
     reading: Reading = _NEW_ROWS,
-    keep: tuple[str, ...] = options.columns("Columns to keep besides, such as an id or the target"),
+    keep: tuple[str, ...] = options.columns(),
     out: Path | None = options.out_file("the rows go"),
     overwrite: bool = options.OVERWRITE,
     quiet: bool = options.QUIET,
@@ -228,6 +228,11 @@ def transform(
 
     Rows that cannot be read are counted, shown and left out. Whatever ends the command early: the
     rows before are written, and whole.
+
+    Parameters
+    ----------
+    keep
+        Columns to keep besides, such as an id or the target; several with commas or one by one.
 
     Examples
     --------

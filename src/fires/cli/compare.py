@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from sklearn.naive_bayes import GaussianNB
 
     from fires.evaluation.compare import Comparison
-    from fires.models.base import BaseModel
     from fires.predictors.base import Predictor
     from fires.selectors.base import OnlineSelector
     from fires.streams.table_stream import TableStream
@@ -49,6 +48,10 @@ SELECTORS = {
     "window-lightgbm": "WindowRefit",
 }
 MODELS = {"fires-ann": "NeuralNet", "fires-sdt": "SoftTree"}
+_SETTINGS = {
+    "fires-relations": {"relations": "auto"},
+    "window-lightgbm": {"estimator": "lightgbm"},
+}
 
 
 def as_selectors(value: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -74,20 +77,13 @@ def maker(name: str, top: int | float, *, numeric: bool = False) -> Callable[[in
     known = kind._get_param_names()
 
     def make(seed: int) -> OnlineSelector:
-        given: dict[str, float | str | BaseModel] = {
-            "n_features_to_select": top,
-            "random_state": seed,
-        }
+        given: dict[str, Any] = {"n_features_to_select": top, "random_state": seed}
         if numeric:
             given |= {"target": "numbers"} | ({"model": "gaussian"} if kind is fires.FIRES else {})
         if name in MODELS:
             given["model"] = imported("fires.models", MODELS[name])()
-        if name == "fires-relations":
-            given["relations"] = "auto"
-        if name == "window-lightgbm":
-            given["estimator"] = "lightgbm"
-        fitting = {setting: value for setting, value in given.items() if setting in known}
-        made: OnlineSelector = kind(**fitting)
+        given |= _SETTINGS.get(name, {})
+        made: OnlineSelector = kind(**{key: given[key] for key in given if key in known})
         return made
 
     return make
@@ -115,9 +111,8 @@ def make_predictor(
         )
     if name == "nb" and sparse:
         raise ValueError("--predictor nb takes no sparse rows: take bayes, perceptron or tree")
-    makers = {"perceptron": Perceptron, "nb": GaussianNB, "tree": hoeffding_tree}
-    if name == "bayes":
-        return name, partial(BayesLinear, "gaussian" if numeric else "probit")
+    bayes = partial(BayesLinear, "gaussian" if numeric else "probit")
+    makers = {"bayes": bayes, "perceptron": Perceptron, "nb": GaussianNB, "tree": hoeffding_tree}
     return name, makers.get(name, LinearRegressor)
 
 

@@ -162,9 +162,9 @@ def choice(values: Sequence[str], what: str = "", default: str | None = None) ->
     return option(None, what, type=click.Choice(values), default=default or values[0])
 
 
-def columns(what: str) -> Any:
+def columns() -> Any:
     """Names of columns; it can be given several times."""
-    return option("COL", f"{what}; several with commas or one by one.", multiple=True)
+    return option("COL", multiple=True)
 
 
 def target(what: str = "") -> Any:
@@ -228,7 +228,7 @@ def as_height_and_width(value: str) -> str:
 # --- in a file, and as facts ----------------------------------------------------------------------
 
 # Options that say where a run goes, not what it is.
-_OF_THE_FOLDER = ("overwrite", "out", "resume", "accept_loss", "live")
+_OF_THE_FOLDER = ("overwrite", "out", "resume", "live")
 
 
 def read_config(ctx: click.Context, path: Path | None) -> None:
@@ -339,11 +339,6 @@ TOP = option(
     "-k",
     type=_K,
     default=10,
-)
-SHAPE = option(
-    "HxW",
-    "The features are the pixels of a picture, row by row: its height and width.",
-    type=as_height_and_width,
 )
 RUN = argument(type=PATH)
 RUNS = argument(metavar="RUN...", nargs=-1, required=True, type=PATH)

@@ -42,6 +42,14 @@ class Reading:
 
     Parameters
     ----------
+    exclude
+        Columns to leave out; several with commas or one by one.
+    categorical
+        Columns that hold categories, even if they look like numbers; several with commas or one by
+        one.
+    numeric
+        Columns that hold numbers; what is none counts as missing; several with commas or one by
+        one.
     keep_doubtful
         Use ids, clocks and copies of other columns too, without warnings.
     na_values
@@ -71,15 +79,11 @@ class Reading:
     """
 
     file: tuple[str, ...] = options.argument(metavar="FILE...", nargs=-1, required=True)
-    exclude: tuple[str, ...] = options.columns("Columns to leave out")
+    exclude: tuple[str, ...] = options.columns()
     # The second is what it was called before.
     keep_doubtful: bool = options.flag("", "--keep-suspicious", "--keep-doubtful")
-    categorical: tuple[str, ...] = options.columns(
-        "Columns that hold categories, even if they look like numbers"
-    )
-    numeric: tuple[str, ...] = options.columns(
-        "Columns that hold numbers; what is none counts as missing"
-    )
+    categorical: tuple[str, ...] = options.columns()
+    numeric: tuple[str, ...] = options.columns()
     na_values: tuple[str, ...] = options.option("WORD", multiple=True)
     decimal: str | None = options.option(type=click.Choice([".", ","]))
     thousands: str | None = options.option("CHAR")

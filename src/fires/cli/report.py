@@ -7,17 +7,21 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from fires.cli import options
 from fires.cli.progress import logs
-from fires.cli.text import printable, say
+from fires.cli.text import message, printable, say
 from fires.core.errors import InputError
 from fires.core.optional import require
+
+if TYPE_CHECKING:
+    from fires.cli.select_options import Options
 
 
 @options.command("report", options.debug)
@@ -25,7 +29,6 @@ def report(
     runs: tuple[Path, ...] = options.RUNS,
     out: Path | None = options.option("FILE", type=options.PATH),
     overwrite: bool = options.OVERWRITE,
-    shape: str | None = options.SHAPE,
 ) -> None:
     """Write the page of a run as one file, which opens in any browser, offline.
 
@@ -44,41 +47,31 @@ def report(
     """
     if out is not None:
         options.refuse_there(out, overwrite=overwrite)
-    click.echo(write_report(runs, out, shape))
+    click.echo(write_report(runs, out))
 
 
-def write_report(runs: tuple[Path, ...], path: Path | None = None, shape: str | None = None) -> str:
+def write_report(runs: tuple[Path, ...], path: Path | None = None) -> str:
     """Write the page of runs."""
     from fires.report.page import write_page
     from fires.run.records import REPORT  # who writes a page needs no model
 
     path = path or runs[0] / REPORT
-    n_bytes = write_page(runs, path, as_shape(shape, features_of(runs)))
+    n_bytes = write_page(runs, path)
     return printable(f"written to {path}: {n_bytes / 1000:,.0f} KB, to be opened in a browser")
 
 
-def as_shape(text: str | None, n_features: Sequence[int]) -> tuple[int, int] | None:
-    """The height and width that ``--shape`` gives, if there is such a picture to show."""
-    if text is None:
-        return None
-    height, width = map(int, text.split("x"))
-    if n_features and height * width not in n_features:
-        pixels, found = f"{height * width:,}", " and ".join(f"{n:,}" for n in n_features)
-        raise InputError(f"--shape {text} has {pixels} pixels, and there are {found} features")
-    return height, width
-
-
-def features_of(runs: Sequence[Path]) -> list[int]:
-    """How many features runs have, of those that know."""
-    from fires.run.saved import read_names
-
-    counts = []
-    for run in runs:
-        try:
-            counts.append(len(read_names(run)))
-        except (OSError, InputError):
-            continue
-    return counts
+def write_wanted(options: Options) -> bool:
+    """Write the page of a run, if one is wanted; False if that could not be done."""
+    if not options.report or (out := options.folder) is None:
+        return True
+    try:
+        line = write_report((out,))
+    except OSError as error:
+        say(f"Error: {message(error)}; once it can be written, fires report {out} does so")
+        return False
+    if not (options.quiet or options.as_json):
+        click.echo(line)
+    return True
 
 
 _POLITE = 10
@@ -90,7 +83,6 @@ def serve(
     runs: tuple[Path, ...] = options.RUNS,
     port: int = options.option(type=click.IntRange(0, 65535), default=8765),
     host: str = options.option(default="127.0.0.1"),
-    shape: str | None = options.SHAPE,
     attached: bool = options.flag(hidden=True),
 ) -> None:
     """Show runs in a browser, also while they go on.
@@ -119,7 +111,6 @@ def serve(
         require(library, "fires serve", extra="serve")
     from fires.report.live import Access, listen, serve
 
-    pixels = as_shape(shape, features_of(runs))
     listener = listen(host, port)
     access = Access.to(listener, host)
     names = ", ".join(map(str, runs))
@@ -137,7 +128,7 @@ def serve(
         else:  # names and data are for those who may look, and a terminal is for all
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable()
-        serve(runs, listener, access, shape=pixels, ready=ready, attached=attached)
+        serve(runs, listener, access, ready=ready, attached=attached)
 
 
 @contextmanager

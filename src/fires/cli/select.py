@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 import logging
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,9 +23,8 @@ from fires.cli import options as shared
 from fires.cli.options import as_toml, settings_facts, stream_facts
 from fires.cli.progress import Values, json_progress, logs, one_bar, seen
 from fires.cli.reading import Notices
-from fires.cli.report import as_shape, live_page, write_report
+from fires.cli.report import live_page, write_wanted
 from fires.cli.select_options import CLASSES, NUMERIC, Options, refuse_what_does_not_go_together
-from fires.cli.selection import print_result, say_lost
 from fires.cli.text import EXPECTED, if_known, message, say, saying_where, tried
 from fires.core.errors import InputError
 from fires.core.optional import require
@@ -117,8 +117,8 @@ def _select(options: Options) -> None:
             pages.enter_context(live_page(options.folder))
         stream = _open_stream(options, folder, saved, facts)
         notices = Notices(stream, options.quiet)
-        emitter, metrics = _service(options, stack, str(facts["id"]), stream)
-        learning = Learning(stream, options, folder, schedule, emitter, metrics)
+        service = _service(options, stack, str(facts["id"]), stream)
+        learning = Learning(stream, options, folder, schedule, *service)
         where = saying_where(options.reading.name, stream.schema.target, learning)
         is_program = options.as_json and not options.quiet and not sys.stderr.isatty()
         bar = one_bar("0 rows", total=stream.n_bytes, hidden=options.quiet)
@@ -126,16 +126,17 @@ def _select(options: Options) -> None:
             orders.hand_over(learning.source)
             if saved is not None:
                 learning.go_on(saved)
-                say_lost(folder)
             else:
                 learning.begin()
             learning.learn(show)
         unsaved = _finish(learning, notices, facts, options.reading.name)
+    from fires.cli.tables import print_result
+
     # Where records go to standard output, the result goes to standard error.
     with redirect_stdout(sys.stderr) if options.emit == "-" else nullcontext():
         how = {"live": stream.n_bytes is None, "is_saved": unsaved is None}
         print_result(learning.run, learning.names, facts, stream.rejected, options, **how)
-        is_reported = unsaved is not None or _report(options)
+        is_reported = unsaved is not None or write_wanted(options)
     _end(learning, options.folder, unsaved)
     if not is_reported:
         sys.exit(2)
@@ -336,8 +337,8 @@ def _open_folder(
     if path is None:
         return None, None, facts
     with orders.undisturbed():
-        how = {"resume": resume, "accept_loss": options.accept_loss}
-        folder = stack.enter_context(RunFolder(path, overwrite=options.overwrite, **how))
+        folder = RunFolder(path, overwrite=options.overwrite, resume=resume)
+        stack.enter_context(folder)
         if resume:
             saved = _newest(folder, options.quiet)
             facts |= known_before(path)
@@ -366,7 +367,10 @@ def _open_stream(
             if (sample := stream.bookmark())["files"] is None:
                 folder.note(facts | {"sample": sample})
     stream.max_wait = options.max_wait
-    as_shape(options.shape, [stream.schema.n_features])
+    n_pixels = math.prod(map(int, (options.shape or "0").split("x")))
+    if n_pixels not in (0, stream.schema.n_features):
+        found = f"there are {stream.schema.n_features:,} features"
+        raise InputError(f"--shape {options.shape} has {n_pixels:,} pixels, and {found}")
     return stream
 
 
@@ -426,20 +430,6 @@ def _finish(learning: Learning, notices: Notices, facts: Header, name: str) -> O
     return tried(partial(run.finish, names, facts, described))
 
 
-def _report(options: Options) -> bool:
-    """Write the page of the run, if one is wanted; False if that could not be done."""
-    if not options.report or (out := options.folder) is None:
-        return True
-    try:
-        line = write_report((out,), shape=options.shape)
-    except OSError as error:
-        say(f"Error: {message(error)}; once it can be written, fires report {out} does so")
-        return False
-    if not (options.quiet or options.as_json):
-        click.echo(line)
-    return True
-
-
 def _newest(folder: RunFolder, quiet: bool) -> Checkpoint | None:
     """The checkpoint that a run goes on with; says which, and what is wrong with later ones."""
     from fires.run.run import newest_checkpoint
@@ -461,8 +451,8 @@ def _newest(folder: RunFolder, quiet: bool) -> Checkpoint | None:
 
 def _end(learning: Learning, out: Path | None, unsaved: OSError | None) -> None:
     """Say what ended the run early, or why it could not be saved, with a code for scripts."""
-    source, trouble = learning.source, learning.run.trouble
-    if source.reason is None and unsaved is None and trouble is None:
+    source = learning.source
+    if source.reason is None and unsaved is None:
         return
     if isinstance(source.error, BrokenPipeError):
         raise source.error
@@ -471,8 +461,6 @@ def _end(learning: Learning, out: Path | None, unsaved: OSError | None) -> None:
     else:
         kept = "" if out is None else f" and saved in {out}"
     learnt = f"what was learnt from the first {learning.n_rows:,} rows is shown above{kept}"
-    if source.reason is None and unsaved is None and trouble is not None:
-        raise InputError(f"{message(trouble)}; {learnt}") from trouble
     if source.signal is None and not isinstance(source.error, (*EXPECTED, type(None))):
         say(f"{learnt}; what ended the run is our fault:")
     source.tell_end(learnt, unsaved, saved=out is not None and unsaved is None)

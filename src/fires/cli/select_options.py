@@ -20,7 +20,7 @@ CLASSES, NUMERIC = ("probit", "logistic"), ("gaussian", "poisson")
 _MEMORY = 10_000.0  # rows
 # What may be said anew when a run goes on.
 _MAY_CHANGE = {
-    *("resume", "accept_loss", "checkpoint", "max_bad", "max_wait", "until_end", "rate"),
+    *("resume", "checkpoint", "max_bad", "max_wait", "until_end", "rate"),
     *("emit", "emit_every", "metrics", "log_level", "as_json", "quiet", "debug"),
     *("report", "live", "shape", "master"),
 }
@@ -60,11 +60,12 @@ class Options:
         these, as long as they predict better than lines.
     groups
         Columns that are ranked and selected together; once for each group. --top counts groups.
+    out
+        Folder for the result, and for what a later --resume needs: features.csv, columns.csv,
+        state.safetensors, run.json, run.toml, steps.jsonl, checkpoints and more.
     resume
         Go on with the run in a folder that --out has made, wherever it ended; FILE and options
         are those of the run.
-    accept_loss
-        With --resume: go on though records are lost, with those that are left.
     checkpoint
         How often to save the run while it goes on: every so many batches, or 10s, 5m, ... Time is
         stretched so that saving takes a twentieth of it at most.
@@ -91,6 +92,8 @@ class Options:
         Write events of this level and above to standard error, with the time.
     report
         At the end, also write report.html to --out: a page that opens in any browser.
+    shape
+        The features are the pixels of a picture, row by row: its height and width.
     live
         Show the same page while the run goes on; its address is on standard error.
     """
@@ -114,10 +117,7 @@ class Options:
     relations: str = shared.choice(("linear", "curves", "pairs", "auto"))
     groups: tuple[str, ...] = shared.option("COL,COL", multiple=True)
     reading: Reading = shared.part(Reading)
-    out: Path | None = shared.out(
-        "the result, and for what a later --resume needs: features.csv, columns.csv, "
-        "state.safetensors, run.json, run.toml, steps.jsonl, checkpoints and more."
-    )
+    out: Path | None = shared.option("DIR", type=shared.PATH)
     overwrite: bool = shared.OVERWRITE
     resume: Path | None = shared.option(
         "DIR",
@@ -125,7 +125,6 @@ class Options:
         is_eager=True,
         callback=lambda ctx, option, path: resume_options(ctx, path),
     )
-    accept_loss: bool = shared.flag()
     checkpoint: str = shared.option("N|TIME", default="10s")
     transform: bool = shared.flag()
     max_bad: int | float | None = shared.option(
@@ -141,7 +140,7 @@ class Options:
     log_level: str | None = shared.option(type=click.Choice(LEVELS))
     report: bool = shared.flag()
     live: bool = shared.flag()
-    shape: str | None = shared.SHAPE
+    shape: str | None = shared.option("HxW", type=shared.as_height_and_width)
     as_json: bool = shared.AS_JSON
     quiet: bool = shared.QUIET
 
@@ -207,8 +206,6 @@ def _refuse_what_is_settled(options: Options) -> None:
     """Raise an error if the command line says what the run has settled."""
     resume = options.resume
     if resume is None:
-        if options.accept_loss:
-            raise click.UsageError("--accept-loss goes with --resume only.")
         return
     for option in shared.typed_options(click.get_current_context()):
         if option.name not in _MAY_CHANGE:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,23 +14,21 @@ import click
 from click.core import ParameterSource
 
 from fires.cli.options import as_toml, settings_facts, typed_options
-from fires.cli.progress import one_bar
-from fires.cli.report import write_report
+from fires.cli.progress import one_bar, seen
+from fires.cli.report import write_wanted
 from fires.cli.select_options import Options
-from fires.cli.selection import print_result, say_lost
 from fires.core.errors import InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from fires.core.types import Header
     from fires.evaluation.records import Step
     from fires.integrations.spark.running import SparkRun
 
 _TAKEN = {
     *("file", "target", "top", "batch_size", "model", "as_published", "seed", "exclude", "sep"),
     *("no_header", "out", "overwrite", "resume", "report", "as_json", "quiet", "debug", "config"),
-    *("engine", "master", "accept_loss", "memory", "drift", "groups"),
+    *("engine", "master", "memory", "drift", "groups"),
 }
 _BATCH_ROWS = 20_000
 _FORMATS = {
@@ -42,7 +42,10 @@ _FORMATS = {
 
 def select_on_spark(options: Options) -> None:
     """Rank the features of what Spark reads, and print them."""
-    _refuse_others()
+    for option in typed_options(click.get_current_context()):  # rather than not to heed it
+        if option.name not in _TAKEN:
+            raise click.UsageError(f"{option.opts[0]} does not go with --engine spark.")
+    from fires.cli.tables import print_result
     from fires.integrations.spark import spark_session
     from fires.integrations.spark.select import learn_frame
     from fires.streams.table import Rejected
@@ -55,16 +58,18 @@ def select_on_spark(options: Options) -> None:
     session.sparkContext.setLogLevel("ERROR")
     frame = _read(session, options)
     run = _run(frame, options)
-    say_lost(run.folder)
+    began = time.perf_counter()
     with one_bar("0 rows", total=None, hidden=options.quiet) as show:
-        learn_frame(frame, run, _batch_rows(options), lambda step: show(partial(_seen, step)))
+
+        def on_step(step: Step) -> None:
+            show(partial(seen, step.position.rows, began, None))
+
+        learn_frame(frame, run, _batch_rows(options), on_step)
     assert run.run is not None
     left_out = Rejected(run.n_left_out, (), "row")
     print_result(run.run, run.names, run.facts(), left_out, options)
-    if options.report and options.folder is not None:
-        line = write_report((options.folder,))
-        if not (options.quiet or options.as_json):
-            click.echo(line)
+    if not write_wanted(options):
+        sys.exit(2)
 
 
 def _run(frame: DataFrame, options: Options) -> SparkRun:
@@ -83,7 +88,6 @@ def _run(frame: DataFrame, options: Options) -> SparkRun:
         layout_of(frame.schema, target, features=features),
         options.folder,
         overwrite=options.overwrite,
-        accept_loss=options.accept_loss,
         resume=options.resume is not None,
         settings=settings_facts(**known)["settings"],
         options=as_toml(click.get_current_context(), **known),
@@ -128,16 +132,3 @@ def _endings(file: tuple[str, ...]) -> set[str]:
 def _batch_rows(options: Options) -> int:
     source = click.get_current_context().get_parameter_source("batch_size")
     return _BATCH_ROWS if source is ParameterSource.DEFAULT else options.batch_size
-
-
-def _seen(step: Step) -> Header:
-    rows = step.position.rows
-    now = f"{step.n_rows / max(step.seconds_select, 1e-9):,.0f} rows/s"
-    return {"description": f"{rows:,} rows", "completed": rows, "now": now}
-
-
-def _refuse_others() -> None:
-    """Raise an error for options that make no sense on Spark, rather than not to heed them."""
-    for option in typed_options(click.get_current_context()):
-        if option.name not in _TAKEN:
-            raise click.UsageError(f"{option.opts[0]} does not go with --engine spark.")

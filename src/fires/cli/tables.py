@@ -1,19 +1,38 @@
-"""The tables that commands print."""
+"""The tables that commands print, and what ``fires select`` prints at its end."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+import click
 from rich import box
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from fires.cli.text import SCORES, printable, score_text
+from fires.cli.reading import rejected_lines
+from fires.cli.select_options import Options
+from fires.cli.text import (
+    SCORES,
+    alarm_lines,
+    if_known,
+    listed,
+    printable,
+    relation_lines,
+    score_text,
+    twin_lines,
+)
+
+if TYPE_CHECKING:
+    from fires.core.types import Json, Label
+    from fires.run.run import Run
+    from fires.run.totals import RunTotals
+    from fires.streams.table import Rejected
 
 _SHARE = "batches\nselected"
 _WORDS = ("feature", "class", "relevant")
@@ -118,3 +137,159 @@ def print_scores(rows: Sequence[tuple[str, Mapping[str, float]]]) -> None:
         cells = ["-" if (s := scores[name]) != s else score_text(name, s) for _, scores in rows]
         columns.append((SCORES.get(name, name).replace(" ", "\n"), cells))
     print_table(columns, left=[""], wrapped=[""])
+
+
+# --- the result of a run ------------------------------------------------------------------------
+
+
+def print_result(
+    run: Run,
+    names: Sequence[str],
+    facts: dict[str, Any],
+    rejected: Rejected,
+    options: Options,
+    *,
+    live: bool = False,
+    is_saved: bool = True,
+) -> None:
+    """Print the result of a run, as the user wants it, and where it is."""
+    from fires.run.features import feature_rows
+
+    selector, totals = run.pipeline.selector, run.totals
+    chosen = feature_rows(selector, names, totals, selector.get_support(indices=True))
+    if options.as_json:
+        document = {"features": chosen} | facts | totals.as_dict()
+        click.echo(json.dumps(document, ensure_ascii=False))
+        return
+    if chosen:
+        print_features(chosen)
+        unsigned = facts.get("relations", {}).get("unsigned", ())
+        click.echo("\n" + _meaning(facts["classes"], unsigned))
+    for line in _lines_of_features(chosen, facts):
+        click.echo(line)
+    speed = [f"{totals.n_rows:,} rows in {facts['seconds']:.1f} s"]
+    click.echo(", ".join(speed + if_known("stability {:.3f}", totals.stability)))
+    if live and facts["latency"]["p50"] is not None:
+        p50, p99 = (1000.0 * facts["latency"][name] for name in ("p50", "p99"))
+        click.echo(f"a batch took {p50:.3g} ms, one in a hundred {p99:.3g} ms or more")
+    if rows := score_rows(totals, len(chosen), facts["n_features"]):
+        click.echo()
+        print_scores(rows)
+        click.echo()
+    for line in _lines_of_rows(totals, facts, rejected):
+        click.echo(line)
+    if is_saved and not options.quiet and (folder := options.folder) is not None:
+        click.echo(f"written to {folder}: features.csv, state.safetensors, run.json, and more")
+
+
+def _lines_of_features(chosen: list[dict[str, Any]], facts: dict[str, Any]) -> Iterator[str]:
+    """What is to be known of the features."""
+    is_auto = facts.get("settings", {}).get("top") == "auto"
+    if is_auto:
+        yield printable(facts["why"])
+    else:
+        yield from noise_lines(chosen, facts["n_features"])
+    yield from relation_lines(facts.get("relations", {}))
+    yield from map(printable, facts.get("hints", ()))
+    if absent := [printable(f'"{row["feature"]}"') for row in chosen if row.get("absent")]:
+        has = "has" if len(absent) == 1 else "have"
+        yield f"{', '.join(absent)} {has} not come lately, and nothing else took the place"
+    if not is_auto:
+        yield from _left_out_lines(chosen, twins=bool(facts.get("twins")))
+    yield from twin_lines(facts.get("twins", {}))
+
+
+def _lines_of_rows(totals: RunTotals, facts: dict[str, Any], rejected: Rejected) -> Iterator[str]:
+    """What is to be known of the rows, and of their scores."""
+    yield from (*share_lines(totals), *verdict_lines(totals), *facts.get("cautions", ()))
+    yield from alarm_lines(facts["alarms"])
+    if n_missing := facts["missing_values"]:
+        yield f"{n_missing:,} missing value{'' if n_missing == 1 else 's'} ignored"
+    yield from map(printable, rejected_lines(rejected))
+
+
+def _left_out_lines(chosen: list[dict[str, Any]], *, twins: bool) -> Iterator[str]:
+    """That some of the best features are not selected, and why."""
+    n_left_out = sum(row["rank"] > len(chosen) for row in chosen)
+    if not n_left_out:
+        return
+    is_not = "is" if n_left_out == 1 else "are"
+    other = ", or redundant" if twins else ""
+    if "absent" in chosen[0]:  # columns are open
+        other += f", or {'has' if n_left_out == 1 else 'have'} not come lately"
+    best = f"{n_left_out} of the best {len(chosen)}"
+    yield f"{best} {is_not} not selected:"
+    yield f"  not significantly better than the current selection{other}"
+
+
+def _meaning(classes: list[Label] | None, unsigned: Sequence[str] = ()) -> str:
+    """What the sign of an importance says, and of which features it says nothing."""
+    none = f"; no sign: {listed(unsigned)}" if unsigned else ""
+    if classes is None:
+        return f"positive values: the target grows with the feature{none}"
+    names = [printable(str(label)) for label in classes]
+    if len(names) == 2:
+        return f'positive values favour class "{names[1]}", negative ones "{names[0]}"{none}'
+    return f"positive values favour the class, negative ones count against it{none}"
+
+
+_UNEVEN = 0.6  # the share of the most common class from which on shares are told
+_MOST_CLASSES = 4
+
+
+def noise_lines(chosen: Sequence[Mapping[str, Json]], n_features: int) -> Iterator[str]:
+    """How many of the selected features are significant."""
+    known = [row["above_noise"] for row in chosen]
+    if None in known or not known:
+        return
+    n, n_above = len(known), sum(map(bool, known))
+    of = "it" if n == 1 else f"all {n}" if n_above == n else f"{n_above or 'none'} of the {n}"
+    are = "are" if n_above > 1 else "is"
+    yield (
+        f"{of} {are}{'' if n > 1 or n_above else ' not'} significant after correcting for "
+        f"{n_features:,} feature{'' if n_features == 1 else 's'}"
+    )
+
+
+def score_rows(
+    totals: RunTotals, n_selected: int, n_features: int
+) -> list[tuple[str, Mapping[str, float]]]:
+    """The scores on the selected features, and those of the baselines."""
+    scores = totals.scores
+    if all(value != value for value in scores.values()):
+        return []
+    names = {"all": f"all {n_features:,} features"} | _BLIND
+    own = "the selected feature" if n_selected == 1 else f"the {n_selected:,} selected features"
+    beside = [(names[name], one.scores.total) for name, one in reversed(totals.baselines.items())]
+    return [(own, scores), *beside]
+
+
+_BLIND = {"majority": "always the most common class", "mean": "always the mean so far"}
+
+
+def share_lines(totals: RunTotals) -> Iterator[str]:
+    """The share of each class, if one of them makes up most rows."""
+    shares = sorted(totals.class_shares.items(), key=lambda one: -one[1])
+    if len(shares) < 2 or shares[0][1] <= _UNEVEN:
+        return
+    (first, share), *others = [(printable(str(label)), share) for label, share in shares]
+    told = others if len(others) < _MOST_CLASSES else others[-1:]
+    rest = ", ".join(f'"{label}" {share:.1%}' for label, share in told)
+    between = ", " if told == others else f"; the rarest of {len(shares):,} classes is "
+    yield f'"{first}" makes up {share:.1%} of the rows{between}{rest}'
+
+
+def verdict_lines(totals: RunTotals) -> Iterator[str]:
+    """Whether the selected features predict better than a model without any."""
+    for name, beaten in totals.beaten.items():
+        if name not in _BLIND or not beaten or all(beaten.values()):
+            continue
+        simple = "always saying the " + ("most common class" if name == "majority" else "mean")
+        if not any(beaten.values()):
+            yield f"the selected features do not beat {simple}"
+            continue
+        won, lost = ([SCORES[s] for s, is_won in beaten.items() if is_won == w] for w in (1, 0))
+        yield (
+            f"by {' and '.join(lost)}, the selected features do not beat {simple}; "
+            f"by {' and '.join(won)} they do"
+        )

@@ -22,17 +22,10 @@ from fires.core.errors import InputError, StateError
 
 AnyPath = str | os.PathLike[str]
 
-_TRANSIENT = {errno.ENOSPC, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.EINTR, errno.EAGAIN}
 if sys.platform == "win32":
     _BINARY, _AT_ONCE = os.O_BINARY, 0
 else:
-    _TRANSIENT.add(errno.EDQUOT)
     _BINARY, _AT_ONCE = 0, os.O_NONBLOCK
-
-
-def is_transient(error: OSError) -> bool:
-    """Whether the same may work later: the disk is full, or no file can be opened just now."""
-    return error.errno in _TRANSIENT
 
 
 @contextlib.contextmanager

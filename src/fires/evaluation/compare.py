@@ -280,7 +280,8 @@ def _that_take_part(
         raise ValueError("there is no selector to compare")
     n_classes = len(labels.counts)
     examples = {name: make(0) for name, make in selectors.items()}
-    binary = [name for name, one in examples.items() if n_classes != 2 and _is_binary(one)]
+    tags = {name: one.__sklearn_tags__().classifier_tags for name, one in examples.items()}
+    binary = [name for name, of in tags.items() if n_classes != 2 and of and not of.multi_class]
     makers = {name: make for name, make in selectors.items() if name not in binary}
     makers.setdefault("all", lambda seed: AllFeatures())
     settings = (one.get_params(deep=False) for one in examples.values())
@@ -292,11 +293,6 @@ def _that_take_part(
         why = "for two classes only, and the target holds numbers"
     rivals = [name for name, one in examples.items() if isinstance(one, WindowRefit)]
     return makers, dict.fromkeys(binary, why), rivals
-
-
-def _is_binary(selector: OnlineSelector) -> bool:
-    tags = selector.__sklearn_tags__().classifier_tags
-    return tags is not None and not tags.multi_class
 
 
 def _outcome(name: str, runs: list[_Run], n_features: int) -> Outcome:

@@ -267,17 +267,11 @@ def about_outcomes(
             f"{reference} instead."
         )
     n_runs = max(len(one.runs) for one in outcomes.values())
-    if n_runs < FEWEST:
-        yield (
-            f"Caution: differences are not tested, which takes {FEWEST} runs or more, and there "
-            f"{'is one' if n_runs == 1 else f'are {n_runs}'}."
-        )
-    elif n_pieces < FEWEST:
-        yield (
-            f"Caution: differences are not tested, which takes {FEWEST} pieces of the stream, and "
-            f"there {'is one' if n_pieces == 1 else f'are {n_pieces}'}; take a longer stream or "
-            "smaller batches."
-        )
+    short = n_pieces, "pieces of the stream", "; take a longer stream or smaller batches."
+    n, what, remedy = (n_runs, "runs or more", ".") if n_runs < FEWEST else short
+    if n < FEWEST:
+        have = f"there {'is one' if n == 1 else f'are {n}'}{remedy}"
+        yield f"Caution: differences are not tested, which takes {FEWEST} {what}, and {have}"
     if all(math.isnan(one.stability) for one in outcomes.values()):
         yield "Caution: every selector takes all features; ask for fewer of them."
         return

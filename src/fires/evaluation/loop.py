@@ -298,7 +298,11 @@ class _Evaluation:
         width = None if self.names is not None else now.X.shape[1]
         if not isinstance(self.window, StabilityWindow):
             self.window = StabilityWindow(self.window, width)
-        present = None if self.names is None else self.names.of_run(_present_columns(now))
+        present = None
+        if self.names is not None:  # the features that have an entry in one of the rows
+            n_known = now.known.n_features
+            has_entries = np.ones(n_known, bool) if now.present is None else now.present[:n_known]
+            present = self.names.of_run(np.flatnonzero(has_entries))
         self.stability = self.window.update(self.selected_in_run, present)
         return scores, seconds, seconds_train
 
@@ -325,12 +329,6 @@ class _Evaluation:
 
 
 _EMPTY = CheckedBatch(np.empty((0, 0)))
-
-
-def _present_columns(batch: CheckedBatch) -> Places:
-    """The features that have an entry in one of the rows, where columns come and go."""
-    n_known = batch.known.n_features
-    return np.arange(n_known) if batch.present is None else np.flatnonzero(batch.present[:n_known])
 
 
 def _labelled(rows: CheckedBatch, y: Labels, classes: tuple[Hashable, ...] | None) -> CheckedBatch:

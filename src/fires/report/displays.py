@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
@@ -59,6 +60,7 @@ class _Display:
             yield self.ax_
 
 
+@dataclass(eq=False)
 class ImportanceDisplay(_Display):
     """The importance of the best features as bars, each with its interval.
 
@@ -94,25 +96,21 @@ class ImportanceDisplay(_Display):
     >>> display = ImportanceDisplay.from_selector(selector, n_features=3)  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        importances: npt.ArrayLike,
-        *,
-        low: npt.ArrayLike | None = None,
-        high: npt.ArrayLike | None = None,
-        selected: npt.ArrayLike | None = None,
-        confidence: float = 0.95,
-        positive: str | None = None,
-    ) -> None:
-        self.names = list(names)
-        self.importances = _floats(importances)
-        self.low = None if low is None else _floats(low)
-        self.high = None if high is None else _floats(high)
-        chosen = np.ones(len(self.names)) if selected is None else selected
+    names: Sequence[str]
+    importances: Any
+    _: KW_ONLY
+    low: Any = None
+    high: Any = None
+    selected: Any = None
+    confidence: float = 0.95
+    positive: str | None = None
+
+    def __post_init__(self) -> None:
+        self.importances, self.low, self.high = map(
+            _floats, (self.importances, self.low, self.high)
+        )
+        chosen = np.ones(len(self.names)) if self.selected is None else self.selected
         self.selected = np.asarray(chosen, dtype=bool)
-        self.confidence = confidence
-        self.positive = positive
 
     @classmethod
     def from_selector(
@@ -247,31 +245,27 @@ class ImportanceDisplay(_Display):
         return self
 
 
+@dataclass(eq=False)
 class TimelineDisplay(_Display):
     """The importance of some features over time, with bands and alarms.
 
     Make it with :meth:`from_run`.
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        rows: npt.ArrayLike,
-        importances: npt.ArrayLike,
-        *,
-        uncertainties: npt.ArrayLike | None = None,
-        alarms: Sequence[tuple[int, str | None]] = (),
-        confidence: float = 0.95,
-    ) -> None:
-        self.names = list(names)
-        self.rows = _floats(rows)
+    names: Sequence[str]
+    rows: Any
+    importances: Any
+    _: KW_ONLY
+    uncertainties: Any = None
+    alarms: Sequence[tuple[int, str | None]] = ()
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        self.rows = _floats(self.rows)
         shape = len(self.names), len(self.rows)
-        self.importances = _floats(importances).reshape(shape)
-        self.uncertainties = None
-        if uncertainties is not None:
-            self.uncertainties = _floats(uncertainties).reshape(shape)
-        self.alarms = list(alarms)
-        self.confidence = confidence
+        self.importances = _floats(self.importances).reshape(shape)
+        if self.uncertainties is not None:
+            self.uncertainties = _floats(self.uncertainties).reshape(shape)
 
     @classmethod
     def from_run(
@@ -352,6 +346,7 @@ class TimelineDisplay(_Display):
         return self
 
 
+@dataclass(eq=False)
 class CurveDisplay(_Display):
     """What a feature adds to the linear predictor, value by value, with its band.
 
@@ -387,21 +382,19 @@ class CurveDisplay(_Display):
     >>> display = CurveDisplay.from_selector(selector, 1)  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        name: str,
-        values: npt.ArrayLike,
-        effect: npt.ArrayLike,
-        low: npt.ArrayLike,
-        high: npt.ArrayLike,
-        *,
-        confidence: float = 0.95,
-        label: str | None = None,
-        earlier: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]] = (),
-    ) -> None:
-        self.name, self.confidence, self.label = name, confidence, label
-        self.values, self.effect, self.low, self.high = map(_floats, (values, effect, low, high))
-        self.earlier = [(_floats(at), _floats(of)) for at, of in earlier]
+    name: str
+    values: Any
+    effect: Any
+    low: Any
+    high: Any
+    _: KW_ONLY
+    confidence: float = 0.95
+    label: str | None = None
+    earlier: Sequence[tuple[Any, Any]] = ()
+
+    def __post_init__(self) -> None:
+        given = self.values, self.effect, self.low, self.high
+        self.values, self.effect, self.low, self.high = map(_floats, given)
 
     @classmethod
     def from_selector(
@@ -515,9 +508,9 @@ def _summary(run: RunLike) -> dict[str, Any]:
     return summarise(run.path if isinstance(run, SavedRun) else Path(run))
 
 
-def _floats(values: npt.ArrayLike) -> Floats:
-    """Numbers, NaN for None."""
-    return np.array(values, dtype=np.float64)
+def _floats(values: Any) -> Any:
+    """Numbers, NaN for None among them; None if there are none."""
+    return None if values is None else np.array(values, dtype=np.float64)
 
 
 def _names(selector: FIRES, given: Sequence[str] | None) -> tuple[str, ...]:
@@ -533,9 +526,9 @@ def _names(selector: FIRES, given: Sequence[str] | None) -> tuple[str, ...]:
 
 def _first(ranks: npt.ArrayLike, selected: npt.ArrayLike, n: int) -> Places:
     """The places of n features by rank; selected ones come before others, if not all have room."""
-    ranks = _floats(ranks)
-    wanted = np.lexsort((ranks, ~np.asarray(selected, dtype=bool)))[:n]
-    return wanted[np.argsort(ranks[wanted], kind="stable")]
+    by = np.array(ranks, dtype=np.float64)
+    wanted = np.lexsort((by, ~np.asarray(selected, dtype=bool)))[:n]
+    return wanted[np.argsort(by[wanted], kind="stable")]
 
 
 def _in_place(one: dict[str, Any], key: str, timeline: dict[str, Any]) -> Floats:

@@ -18,8 +18,7 @@ from fires.core.errors import InputError
 from fires.core.files import damaged, fits, open_saved
 from fires.core.output import frame_as_written
 from fires.core.types import Floats, Labels, Mask
-from fires.report.records import well_formed
-from fires.report.wording import rounded
+from fires.report.records import rounded, well_formed
 from fires.run.locking import is_held
 from fires.run.records import STEPS, read_snapshot, snapshots
 from fires.run.relations import RELATIONS

@@ -12,7 +12,6 @@ answers; and where other machines can reach it, it wants a token.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import hmac
 import logging
 import os
@@ -28,14 +27,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import uvicorn
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fires.core.errors import InputError
 from fires.core.types import Header
@@ -43,8 +40,6 @@ from fires.report.page import LIVE_PARTS, compact, content_policy, page, page_da
 from fires.report.summary import Summary, side_by_side
 
 _MAX_CONNECTIONS = 100
-# Seconds between two looks whether a connection that has nothing to wait for has gone on.
-_TIMEOUT = 10.0
 # Seconds between two readings: so many times what the last one took, so that they take a
 # twentieth of a core at most.
 _LEAST_PAUSE, _MOST_PAUSE, _TIMES = 1.0, 30.0, 20.0
@@ -61,7 +56,6 @@ def serve(
     listener: socket.socket,
     access: Access,
     *,
-    shape: tuple[int, int] | None = None,
     ready: Callable[[], None] = lambda: None,
     attached: bool = False,
 ) -> None:
@@ -71,11 +65,10 @@ def serve(
     and before the first answer. If it is ``attached``, it ends when its standard input does too;
     then viewers are shown the end first.
     """
-    watch = LiveSummary(side_by_side(folders, shape), access)
+    watch = LiveSummary(side_by_side(folders), access)
     config = uvicorn.Config(
         watch,
-        http=Connection,
-        backlog=_MAX_CONNECTIONS,  # as many as are taken at once
+        limit_concurrency=_MAX_CONNECTIONS,
         ws="none",
         lifespan="off",
         log_config=None,  # names of features must not reach a terminal
@@ -118,39 +111,6 @@ class Server(uvicorn.Server):
         """End the answers that have no end of their own, and then all others."""
         await self._watch.close(last_word=self._is_over)
         await super().shutdown(sockets=sockets)
-
-
-class Connection(H11Protocol):
-    """Ends if half a request, or an answer that nobody reads, does not go on."""
-
-    seen: Any = None
-
-    def connection_made(self, transport: Any) -> None:
-        """Take a connection. If there are too many, the oldest that asks nothing gives way."""
-        super().connection_made(transport)
-        self.began, self.look = self.loop.time(), self.loop.call_later(_TIMEOUT, self.check)
-        present: list[Any] = [one for one in self.connections if not one.transport.is_closing()]
-        if len(present) > _MAX_CONNECTIONS:
-            idle = (one for one in present if not one.is_answered)
-            min(idle, key=lambda one: one.began).transport.abort()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        """Look no more."""
-        self.look.cancel()
-        super().connection_lost(error)
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether a request is there whose answer has not ended: events have no end."""
-        return self.cycle is not None and not self.cycle.response_complete
-
-    def check(self) -> None:
-        """End unless it goes on."""
-        n_unread = self.transport.get_write_buffer_size()
-        seen = None if self.is_answered and not n_unread else (self.cycle, n_unread)
-        if seen is not None and seen == self.seen:
-            self.transport.abort()
-        self.seen, self.look = seen, self.loop.call_later(_TIMEOUT, self.check)
 
 
 def _when_input_ends(tell: Callable[[], None]) -> None:
@@ -207,10 +167,10 @@ class LiveSummary:
 
     async def latest(self) -> tuple[Header, bytes]:
         """What is known of the runs, as old as the pause between two readings at most."""
-        if self._reading is None and time.monotonic() >= self._due:
+        if self._reading is None or (self._reading.done() and time.monotonic() >= self._due):
             self.begin()
-        if self._reading is not None:
-            await asyncio.shield(self._reading)
+        assert self._reading is not None
+        await asyncio.shield(self._reading)
         if self._data is None:
             raise LookupError("the run cannot be read")
         return self._data, self._text
@@ -244,51 +204,36 @@ class LiveSummary:
         """Let all viewers go."""
         if last_word and self._n_viewers:
             with suppress(TimeoutError, LookupError):
-                await asyncio.wait_for(self._read_once_more(), _LAST_READING)
+                async with asyncio.timeout(_LAST_READING):
+                    if self._reading is not None:  # it may have begun before the end
+                        await asyncio.shield(self._reading)
+                    self._due = 0.0
+                    await self.latest()
         self._is_over.set()
         end = time.monotonic() + (_LAST_WORD if last_word else _GRACE)
         while self._n_viewers and time.monotonic() < end:
             await asyncio.sleep(0.02)
 
-    async def _read_once_more(self) -> None:
-        if self._reading is not None:  # it may have begun before the end
-            await asyncio.shield(self._reading)
-        self._due = 0.0
-        await self.latest()
-
     def begin(self) -> None:
-        """Read what is new, in a thread that does not hold up the end of the program."""
-        loop = asyncio.get_running_loop()
-        self._reading = loop.create_future()
-        threading.Thread(target=self._read, args=(loop,), daemon=True).start()
+        """Read what is new, beside the answers."""
+        self._reading = asyncio.ensure_future(asyncio.to_thread(self._read))
 
-    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
-        started, changed = time.thread_time(), False
-        data, text = None, b""
+    def _read(self) -> None:
+        started, is_first, changed = time.thread_time(), not self._text, False
         try:
             for summary in self._summaries:
                 changed |= summary.refresh()
-            if changed or not self._text:
-                data = page_data([summary.as_dict() for summary in self._summaries])
-                text = compact(data).encode(errors="backslashreplace")  # half a character, say
+            if changed or is_first:
+                self._data = page_data([summary.as_dict() for summary in self._summaries])
+                text = compact(self._data)
+                self._text = text.encode(errors="backslashreplace")  # half a character, say
         except Exception:
             # A folder may be replaced, damaged or removed at any time. What was read of it stays on
             # the page, and it is tried again.
             _LOG.exception("a run cannot be read")
-        with suppress(RuntimeError):  # nobody waits for it any more
-            loop.call_soon_threadsafe(self._take, data, text, time.thread_time() - started)
-
-    def _take(self, data: Header | None, text: bytes, seconds: float) -> None:
-        """Know what was read, and when to read again."""
-        if text:
-            # The first reading has to catch up with the run. It says nothing about the next.
-            seconds = seconds if self._text else 0.0
-            self._data, self._text = data, text
-        pause = min(max(_LEAST_PAUSE, _TIMES * seconds), _MOST_PAUSE)
-        self._due = time.monotonic() + pause
-        reading, self._reading = self._reading, None
-        if reading is not None:
-            reading.set_result(None)
+        # The first reading has to catch up with the run. It says nothing about the next.
+        seconds = 0.0 if is_first else time.thread_time() - started
+        self._due = time.monotonic() + min(max(_LEAST_PAUSE, _TIMES * seconds), _MOST_PAUSE)
 
 
 # --- who is let in -------------------------------------------------------------------------------
@@ -349,14 +294,11 @@ class Access:
 
     def knows(self, header: str) -> bool:
         """Whether the header ``Host`` of a request names this server."""
-        found = _HOST.fullmatch(header)
-        if found is None:
-            return False
-        name = found[1].lower()
-        if name in (*_LOCAL, _bracketed(self.host.lower()), _bracketed(self.address)):
+        if self.token is not None:  # which no other page knows
             return True
-        # Who listens on all addresses has no list of them. An address is no name to be misused.
-        return self._is_everywhere and (name == _own_name().lower() or _is_address(name))
+        known = (*_LOCAL, _bracketed(self.host.lower()), _bracketed(self.address))
+        found = _HOST.fullmatch(header)
+        return found is not None and found[1].lower() in known
 
     def refusal(self, request: Request) -> Response | None:
         """What to answer instead of what was asked for."""
@@ -371,11 +313,9 @@ class Access:
         path = request.scope["path"]
         if path not in PATHS:
             return refused(404, "There is no such page.")
-        if self.token is not None and "token" in request.query_params:
-            if not _same(request.query_params["token"], self.token):
-                return refused(403, "The token is another one.")
-            return self._welcome(request)
-        if self.token is not None and not _same(request.cookies.get(self._cookie, ""), self._pass):
+        given = request.query_params.get("token", "").encode(errors="surrogateescape")
+        known = (self.token or "").encode(errors="surrogateescape")
+        if self.token is not None and not hmac.compare_digest(given, known):
             return refused(403, "Open the address that fires serve has printed, with its token.")
         site = request.headers.get("sec-fetch-site", "none")
         if path != "/" and site not in ("none", "same-origin"):
@@ -386,44 +326,9 @@ class Access:
     def _is_everywhere(self) -> bool:
         return ip_address(self.address).is_unspecified
 
-    @property
-    def _cookie(self) -> str:
-        """What the cookie is called: to a browser, all servers of a machine are one."""
-        return f"fires-{self.port}"
-
-    @property
-    def _pass(self) -> str:
-        """What the cookie holds: the token may have signs that a cookie must not have."""
-        return hashlib.sha256(f"fires {self.token}".encode(errors="surrogateescape")).hexdigest()
-
-    def _welcome(self, request: Request) -> Response:
-        """Take the token out of the address, where it could be seen, and into a cookie."""
-        path = request.scope["path"]
-        if request.headers.get("sec-fetch-site") == "cross-site":
-            # Of a link on another page, a browser does not take the cookie along to where it is
-            # sent on. From a page of this server it does.
-            response = Response(status_code=200, headers=HEADERS | {"refresh": f"0; url={path}"})
-        else:
-            response = Response(status_code=303, headers=HEADERS | {"location": path})
-        response.set_cookie(self._cookie, self._pass, httponly=True, samesite="strict")
-        return response
-
-
-def _same(given: str, known: str) -> bool:
-    """Whether two texts are the same, in a time that does not tell how much of them is."""
-    return hmac.compare_digest(*(text.encode(errors="surrogateescape") for text in (given, known)))
-
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name.strip("[]"))
-    except ValueError:
-        return False
-    return True
 
 
 @cache

@@ -23,24 +23,20 @@ from fires.core.output import enumeration
 from fires.core.types import Header
 from fires.core.version import __version__
 from fires.evaluation.comparison import BASELINES, Comparison, Outcome, sign_of
+from fires.report.records import rounded
 from fires.report.summary import side_by_side
-from fires.report.wording import rounded
 from fires.run.saved import SavedRun
 
 _STYLES = ("uplot.css", "page.css", "panels.css", "panel-comparison.css", "panel-relations.css")
+# In the order in which they are shown.
+_PANELS = (
+    *("comparison", "runs", "now", "importance", "relations", "members", "ranks", "changes"),
+    *("scores", "drift", "twins", "picture", "features", "health"),
+)
 _SCRIPTS = (
     *("dom.js", "format.js", "shell.js", "charts.js", "drawing.js"),
-    # The panels, in the order in which they are shown.
-    *("panel-comparison.js", "panel-runs.js", "panel-now.js", "panel-importance.js"),
-    *("panel-relations.js", "panel-members.js", "panel-ranks.js", "panel-changes.js"),
-    *(
-        "panel-scores.js",
-        "panel-drift.js",
-        "panel-twins.js",
-        "panel-picture.js",
-        "panel-features.js",
-    ),
-    *("panel-health.js", "start.js"),
+    *(f"panel-{name}.js" for name in _PANELS),
+    "start.js",
 )
 # What has a script and a style of its own, and is not in every page; what a page that goes on may
 # come to hold.
@@ -98,21 +94,21 @@ def page_data(summaries: Sequence[dict[str, Any]], comparison: Header | None = N
     }
 
 
-def folder_data(folders: Sequence[Path], shape: tuple[int, int] | None = None) -> Header:
+def folder_data(folders: Sequence[Path]) -> Header:
     """What a page shows of some folders."""
     compared = [folder for folder in folders if holds_comparison(folder)]
     if len(compared) > 1:
         raise InputError(f"{compared[1]} is a second comparison: a page shows one")
-    runs = side_by_side([folder for folder in folders if folder not in compared], shape)
+    runs = side_by_side([folder for folder in folders if folder not in compared])
     for run in runs:
         run.refresh()
     summaries = [run.as_dict() for run in runs]
     return page_data(summaries, read_comparison(compared[0]) if compared else None)
 
 
-def write_page(folders: Sequence[Path], path: Path, shape: tuple[int, int] | None = None) -> int:
+def write_page(folders: Sequence[Path], path: Path) -> int:
     """Write the page of one or more runs."""
-    text = page(folder_data(folders, shape))
+    text = page(folder_data(folders))
     data = text.encode(errors="backslashreplace")  # a name may hold bytes that are no text
     with naming(path):
         replace_file(path, data)
@@ -204,7 +200,6 @@ def show(
     run: str | os.PathLike[str] | SavedRun,
     *others: str | os.PathLike[str] | SavedRun,
     height: int = 800,
-    shape: tuple[int, int] | None = None,
 ) -> Page:
     """Show the page of a run, or of a comparison, in a notebook.
 
@@ -215,8 +210,6 @@ def show(
         :func:`fires.evaluation.compare.compare` gave. Several runs are shown side by side.
     height : int
         In pixels.
-    shape : tuple of int, optional
-        Height and width, if the features are the pixels of a picture.
 
     Returns
     -------
@@ -231,7 +224,7 @@ def show(
     if isinstance(run, Comparison) and not others:
         data = page_data([], comparison_summary(run.as_dict()))
     else:
-        data = folder_data([_folder(one) for one in (run, *others)], shape)
+        data = folder_data([_folder(one) for one in (run, *others)])
     return Page(page(data), str(data["title"]), height)
 
 
@@ -317,71 +310,36 @@ def read_comparison(folder: Path) -> Header:
 
 
 def _sentence(found: Comparison) -> str:
-    """What came out, in one sentence or two."""
+    """What came out, in one sentence."""
     chosen = [one for one in found.outcomes if one.name not in BASELINES]
     if not chosen:
         return f"Nothing but {enumeration([_label(one.name) for one in found.outcomes])} took part."
     best, first, score = chosen[0], found.outcomes[0], SCORES.get(found.score, found.score)
-    sentence = f"{best.name} predicts best ({score} {_three(best.score)})"
+    beaten = [_label(other) for other, names in found.beaten.items() if best.name in names]
+    what, who = f"{best.name} predicts best", " and"
     if best is not first:
-        sentence = (
-            f"No selection predicts better than {_label(first.name)} ({score} "
-            f"{_three(first.score)}); the best of them is {best.name} ({_three(best.score)})"
-        )
-    verdicts = _verdicts(found, best)
-    beaten, perhaps = (
-        [_label(other) for other, verdict in verdicts.items() if verdict == word]
-        for word in ("better", "perhaps")
-    )
-    if beaten:
-        sentence += f"{' and' if best is first else ', which'} beats {enumeration(beaten)}"
-    if perhaps:
-        sentence += f"; its lead over {enumeration(perhaps)} may be chance"
-    return f"{sentence}. {_nearest(found, chosen)}".rstrip()
-
-
-def _nearest(found: Comparison, chosen: list[Outcome]) -> str:
-    """How far the best selection is from the one it was tested against, and whether that counts."""
-    best, *others = chosen
-    if not others:
-        return ""
-    is_reference = best.name == found.reference
-    tested, other = (others[0], others[0].name) if is_reference else (best, found.reference)
-    if other in BASELINES or other in found.beaten:  # that it beats it, or not, has been said
-        return ""
-    gap = f"{_label(other)} is {abs(tested.difference):.2g} behind"
-    if np.isnan(tested.p_value):
-        return f"{gap}; whether that is chance was not tested, which takes three runs."
-    return f"{gap}, which {'is more than' if tested.p_value < 0.05 else 'may be'} chance."
-
-
-def _verdicts(found: Comparison, one: Outcome) -> dict[str, str]:
-    """Whether a selection is better than each thing that it should beat."""
-    sign = sign_of(found.score)
-    return {
-        other: "better"
-        if one.name in names
-        else ("perhaps" if sign * one.score > sign * found[other].score else "no")
-        for other, names in found.beaten.items()
-        if other != one.name
-    }
+        what, who = f"No selection predicts better than {_label(first.name)}", f"; {best.name}"
+    beats = f"{who} beats {enumeration(beaten)}" if beaten else ""
+    return f"{what} ({score} {first.score:.4g}){beats}."
 
 
 def _beaten(found: Comparison) -> Header:
     """A table: for each selection, a word about each thing that it should beat."""
     chosen = [one for one in found.outcomes if one.name not in BASELINES]
-    verdicts = [_verdicts(found, one) for one in chosen]
+    sign = sign_of(found.score)
+
+    def word(one: Outcome, other: str, beaten: Sequence[str]) -> str | None:
+        if one.name in (other, *beaten):
+            return None if one.name == other else "better"
+        return "perhaps" if sign * one.score > sign * found[other].score else "no"
+
     return {
         "others": [{"name": other, "label": _label(other)} for other in found.beaten],
         "selectors": [one.name for one in chosen],
-        "words": [[words.get(other) for other in found.beaten] for words in verdicts],
+        "words": [[word(one, *other) for other in found.beaten.items()] for one in chosen],
         "tested": any(not np.isnan(one.p_value) for one in found.outcomes),
     }
 
 
 def _label(name: str) -> str:
     return BASELINES.get(name, name)
-
-
-def _three(value: float) -> str:
-    return f"{value:.3f}" if abs(value) < 1.0 else f"{value:.4g}"

@@ -7,14 +7,15 @@ many spans, each two that follow each other become one.
 from __future__ import annotations
 
 import json
+import math
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import polars.selectors as cs
 from polars._typing import PolarsDataType
@@ -29,9 +30,7 @@ N_SPANS, N_MEMBER_SPANS = 256, 200
 _MOST_FEATURES = 2_000  # of a span
 _MOST_ALARMS = 200
 _MEANS = ("accuracy", "mae")  # the mean over batches is that of all their rows
-# How many of the last sets a stability is of. A set that stays as many batches has settled.
-_WINDOW = 10
-_SETTLED_KEPT = 20
+_WINDOW = 10  # of the last sets that a stability is of
 _INTERVAL = ("last stability", "last low", "last high")
 _WAYS = {"sum": pl.Expr.sum, "min": pl.Expr.min, "max": pl.Expr.max, "last": pl.Expr.last}
 _OF_MEMBERS = ("last rows", "sum times", "sum importance", "sum known")
@@ -97,14 +96,6 @@ class Spans:
         return float(total / n) if n else np.nan
 
 
-class Stay(NamedTuple):
-    """A set that was selected for some batches."""
-
-    batch: int
-    row: int
-    features: Ints
-
-
 class Records:
     """What is known of all batches so far."""
 
@@ -120,23 +111,12 @@ class Records:
         self.latencies = Latencies()
         # The last batch whose importances were written down, and these.
         self.known: tuple[int, Ints, Floats, Floats] | None = None
-        self._recent: list[Stay] = []  # those of the last ten sets
-        self._settled: list[Stay] = []  # the last ones that have lasted, each another set
-
-    @property
-    def now(self) -> Stay:
-        """The set that is selected now."""
-        return self._recent[-1] if self._recent else Stay(0, 0, np.empty(0, dtype=np.int64))
+        self._recent: list[tuple[int, Ints]] = []  # the last ten sets, with the batch they came in
 
     @property
     def selected(self) -> Ints:
         """The features that are selected now."""
-        return self.now.features
-
-    @property
-    def settled(self) -> list[Stay]:
-        """The last sets that have lasted, each another one than the one before it."""
-        return _settled(self._settled, [*self._recent, Stay(self._n_read, 0, self.now.features)])
+        return self._recent[-1][1] if self._recent else np.empty(0, dtype=np.int64)
 
     @property
     def score(self) -> str | None:
@@ -222,19 +202,17 @@ class Records:
         came = frame.select("rows", "came").drop_nulls().explode("came").drop_nulls()
         self.since[came["came"].to_numpy()] = came["rows"].to_numpy()
         is_new = pl.col("came").is_not_null() | (pl.col("batch") == 0)
-        new = frame.filter(is_new).select("batch", "rows", "selected")
+        new = frame.filter(is_new).select("batch", "selected")
         self.n_changes += int((new["batch"] > 0).sum())
-        for batch, row, places in new.iter_rows():
-            self._recent.append(Stay(batch, row, np.array(places, dtype=np.int64)))
-        self._settled = _settled(self._settled, self._recent)
+        self._recent += [(batch, np.array(set_, dtype=np.int64)) for batch, set_ in new.iter_rows()]
         # Where columns come and go, each record tells how many there were.
         n_features = frame["present"].fill_null(len(self.times)).to_numpy()
         ends = np.arange(first + 1, self._n_read + 1)
-        begins = np.array([stay.batch for stay in self._recent])
+        begins = np.array([batch for batch, _ in self._recent])
         intervals = np.full((len(frame), 3), np.nan)
         for end in ends[(ends % self.series.width == 0) | (ends == self._n_read)].tolist():
             window = np.searchsorted(begins, np.arange(max(end - _WINDOW, 0), end), "right") - 1
-            sets = [self._recent[at].features for at in window.tolist()]
+            sets = [self._recent[at][1] for at in window.tolist()]
             intervals[end - first - 1] = _interval(sets, int(n_features[end - first - 1]))
         old = int(np.sum(begins <= self._n_read - _WINDOW))
         del self._recent[: max(old - 1, 0)]
@@ -280,17 +258,6 @@ def _interval(sets: Sequence[Ints], n_features: int) -> tuple[float, float, floa
     masks[np.repeat(np.arange(len(sets)), list(map(len, sets))), where] = True
     value, _, low, high = stability_interval(masks)
     return value, low, high
-
-
-def _settled(before: list[Stay], stays: list[Stay]) -> list[Stay]:
-    """The last sets that lasted, with those of some, each of which ends where the next begins."""
-    found = list(before)
-    for stay, then in pairwise(stays):
-        if then.batch - stay.batch >= _WINDOW and not (
-            found and np.array_equal(found[-1].features, stay.features)
-        ):
-            found.append(stay)
-    return found[-_SETTLED_KEPT:]
 
 
 # --- records as they come: lines that another process appends to ---------------------------------
@@ -384,6 +351,25 @@ class Follower:
                 name: well_formed(value) if isinstance(value, str) else value
                 for name, value in found.items()
             }
+
+
+def rounded(values: npt.ArrayLike | None, digits: int = 4) -> Any:
+    """Numbers with few significant digits, as JSON has them.
+
+    In two steps: so a number half-way between two is shown as the same one if it misses the middle
+    by the last bits of a sum, which depend on the order in which numbers were added.
+    """
+    table = np.asarray(values, dtype=np.float64)  # None is NaN
+    short = [
+        float(f"{float(f'{value:.12g}'):.{digits}g}") + 0.0 if math.isfinite(value) else None
+        for value in table.ravel().tolist()
+    ]
+    return np.array(short, dtype=object).reshape(table.shape).tolist()
+
+
+def whole(values: Floats) -> list[int | None]:
+    """Whole numbers; None for NaN."""
+    return [None if value != value else int(value) for value in values.tolist()]
 
 
 def well_formed(text: str) -> str:

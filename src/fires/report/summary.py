@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,28 +20,35 @@ from fires.core.errors import InputError
 from fires.core.events import CHANGE, event_rows
 from fires.core.files import damaged
 from fires.core.types import Header, Ints, Mask
-from fires.report.features import Features
+from fires.report.features import Features, relations_over_time
 from fires.report.folder import Facts, Result, Snapshots, read_result
-from fires.report.records import SELECTED, BadRows, Follower, Records, read_block, well_formed
-from fires.report.relations import relations_over_time
-from fires.report.wording import Change, rounded, sentence
+from fires.report.records import (
+    SELECTED,
+    BadRows,
+    Follower,
+    Records,
+    read_block,
+    rounded,
+    well_formed,
+)
 from fires.run.records import QUARANTINE, STEPS
 from fires.run.saved import group_titles, read_names
 
 VERSION = 1
+# Text, and between it ``{"feature": name}``.
+Sentence: TypeAlias = list[str | dict[str, str]]
 _DOUBT = ("column", "kind", "why")
 _MOST_PIXELS, _MOST_MEMBERS = 50_000, 60
+_MILLION = 1_000_000
 
 
-def summarise(folder: Path, shape: tuple[int, int] | None = None) -> Header:
+def summarise(folder: Path) -> Header:
     """Sum up a run.
 
     Parameters
     ----------
     folder : Path
         The folder that ``fires select --out`` has made. The run may still go on.
-    shape : tuple of int, optional
-        Height and width of the picture that the features are.
 
     Returns
     -------
@@ -54,30 +60,27 @@ def summarise(folder: Path, shape: tuple[int, int] | None = None) -> Header:
     InputError
         If the folder holds no run, or if it is damaged.
     """
-    summary = Summary(folder, shape)
+    summary = Summary(folder)
     summary.refresh()
     return summary.as_dict()
 
 
-def side_by_side(folders: Sequence[Path], shape: tuple[int, int] | None = None) -> list[Summary]:
+def side_by_side(folders: Sequence[Path]) -> list[Summary]:
     """Several runs, with names that tell them apart: ``monday/run`` and ``tuesday/run``."""
     paths = [folder.resolve() for folder in folders]
     names = [path.name for path in paths]
     if len(set(names)) < len(set(paths)):
         top = Path(os.path.commonpath(paths))
         names = [path.relative_to(top).as_posix() for path in paths]
-    return [Summary(folder, shape, name) for folder, name in zip(folders, names, strict=True)]
+    return list(map(Summary, folders, names))
 
 
 class Summary:
     """Follows a run, and sums it up whenever it is asked to."""
 
-    def __init__(
-        self, folder: Path, shape: tuple[int, int] | None = None, name: str | None = None
-    ) -> None:
+    def __init__(self, folder: Path, name: str | None = None) -> None:
         self._folder, self._facts = folder, Facts(folder)
         self._name = folder.resolve().name if name is None else name
-        self._shape = self._facts.shape if shape is None else list(shape)
         self._begin()
 
     def _begin(self) -> None:
@@ -142,7 +145,8 @@ class Summary:
         if above_noise is None and self._has_intervals:
             above_noise = features.above_noise()
         counts = self._counts(above_noise)
-        change, stability = self._change(above_noise, features.rank), self._stability()
+        stability, alarms = self._stability(), self._alarms()
+        events = event_rows(alarms)
         doubts = facts.get("doubts") or []
         twins = [
             {"feature": doubt["column"], "of": doubt["other"], "why": doubt["why"]}
@@ -157,10 +161,14 @@ class Summary:
         return {
             "version": VERSION,
             "run": self._facts.as_dict(records.n_batches, records.score_names)
-            | {"name": self._name, "shape": self._shape, "intervals": self._has_intervals},
+            | {"name": self._name, "shape": self._facts.shape, "intervals": self._has_intervals},
             "counts": counts,
             "sentence": sentence(
-                counts, change, stability["total"], has_ended=self._facts.has_ended
+                counts,
+                self._since(above_noise),
+                stability["total"],
+                has_ended=self._facts.has_ended,
+                event=self._replaced(events),
             ),
             "now": features.now(above_noise),
             "rank_before_row": None if features.before is None else features.before.rows,
@@ -170,8 +178,8 @@ class Summary:
             "relations": relations_over_time(shots, facts, records.n_rows),
             "scores": self._scores(),
             "stability": stability,
-            "alarms": (alarms := self._alarms()),
-            "events": event_rows(alarms),
+            "alarms": alarms,
+            "events": events,
             "drift": features.drift(),
             "picture": self._picture(features),
             "twins": twins,
@@ -206,33 +214,18 @@ class Summary:
             "alarms": records.n_alarms,
         } | self._result.counts
 
-    def _change(self, above_noise: Mask | None, rank: Ints) -> Change | None:
-        """The last change that lasted and is still true, of those that matter.
+    def _since(self, above_noise: Mask | None) -> int | None:
+        """The row from which on all features that matter are selected, of those that are."""
+        matter = self._records.selected
+        if above_noise is not None and above_noise[matter].any():
+            matter = matter[above_noise[matter]]
+        return int(self._records.since[matter].max()) if len(matter) else None
 
-        Features that are not above noise come and go: they are passed over, unless no other is
-        selected.
-        """
-        records, names = self._records, self._names
-        selected, settled = records.selected, records.settled
-        if not settled:
-            return None
-        noise = np.zeros(len(names), dtype=np.bool_) if above_noise is None else above_noise
-        knows_noise = bool(noise[selected].any())
-        for before, after in reversed(list(pairwise(settled))):
-            came = np.setdiff1d(after.features, before.features)
-            left = np.setdiff1d(np.setdiff1d(before.features, after.features), selected)
-            came = came[np.isin(came, selected) & (records.since[came] <= after.row)]
-            if knows_noise and not noise[came].all():
-                came, left = came[noise[came]], left[:0]  # whom they replaced is not known
-            if len(came) or (len(left) and not knows_noise):
-                came = came[np.argsort(rank[came], kind="stable")]
-                return Change(after.row, [names[at] for at in came], [names[at] for at in left])
-        if knows_noise:
-            matter = selected[noise[selected]]
-            columns = self._result.titles or names
-            n_same = len({columns[place] for place in matter.tolist()})
-            return Change(int(records.since[matter].max()), n_same=n_same, carry=True)
-        return Change(records.now.row, n_same=len(selected))
+    def _replaced(self, events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+        """The last event after which others were selected, if they still are."""
+        now = {self._names[place] for place in self._records.selected.tolist()}
+        told = [one for one in events if one.get("left") and now.issuperset(one["came"] or [""])]
+        return max(told, key=lambda one: one["row"], default=None)
 
     # --- over time -------------------------------------------------------------------------------
 
@@ -318,7 +311,7 @@ class Summary:
         return found
 
     def _picture(self, features: Features) -> Header | None:
-        shape = self._shape
+        shape = self._facts.shape
         if shape is None or not 0 < shape[0] * shape[1] == len(self._names) <= _MOST_PIXELS:
             return None
         return {
@@ -340,3 +333,62 @@ class Summary:
             "bad": self._bad.as_dict(),
             "waited": records.n_waited,
         }
+
+
+def sentence(
+    counts: dict[str, Any],
+    since: int | None,
+    stability: float | None,
+    *,
+    has_ended: bool,
+    event: dict[str, Any] | None = None,
+) -> Sentence:
+    """What matters now, since when all of it is selected, and whom it has replaced."""
+    n_features, n_selected = counts["features"], counts["selected"]
+    if not counts["batches"]:
+        return ["No row has been read yet."]
+    parts: Sentence = [_carrying(n_features, n_selected, counts["above_noise"], has_ended)]
+    if counts["batches"] == 1:
+        parts.append(" after one batch")
+    elif since is not None and n_selected < n_features:
+        parts.append(f"; {'selected ' * (event is None)}since row {row_text(since)}")
+        if event is not None:
+            have = "has" if len(event["came"]) == 1 else "have"
+            parts += [" ", *_named(event["came"]), f" {have} replaced ", *_named(event["left"])]
+    return [*parts, "." if stability is None else f"; stability {stability:.2f}."]
+
+
+def _named(names: Sequence[str]) -> Sentence:
+    """The first two of some names, and how many more there are."""
+    more = len(names) - 2
+    first, *second = ({"feature": name} for name in names[:2])
+    between = ", " if more > 0 else " and "
+    named: Sentence = [first, between, *second] if second else [first]
+    return [*named, f" and {more:,} more"] if more > 0 else named
+
+
+def row_text(row: int) -> str:
+    """The number of a row, as one says it."""
+    if row < _MILLION:
+        return f"{row:,}"
+    millions = row / _MILLION
+    return f"{millions:,.0f} M" if millions >= 100 else f"{millions:.3g} M"
+
+
+def _carrying(n_features: int, n_selected: int, n_above: int | None, has_ended: bool) -> str:
+    """How many features matter."""
+    yet = "" if has_ended else " yet"
+    if n_features == 1:
+        if n_above is None:
+            return "There is one feature"
+        return "The one feature " + (
+            "carries the target" if n_above else f"does not stand out from noise{yet}"
+        )
+    of_all = f"of {n_features:,} features"
+    if n_above is None:
+        return f"{n_selected:,} {of_all} {'is' if n_selected == 1 else 'are'} selected"
+    if n_above == 0:
+        return f"None {of_all} stands out from noise{yet}"
+    if n_above == n_features:
+        return f"All {n_features:,} features carry the target"
+    return f"{n_above:,} {of_all} {'carries' if n_above == 1 else 'carry'} the target"

@@ -38,12 +38,6 @@ class Checkpoints:
         for old in self.paths()[_KEPT:]:
             files.remove(old)
 
-    def amend(self, n_batches: int, facts: Mapping[str, Json]) -> None:
-        """Change some facts of one."""
-        path = self.folder / f"{n_batches:012d}.safetensors"
-        header, arrays = read_state(path)
-        write_state(path, header | dict(facts), arrays)
-
     def newest(
         self, use: Callable[[dict[str, Any], Arrays, str], Made]
     ) -> tuple[Made | None, list[str]]:

@@ -71,20 +71,11 @@ class RunFolder(AbstractContextManager["RunFolder"]):
     - ``state.safetensors``: the pipeline, selector and predictor, for :func:`fires.load`.
     - ``run.json``: counts, timings and alarms too, ``status`` "ended" or "ended early".
 
-    Use it in a ``with`` statement. If nothing comes of the run, it is as it was before. While the
-    disk is full, the run goes on; what could not be written is tried again with each checkpoint.
+    Use it in a ``with`` statement. If nothing comes of the run, it is as it was before.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        overwrite: bool = False,
-        resume: bool = False,
-        accept_loss: bool = False,
-    ) -> None:
-        self.path, self._resumed, self._accept_loss = path, resume, accept_loss
-        self._lost: list[str] = []
+    def __init__(self, path: Path, *, overwrite: bool = False, resume: bool = False) -> None:
+        self.path, self._resumed = path, resume
         self._facts: Mapping[str, Json] = {}
         is_run = _is_run(path)
         if resume and not (path / _OPTIONS).exists():
@@ -104,13 +95,10 @@ class RunFolder(AbstractContextManager["RunFolder"]):
             _move(path / _MOVING, path)  # if a process was killed while it moved a run
         self.checkpoints = Checkpoints(path)
         self._began, self._keep = False, resume
-        # run.json and run.toml of a run that goes on, until more is saved
-        self._former: dict[str, bytes] = {}
-        self._late: dict[str, str] = {}
+        self._former: bytes | None = None  # run.json of a run that goes on, until more is saved
         self._names: Sequence[str] = ()
         self._n_named = 0
         self._records: RunRecords | None = None
-        self.newly_lost: Sequence[str] = ()  # of the records, since the last checkpoint
 
     @property
     def records(self) -> RunRecords:
@@ -125,9 +113,9 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         if self._began and not self._keep:
             with suppress(OSError):  # the next process goes on with it
                 self._put_back()
-        for name, former in self._former.items():
+        if self._former is not None:
             with suppress(OSError):
-                files.replace_file(self.path / name, former)
+                files.replace_file(self.path / _RUN, self._former)
         self._lock.release()
         files.remove_empty(*self._made)
 
@@ -140,22 +128,21 @@ class RunFolder(AbstractContextManager["RunFolder"]):
     def begin(self, options: str, facts: Mapping[str, Json]) -> None:
         """Write down what is to be done, before the first row."""
         if self._resumed:
-            for name in (_RUN, _OPTIONS):
-                with suppress(FileNotFoundError):
-                    self._former[name] = (self.path / name).read_bytes()
+            with suppress(FileNotFoundError):
+                self._former = (self.path / _RUN).read_bytes()
             for draft in self.path.rglob(".fires-*.tmp"):  # what a killed process was writing
                 files.remove(draft)
         else:
             self._set_aside()
         self._began = True
         if not self._resumed:
-            self._write_soon(_OPTIONS, options)
+            self._write(_OPTIONS, options)
         self.note(facts)
 
     def note(self, facts: Mapping[str, Json]) -> None:
         """Write down what more is known of the run while it goes on."""
         self._facts = {**self._facts, **facts}
-        self._write_soon(_RUN, self._document("running", self._facts))
+        self._write(_RUN, self._document("running", self._facts))
 
     def start(self, names: Sequence[str], *, transform: str | None = None) -> None:
         """Begin with the first row."""
@@ -177,15 +164,7 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         self._names, self._n_named = names, len(names)
         if isinstance(names, RunNames):
             selected = np.sort(names.of_run(selected))
-        how: dict[str, Any] = {"transform": transform, "accept_loss": self._accept_loss}
-        self._records = RunRecords(self.path, names, saved, totals, selected, **how)
-        self.newly_lost = self._records.lost
-        self._lost = [*saved.get("lost", ()), *self.newly_lost]
-        if self._lost:
-            self.note(self._facts)
-        if self.newly_lost:  # from here on, no more is lost
-            facts = self._records.saved() | {"lost": self._lost}
-            self.checkpoints.amend(totals.n_batches, facts)
+        self._records = RunRecords(self.path, names, saved, totals, selected, transform=transform)
 
     def add(self, step: Step, pipeline: OnlinePipeline, batch: Batch | None = None) -> bool:
         """Write down a record, and names that came with its batch; whether to save it soon."""
@@ -196,13 +175,11 @@ class RunFolder(AbstractContextManager["RunFolder"]):
     def _write_names(self) -> None:
         """Before the first record that tells of them."""
         self._n_named = len(self._names)
-        self._write_soon(_NAMES, json.dumps(list(self._names), ensure_ascii=False) + "\n")
+        self._write(_NAMES, json.dumps(list(self._names), ensure_ascii=False) + "\n")
 
     def checkpoint(self, n_batches: int, header: Mapping[str, Json], arrays: Arrays) -> None:
         """Save all that is needed to go on after the last record."""
-        self._write_late()
-        known: Header = {"class": "Run", "records": VERSION, "lost": self._lost}
-        known |= self.records.saved()
+        known: Header = {"class": "Run", "records": VERSION, **self.records.saved()}
         with files.naming(self.path / CHECKPOINTS):
             self.checkpoints.write(n_batches, {**header, **known}, arrays)
         self._is_saved()
@@ -218,8 +195,6 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         columns: Sequence[ColumnFacts] = (),
     ) -> None:
         """Write what is known at the end."""
-        self._late.pop(_RUN, None)
-        self._write_late()
         with files.naming(self.path / _STATE):
             pipeline.save(self.path / _STATE)
         self._write(_FEATURES, features_csv(pipeline.selector, names, totals))
@@ -230,7 +205,7 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         self._is_saved()
 
     def _is_saved(self) -> None:
-        self._former, self._keep = {}, True
+        self._former, self._keep = None, True
         if not (aside := self.path / REPLACED).exists():
             return
         with suppress(OSError):
@@ -241,22 +216,7 @@ class RunFolder(AbstractContextManager["RunFolder"]):
     def _document(self, status: str, facts: Mapping[str, Json]) -> str:
         """The text of ``run.json``."""
         known = {"status": status, "records": VERSION, "manifest": _MANIFEST} | dict(facts)
-        known |= {"lost": self._lost} if self._lost else {}
         return json.dumps(known, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-    def _write_soon(self, name: str, text: str) -> None:
-        """Write a file now or, if the disk is full, with the next checkpoint."""
-        self._late[name] = text
-        try:
-            self._write_late()
-        except OSError as error:
-            if not files.is_transient(error):
-                raise
-
-    def _write_late(self) -> None:
-        for name in list(self._late):
-            self._write(name, self._late[name])
-            del self._late[name]
 
     def _write(self, name: str, text: str) -> None:
         with files.naming(self.path / name):

@@ -42,7 +42,7 @@ import numpy.typing as npt
 
 from fires.core import files
 from fires.core.errors import InputError
-from fires.core.files import is_transient, naming, open_saved
+from fires.core.files import naming, open_saved
 from fires.core.named import Names, RunNames
 from fires.core.state import Arrays, read_state, write_state
 from fires.core.types import Floats, Header, Labels, Places
@@ -117,25 +117,18 @@ class RunRecords:
         selected: Places | None = None,
         *,
         transform: str | None = None,
-        accept_loss: bool = False,
     ) -> None:
         lengths, known = (saved or {}).get("files", {}), (saved or {}).get("checksums", {})
         n_batches, n_rows = (0, 0) if totals is None else (totals.n_batches, totals.n_rows)
         self._folder, self._names = folder, names if isinstance(names, RunNames) else None
         self._before = np.empty(0, dtype=np.intp) if selected is None else selected
-        self._late: dict[int, tuple[Header, Arrays]] = {}
         # Of the selected features, if the last record tells them: importance and uncertainty.
         self.told: tuple[Floats, Floats] | None = None
-        least = n_batches if accept_loss else None
-        lines = [
-            LinesFile(folder / name, lengths.get(name, 0), known.get(name), least)
+        self._steps, self._bad = (
+            LinesFile(folder / name, lengths.get(name, 0), known.get(name))
             for name in (STEPS, QUARANTINE)
-        ]
-        self._steps, self._bad = lines
+        )
         self._bad_until = self._bad.length, self._bad.checksum
-        self.lost = [f"{file.path.name} {file.lost}" for file in lines if file.lost]
-        if lengths.get(SNAPSHOTS) and not any(snapshots(folder)):
-            self.lost.append(f"{SNAPSHOTS} of the first {n_batches:,} batches are gone")
         for index, path in snapshots(folder):
             if index >= n_batches:
                 files.remove(path)
@@ -177,16 +170,10 @@ class RunRecords:
             self.told = mu, sigma
         if n_missing := pipeline.n_missing_:
             row["missing"] = n_missing
-        if self.lost:
-            row["lost"], self.lost = self.lost, []
         self._steps.write(row)
-        try:
-            if is_shot:
+        if is_shot:
+            with naming(self._folder / SNAPSHOTS):
                 self._snapshot(step, pipeline, apart, *belief)
-        except OSError as error:
-            if not is_transient(error):  # else it is kept, and written later
-                where = str(self._folder / SNAPSHOTS)
-                raise OSError(error.errno, error.strerror, where) from error
         # More may come before the next batch is whole.
         self._bad_until = self._bad.length, self._bad.checksum
         return (
@@ -200,7 +187,6 @@ class RunRecords:
     ) -> None:
         """Write a snapshot, and remove those that are too many now."""
         if apart > 1 and step.index == apart * _N_SNAPSHOTS // 2:  # there are 128 by now
-            self._late = {index: late for index, late in self._late.items() if not index % apart}
             for index, path in snapshots(self._folder):
                 if index % apart:
                     files.remove(path)
@@ -225,34 +211,24 @@ class RunRecords:
         facts["classes"] = len(selector.label_index)
         if (found := relations_of(pipeline)) is not None and found["kind"] != "linear":
             facts["relations"] = found
-        self._late[step.index] = facts, arrays
-        self._write_snapshots()
-
-    def _write_snapshots(self) -> None:
-        """Write those that are not written yet: they may be late, if the disk was full."""
         folder = self._folder / SNAPSHOTS
-        for index in sorted(self._late):
-            if not folder.exists():
-                files.make_folder(folder)
-            write_state(folder / f"{index:012d}.safetensors", *self._late[index])
-            del self._late[index]
+        files.make_folder(folder)
+        write_state(folder / f"{step.index:012d}.safetensors", facts, arrays)
 
     def flush(self) -> None:
-        """Let others see all records so far, if there is room."""
-        self._steps.show()
-        self._bad.show()
+        """Let others see all records so far."""
+        self._steps.flush()
+        self._bad.flush()
 
     def saved(self) -> Header:
         """Let all of it reach the disk."""
         self._steps.flush(sync=True)
         self._bad.flush(sync=True)
-        with naming(self._folder / SNAPSHOTS):
-            self._write_snapshots()
         if self._transformed is not None:
             self._transformed.write()
-        (length, checksum), has_shots = self._bad_until, any(snapshots(self._folder))
+        length, checksum = self._bad_until
         return {
-            "files": {STEPS: self._steps.length, QUARANTINE: length, SNAPSHOTS: int(has_shots)},
+            "files": {STEPS: self._steps.length, QUARANTINE: length},
             "checksums": {STEPS: self._steps.checksum, QUARANTINE: checksum},
         }
 
@@ -393,84 +369,70 @@ class Latencies:
 
 # --- files of lines, which can be cut back to where a checkpoint saw them ------------------------
 
-_MOST_PENDING, _MOST_UNSAFE, _MOST_KEPT = 1 << 18, 1 << 22, 1 << 26
+_MOST_PENDING = 1 << 18
 # So long a line waits at most for others, before those who watch the file can see it.
 _MOST_SECONDS = 0.05
-# Seconds until a full disk is tried again.
-_LATER = 1.0
 
 
 class AppendedFile:
     """A file that grows by whole lines, and is made with the first of them.
 
-    What has not surely reached the disk is kept. Once that has failed, nobody knows what is there:
-    then the file is opened anew, cut back, and what was kept is written again.
+    Once it could not be flushed, nobody knows what is on the disk: it is cut back to what is safe,
+    and takes no more.
     """
 
     def __init__(self, path: Path, length: int) -> None:
         self.path, self.length = path, length
-        self._kept: list[bytes] = []  # all lines behind those that are safe
-        self._n_written = 0  # of those that are kept
+        self._pending: list[bytes] = []
         self._written = self._safe = length
         self._since = time.monotonic()
         self._file: int | None = None
+        self._broken: OSError | None = None
         if path.exists() and path.stat().st_size > length:
             with files.naming(path):
                 files.truncate(path, length)
 
     def append(self, line: bytes) -> None:
         """Take a line, to be written later."""
-        self._kept.append(line)
+        self._pending.append(line)
         self.length += len(line)
-
-    def show(self) -> None:
-        """Let others see all lines, if that can be done now: else they are kept, 64 MB at most."""
-        unsafe = self.length - self._safe
-        try:
-            self.flush(sync=unsafe > _MOST_UNSAFE)
-        except OSError as error:
-            if not files.is_transient(error) or unsafe > _MOST_KEPT:
-                raise
-            self._since = time.monotonic() + _LATER
 
     def flush(self, *, sync: bool = False) -> None:
         """Let others see all lines."""
-        if not self._kept:
-            return
+        if self._broken is not None:
+            raise self._broken
         with files.naming(self.path):
-            try:
+            if self._pending:
                 if self._file is None:
                     self._file = files.open_to_append(self.path)
-                    if os.fstat(self._file).st_size > self._written:
-                        files.truncate(self._file, self._written)
-                files.write(self._file, b"".join(self._kept[self._n_written :]))
-            except OSError:
-                with suppress(OSError):  # no half a line, if that can be helped
-                    files.truncate(self.path, self._written)
-                self._let_go()
-                raise
-            self._n_written, self._written = len(self._kept), self.length
-            if sync:
+                try:
+                    files.write(self._file, b"".join(self._pending))
+                except OSError:
+                    self._cut_back(self._written)  # no half a line
+                    raise
+                self._pending, self._written = [], self.length
+            if sync and self._written > self._safe and self._file is not None:
                 try:
                     files.sync(self._file)
-                except OSError:
-                    self._let_go()
-                    self._n_written, self._written = 0, self._safe
+                except OSError as error:
+                    self._broken = error
+                    self._cut_back(self._safe)
                     raise
-                self._kept, self._n_written, self._safe = [], 0, self.length
+                self._safe = self._written
         self._since = time.monotonic()
+
+    def _cut_back(self, length: int) -> None:
+        with suppress(OSError):
+            files.truncate(self.path, length)
 
     def close(self) -> None:
         """Write what is left, and close the file."""
         try:
             self.flush()
         finally:
-            self._let_go()
-
-    def _let_go(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+            if self._file is not None:
+                os.close(self._file)
+                self._file = None
 
 
 class LinesFile(AppendedFile):
@@ -487,40 +449,22 @@ class LinesFile(AppendedFile):
     '{"step": 0}\n'
     """
 
-    def __init__(
-        self,
-        path: Path,
-        length: int = 0,
-        checksum: int | None = None,
-        accept_loss: int | None = None,
-    ) -> None:
-        self.path, self.length, self.checksum, self.lost = path, 0, 0, ""
+    def __init__(self, path: Path, length: int = 0, checksum: int | None = None) -> None:
+        found = self.checksum = 0
         with files.naming(path):
             if length == 0:
                 files.remove(path)
             elif path.exists():
-                self._look(length)
-            if self.length < length:
-                self.lost = f"has {self.length:,} bytes, and had {length:,} when the run was saved"
-            elif checksum not in (None, self.checksum):
-                self.lost = f"is not what it was when the run was saved, in its {length:,} bytes"
-            if self.lost and accept_loss is None:
-                hint = "--resume with --accept-loss goes on with what is left of it"
-                raise InputError(f"{path} {self.lost}", hint=hint)
-            if self.lost and self.length:
-                kept = path.read_bytes()[:length].splitlines(keepends=True)
-                whole = b"".join(line for line in kept if _is_of(line, accept_loss))
-                files.replace_file(path, whole)
-                self._look(length)
-        super().__init__(path, self.length)
-
-    def _look(self, length: int) -> None:
-        """How much there is, up to a length, and its checksum."""
-        self.length = self.checksum = 0
-        with open_saved(self.path) as file:
-            while data := file.read(min(length - self.length, _MOST_PENDING)):
-                self.length += len(data)
-                self.checksum = crc32(data, self.checksum)
+                with open_saved(path) as file:
+                    while data := file.read(min(length - found, _MOST_PENDING)):
+                        found += len(data)
+                        self.checksum = crc32(data, self.checksum)
+        if found < length or checksum not in (None, self.checksum):
+            raise InputError(
+                f"{path} is not what it was when the run was saved, in its {length:,} bytes",
+                hint="what was learnt can be used all the same: see fires predict, fires.load",
+            )
+        super().__init__(path, length)
 
     def write(self, row: Mapping[str, Json]) -> None:
         """Append an object. It reaches the file soon, if more are written."""
@@ -529,14 +473,5 @@ class LinesFile(AppendedFile):
         self.append(line)
         self.checksum = crc32(line, self.checksum)
         waits, age = self.length - self._written, time.monotonic() - self._since
-        if age > _MOST_SECONDS or (age > 0.0 and waits > _MOST_PENDING):
-            self.show()
-
-
-def _is_of(line: bytes, n_batches: int | None) -> bool:
-    """Whether a line is whole, and not of a later batch."""
-    try:
-        row = json.loads(line)
-        return line.endswith(b"\n") and (n_batches is None or row.get("index", -1) < n_batches)
-    except (ValueError, AttributeError, TypeError, RecursionError):
-        return False
+        if age > _MOST_SECONDS or waits > _MOST_PENDING:
+            self.flush()

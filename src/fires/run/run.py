@@ -4,8 +4,7 @@ The one :class:`Run` serves ``fires select``, ``fires demo`` and Spark. The comm
 from :meth:`Run.steps`; Spark makes them of micro-batches, with :mod:`fires.run.sharded_scoring`.
 Both call :meth:`Run.keep` once, with the folder and a function that says what a checkpoint holds
 of the source; then :meth:`Run.record` for each step; and :meth:`Run.finish` at the end. A
-checkpoint is written by :meth:`Run.save` (the command: a full disk is tried again with the next
-one) or by :meth:`Run.checkpoint` (Spark: what cannot be saved must come again).
+checkpoint is written by :meth:`Run.save`, when it is due, or by :meth:`Run.checkpoint`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from typing import Any, NamedTuple
 
 from fires.columns.columns import ColumnFacts
 from fires.core.errors import InputError
-from fires.core.files import is_transient
 from fires.core.named import RunNames
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Header
@@ -73,7 +71,6 @@ class Run:
         self.is_between_batches = True
         self.folder: RunFolder | None = None
         self.latencies = Latencies()
-        self.trouble: OSError | None = None  # why the last checkpoint could not be written
         self._began, self._seconds = time.perf_counter(), 0.0
         self._is_saved, self._is_whole = True, True
         self._at_source: AtSource = dict
@@ -170,25 +167,18 @@ class Run:
         if self.folder is None or not is_ready:
             return
         started, n_rows = time.perf_counter(), self.totals.n_rows
-        try:
-            self.checkpoint()
-        except OSError as error:
-            if not is_transient(error):
-                raise
-            _LOG.warning("no checkpoint after %d rows: %s", n_rows, error)
-            self.trouble = error
-        else:
-            self._is_saved, self.trouble = True, None
-            if self.totals.changes.by_batch:  # for those who look on
-                names = self.names or self.pipeline.selector.feature_names_in_.tolist()
-                rows = alarm_rows(self.pipeline.selector, names, self.totals)
-                self.folder.note({"alarms": rows})
-            took = time.perf_counter() - started
-            _LOG.info("checkpoint after %d rows, in %.3f s", n_rows, took)
-            if self._on_save is not None:
-                self._on_save(took)
+        self.checkpoint()
+        self._is_saved = True
+        if self.totals.changes.by_batch:  # for those who look on
+            names = self.names or self.pipeline.selector.feature_names_in_.tolist()
+            rows = alarm_rows(self.pipeline.selector, names, self.totals)
+            self.folder.note({"alarms": rows})
+        took = time.perf_counter() - started
+        _LOG.info("checkpoint after %d rows, in %.3f s", n_rows, took)
+        if self._on_save is not None:
+            self._on_save(took)
         if self._schedule is not None:
-            self._schedule.written(time.perf_counter() - started)
+            self._schedule.written(took)
 
     def checkpoint(self) -> None:
         """Write all that is needed to go on after the last record."""

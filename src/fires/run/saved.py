@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import InputError
 from fires.core.files import damaged, fits, read_json
-from fires.core.output import csv_rows, html_list, html_table
 from fires.core.types import Header
-from fires.evaluation.comparison import BASELINES
-from fires.run.locking import is_held
 from fires.run.relations import RELATIONS
 
 if TYPE_CHECKING:
@@ -23,8 +19,7 @@ if TYPE_CHECKING:
     from fires.pipeline import OnlinePipeline
 
 
-_MARK, _STATE, _FEATURES = "run.json", "state.safetensors", "features.csv"
-_SHOWN = 10
+_MARK, _STATE = "run.json", "state.safetensors"
 _NUMBER, _NUMBERS = (int, float, type(None)), {"*": (int, float, type(None))}
 _MEANS = {"batches": int, "*": (int, float)}
 _ALARM: dict[str, Any] = {"feature": (str, type(None)), "row": int, "batch": int, "strength": float}
@@ -43,7 +38,7 @@ _FACTS |= {"relations?": RELATIONS}
 class SavedRun:
     """The folder that ``fires select --out`` made.
 
-    In a notebook it shows itself as a table. :func:`fires.report.show` shows its page.
+    :func:`fires.report.show` shows its page in a notebook.
 
     Parameters
     ----------
@@ -121,23 +116,6 @@ class SavedRun:
         chosen = set(self.pipeline.selected_columns)
         return tuple(column for column in self.columns.used if column.name in chosen)
 
-    def _repr_html_(self) -> str:
-        """What was found, in a few lines and a table, for notebooks."""
-        head = ("rank", "feature", "importance", "95 % interval", "selected")
-        rows = list(self._best_rows())
-        return html_list(_row_stats(self)) + (html_table(head, rows) if rows else "")
-
-    def _best_rows(self) -> Iterator[tuple[str, ...]]:
-        """The features ranked first, as text; none before the end of the run."""
-        path = self.path / _FEATURES
-        if not path.exists():
-            return
-        for row in islice(csv_rows(path), _SHOWN):
-            low, high = (_digits(row["low"]), _digits(row["high"]))
-            ends = f"{low} to {high}" if low else ""
-            chosen = "yes" if row["selected"] == "True" else ""
-            yield row["rank"], row["feature"], _digits(row["importance"]), ends, chosen
-
     def features_of(self, column: str) -> dict[int, str]:
         """The features that a column of the table becomes.
 
@@ -195,33 +173,3 @@ def known_before(folder: Path) -> Header:
         return {name: str(known[name]) for name in ("id", "started")} | sample
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return {}
-
-
-def _row_stats(run: SavedRun) -> Iterator[str]:
-    """What a run has come to, a line at a time."""
-    facts, target = run.facts, run.facts["settings"].get("target")
-    status = facts.get("status", "ended")
-    if run.has_not_ended and not is_held(run.path):
-        status = "killed; fires select --resume goes on with it"
-    of = f", target {target}" if target else ""
-    yield f"{run.path}: {status}{of}, begun {facts.get('started', 'some time ago')}"
-    if facts.get("rows") is None:
-        return
-    yield (
-        f"{facts['rows']:,} rows in {facts.get('batches', 0):,} batches of "
-        f"{facts.get('n_features', 0):,} features; alarms: {len(facts.get('alarms', ())):,}"
-    )
-    others = facts.get("baselines") or {}
-    for name, value in (facts.get("scores") or {}).items():
-        beside = "".join(
-            f", {BASELINES.get(other, other)} {_digits(known['scores'].get(name)) or 'not known'}"
-            for other, known in others.items()
-        )
-        yield f"{name.replace('_', ' ')} {_digits(value) or 'not known'}{beside}"
-    if stable := _digits(facts.get("stability")):
-        yield f"stability {stable}"
-
-
-def _digits(value: float | str | None) -> str:
-    """A number to three digits, or nothing."""
-    return "" if value in (None, "") else f"{float(value):.3g}"

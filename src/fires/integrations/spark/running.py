@@ -53,7 +53,6 @@ class SparkRun:
         settings: JsonObject,
         options: str | None = None,
         store: HadoopStore | None = None,
-        accept_loss: bool = False,
     ) -> None:
         self.selector, self.layout, self.store = selector, layout.in_order(selector), store
         self.last, self.n_left_out = -1, 0
@@ -69,7 +68,7 @@ class SparkRun:
         is_checked = resume is True  # whoever says so has seen to it that settings are the same
         if resume is None:
             resume = (path / "run.toml").exists() and not overwrite
-        self.folder = RunFolder(path, overwrite=overwrite, resume=resume, accept_loss=accept_loss)
+        self.folder = RunFolder(path, overwrite=overwrite, resume=resume)
         try:
             saved = None
             if resume:

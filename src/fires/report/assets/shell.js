@@ -145,7 +145,7 @@ function follow(refresh) {
   let events = null, later = null;
   const say = (text, look) => { page.link.textContent = text; page.link.className = `link ${look}`; };
   const connect = () => {
-    events = new EventSource("events");
+    events = new EventSource(`events${location.search}`);
     events.onopen = () => say("live", "live");
     events.onmessage = (event) => { page.data = JSON.parse(event.data); refresh(); };
     events.onerror = () => {
