@@ -78,10 +78,13 @@ class Changes:
         columns: Ints,
         Z: Floats,
         gamma: float,
+        evidence: Floats,
     ) -> Floats:
         """Take in a batch; the greatest sums of the alarm.
 
         It is given as scaled rows or, if these are gone, sums of scores; Z are the leading columns.
+        Of millions of sparse columns, none is tested by the evidence before the batch as long as
+        all are young: see :meth:`moved`.
         """
         y, weight, stats = seen
         tests, alarm, level, n = self.tests, self.alarm, self.level, len(stats)
@@ -100,7 +103,8 @@ class Changes:
             tests.total += lines[0] @ rows.full
             tests.square += lines[1] @ rows.full**2
         elif isinstance(rows, MixedRows):
-            tests.add(*rows.accumulate(lines[0], lines[1]))
+            if max(evidence.tolist()) >= alarm.warm_up:
+                tests.add(*rows.accumulate(lines[0], lines[1]))
         else:
             tests.add(None, *(rows / tests.powers))
         if not self.even and max(greatest.tolist()) >= _SUSPICION:
@@ -125,6 +129,7 @@ class Changes:
             young = evidence < self.alarm.warm_up
             self.tests.restart(young)
             if young.all():
+                self.tests.is_blank = columns is not None
                 return []
         n_tests = n_present * len(evidence)
         return self.tests.moved(self.inflation.pooled, n_rows, n_tests, columns, led)

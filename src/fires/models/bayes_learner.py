@@ -244,7 +244,7 @@ class BayesLearner(Learner):
         if before is not None:
             self._find_leading()
         self.row_stats = seen.stats
-        sums = self.changes.take(seen, scores, columns, rows, self.gamma)
+        sums = self.changes.take(seen, scores, columns, rows, self.gamma, evidence)
         self._react(sums if self.watches else None, evidence, float(len(weight)))
 
     def _scaled(
