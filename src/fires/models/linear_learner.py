@@ -266,7 +266,7 @@ class LinearLearner(Learner):
 
     def _step_sparse(self, batch: CheckedBatch, rows: BatchFacts, rates: Rates) -> None:
         X = batch.X if sp.issparse(batch.X) else sp.csr_array(batch.X)
-        touched = self.scaler.touched(X, rows.weight, batch.n_missing > 0)
+        touched = Touched(X, rows.weight, batch.n_missing > 0)
         half = self.scaler.sparse
         first = not half.ready
         if first:
@@ -332,7 +332,7 @@ class LinearLearner(Learner):
         before = self.least_sigma
         self._settle(self._move(mu, sigma, checked, gain, share))
         self.drift, self.least_sigma = drift, min(self.least_sigma, before)
-        self.scaler.sparse = half
+        self.scaler.adopt(half)
         if seen is not None:
             half.absorb(seen)
         new_pull = half.pull(columns)
