@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fires.core.belief import Floats
+from fires.core.types import Floats, Ints
 from fires.core.validation import LARGEST
 from fires.kernels.compiling import compiled, compiled_with
 from fires.kernels.linear import accumulate_rows, project_rows
@@ -184,6 +184,38 @@ def weigh(mu: Floats, sigma: Floats, penalty: float, scale: float, weights: Floa
     """``(mu² - penalty sigma²) / scale``: fires.core.belief.stable_weights is the definition."""
     for j in range(len(mu)):
         weights[j] = (mu[j] * mu[j] - penalty * sigma[j] * sigma[j]) / scale
+
+
+@compiled
+def find_heavy(
+    mu: Floats,
+    sigma: Floats,
+    pulls: Floats,
+    penalty: float,
+    scale: float,
+    limit: float,
+    middle: float,
+    reach: float,
+    columns: Ints,
+    found: Ints,
+    weights: Floats,
+) -> int:
+    """Find columns that may be heavier than a limit while the drift is in reach of the middle.
+
+    Their weights are what these may be at most, and a little more than rounding. Returns how many
+    there are.
+    """
+    n = 0
+    for i in range(len(columns)):
+        j = columns[i]
+        pull = pulls[j] if len(pulls) > 0 else 0.0
+        most = abs(mu[j] - pull * middle) + abs(pull) * reach
+        gain, loss = most * most, penalty * sigma[j] * sigma[j]
+        weight = (gain - loss + 1e-12 * (gain + loss)) / scale
+        if weight > limit:
+            found[n], weights[n] = j, weight
+            n += 1
+    return n
 
 
 def _step(
