@@ -188,32 +188,22 @@ def weigh(mu: Floats, sigma: Floats, penalty: float, scale: float, weights: Floa
 
 @compiled
 def find_heavy(
-    mu: Floats,
-    sigma: Floats,
-    pulls: Floats,
-    penalty: float,
-    scale: float,
-    limit: float,
-    middle: float,
-    reach: float,
-    columns: Ints,
-    found: Ints,
-    weights: Floats,
+    mu: Floats, sigma: Floats, pulls: Floats, known: Any, columns: Ints, found: Ints, most: Floats
 ) -> int:
     """Find columns that may be heavier than a limit while the drift is in reach of the middle.
 
-    Their weights are what these may be at most, and a little more than rounding. Returns how many
-    there are.
+    Beside them go the weights that they may have at most, and a little more than rounding. Returns
+    how many there are. What is ``known`` is a :class:`fires.models.linear_learner.Heavy`.
     """
-    n = 0
+    n, (_, penalty, scale) = 0, known.asked
     for i in range(len(columns)):
         j = columns[i]
         pull = pulls[j] if len(pulls) > 0 else 0.0
-        most = abs(mu[j] - pull * middle) + abs(pull) * reach
-        gain, loss = most * most, penalty * sigma[j] * sigma[j]
+        mean = abs(mu[j] - pull * known.middle) + abs(pull) * known.reach
+        gain, loss = mean * mean, penalty * sigma[j] * sigma[j]
         weight = (gain - loss + 1e-12 * (gain + loss)) / scale
-        if weight > limit:
-            found[n], weights[n] = j, weight
+        if weight > known.limit:
+            found[n], most[n] = j, weight
             n += 1
     return n
 

@@ -20,10 +20,13 @@ from numba.extending import overload
 from fires.core.batch import row_major
 from fires.core.types import Floats, Matrix
 from fires.kernels.compiling import compiled, inner, read_only
+from fires.kernels.moments import CLIP
 
 Dense: TypeAlias = npt.NDArray[np.floating]
 Ints: TypeAlias = npt.NDArray[np.signedinteger]
 Kernel: TypeAlias = Callable[..., None]
+Csr: TypeAlias = tuple[Floats, Ints, Ints]
+"""Data, indices and indptr: a named tuple would take longer to pass."""
 
 _TILE = 512  # columns whose sums stay in the fastest cache
 NO_COLUMNS = np.zeros(0, dtype=np.int64)
@@ -188,26 +191,35 @@ def accumulate_csr(
                 qk[indices[i]] += d0 * x * x
 
 
-def touched_columns(indices: Ints, local: Ints, more: Ints = NO_COLUMNS) -> Ints:
-    """The columns that have entries, and more ones, in order.
+def touched_columns(indices: Ints, local: Ints, more: Ints | None = None) -> Ints:
+    """The columns that have entries in order of first occurrence; with more ones, sorted.
 
     ``local`` gets, for each entry, the index of its column in the result.
     """
     # Sorted together with the places of their entries: that needs no table as wide as X.
-    keys = np.concatenate([indices, more]).astype(np.int64)
+    keys = np.concatenate([indices, NO_COLUMNS if more is None else more]).astype(np.int64)
     keys <<= 32
     keys |= np.arange(len(keys))
     keys.sort()
-    return _number(keys, local)
+    first = np.empty_like(keys)
+    columns = _number(keys, local, first)
+    if more is not None:
+        return columns
+    order = np.argsort(first[: len(columns)])
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    local[:] = place[local]
+    return columns[order]
 
 
 @compiled
-def _number(keys: Ints, local: Ints) -> Ints:
+def _number(keys: Ints, local: Ints, first: Ints) -> Ints:
     columns, n, before = np.empty_like(keys), 0, np.int64(-1)
     for i in range(len(keys)):
         column, entry = keys[i] >> 32, keys[i] & 0xFFFFFFFF
         if column != before:
             columns[n] = before = column
+            first[n] = entry
             n += 1
         if entry < len(local):
             local[entry] = n - 1
@@ -219,8 +231,9 @@ SUMS, SQUARES, ENTRIES, ABSENT = range(4)
 
 
 @compiled
-def show_csr(data: Floats, local: Ints, indptr: Ints, weight: Floats, shown: Floats) -> None:
+def show_csr(rows: Csr, weight: Floats, shown: Floats) -> None:
     """Add what the entries show of each column."""
+    data, local, indptr = rows
     for b in range(len(indptr) - 1):
         w = weight[b]
         for i in range(indptr[b], indptr[b + 1]):
@@ -262,22 +275,13 @@ def gains(known: Floats, columns: Ints, count: float) -> Floats:
 
 
 @compiled
-def scale_csr(
-    data: Floats,
-    local: Ints,
-    indptr: Ints,
-    place: Ints,
-    gain: Floats,
-    clip: float,
-    full: Floats,
-    rare: tuple[Floats, Ints, Ints],
-) -> int:
+def scale_csr(rows: Csr, place: Ints, gain: Floats, full: Floats, rare: Csr) -> int:
     """Take full columns into a block, by the place of each column there, below 0 for the others.
 
     Entries of the others are multiplied by a gain and clipped; missing ones become 0. Returns how
     many there are.
     """
-    scaled, indices, starts = rare
+    (data, local, indptr), (scaled, indices, starts) = rows, rare
     n = 0
     for b in range(len(indptr) - 1):
         for i in range(indptr[b], indptr[b + 1]):
@@ -286,7 +290,7 @@ def scale_csr(
                 full[b, place[j]] = x
             else:
                 x *= gain[j]
-                scaled[n], indices[n] = min(max(x, -clip), clip) if x == x else 0.0, j
+                scaled[n], indices[n] = min(max(x, -CLIP), CLIP) if x == x else 0.0, j
                 n += 1
         starts[b + 1] = n
     return n
@@ -444,8 +448,7 @@ def find_places(columns: Ints, wanted: Ints) -> tuple[npt.NDArray[np.intp], npt.
     return place, columns[place] == wanted
 
 
-Rows: TypeAlias = Floats | tuple[Floats, Ints, Ints]
-"""Dense rows, or data, indices and indptr of CSR: a named tuple would take longer to pass."""
+Rows: TypeAlias = Floats | Csr
 
 
 def as_rows(X: Matrix, values: Floats | None = None) -> Rows:
@@ -478,7 +481,7 @@ def _row_of(rows: Any, b: Any) -> Callable[..., Any]:
     if isinstance(rows, types.Array):
         return lambda rows, b: (None, rows[b])
 
-    def entries(rows: tuple[Floats, Ints, Ints], b: int) -> tuple[Ints, Floats]:
+    def entries(rows: Csr, b: int) -> tuple[Ints, Floats]:
         data, indices, indptr = rows
         here = slice(indptr[b], indptr[b + 1])
         return indices[here], data[here]

@@ -268,7 +268,7 @@ class BayesLearner(Learner):
                 full = row_major(full)
             full.setflags(write=False)  # it was made for this step
             return DenseRows(full), learn
-        return unscaled(Touched(X, weight, missing)), learn
+        return unscaled(Touched(X, weight, missing, NO_COLUMNS)), learn
 
     def _note_gaps(self, batch: CheckedBatch, stats: Floats) -> None:
         """Note the variance of what missing entries would add to predictions."""
@@ -331,7 +331,8 @@ class BayesLearner(Learner):
         """As :meth:`_assimilate`, from sparse rows: by what is known of the touched columns."""
         assert self.sparse is not None
         at, facts, total = rows.touched, self.facts.copy(), float(seen.weight.sum())
-        mu, var = self.mu.take(at, axis=1), self._variances(at)
+        mu, var = self.mu.take(at, axis=1), self.var.take(at, axis=1)
+        np.minimum(var * self.sparse, self.prior, out=var)
         self._rule[NOW], seen_at = 0.0, np.zeros_like(mu)
         belief = Believed(self._rule, mu, var, facts, seen_at)
         try:
@@ -455,22 +456,19 @@ class BayesLearner(Learner):
         Of columns that do not matter, a belief has coefficients that are chance alone. What they
         add to predictions has nothing to do with the target: to take it off a row is to add noise.
         """
-        mu, spread = self._squares(self.leading.columns)
-        self.leading.trust = np.maximum(1.0 - spread / np.maximum(mu, 1e-300), 0.0)
+        columns = self.leading.columns
+        mu = self._total(lambda part: self._means(part) ** 2, columns)
+        chance = self._total(self._chance, columns) / np.maximum(mu, 1e-300)
+        self.leading.trust = np.maximum(1.0 - chance, 0.0)
 
-    def _squares(self, others: Ints = NO_COLUMNS) -> Floats:
-        """Sums of squared means and of squared spreads, over all columns but some others.
-
-        A part at a time: so these stay in the cache.
-        """
-        sums = np.zeros((2, self.n_rows))
+    def _total(self, values: Callable[[slice], Floats], others: Ints = NO_COLUMNS) -> Floats:
+        """The sum over all columns but some others; a few at a time, so these stay in the cache."""
+        total = np.zeros(self.n_rows)
         for start in range(0, self.n_features, _PART):
-            part = slice(start, start + _PART)
-            mu, spread = self._means(part) ** 2, self._chance(part)
-            own = others[(others >= start) & (others < part.stop)] - start
-            mu[:, own] = spread[:, own] = 0.0
-            sums += mu.sum(axis=1), spread.sum(axis=1)
-        return sums
+            found = values(slice(start, start + _PART))
+            found[:, others[(others >= start) & (others < start + _PART)] - start] = 0.0
+            total += found.sum(axis=1)
+        return total
 
     def _of_groups(self, scores: Floats) -> Floats:
         """The best score in the group of each feature: groups lead as a whole, unless too large."""
@@ -497,7 +495,7 @@ class BayesLearner(Learner):
             np.column_stack([self._variances(), self.intercept_var]),
         )
 
-    def renew(self, theta: Floats, var: Floats, weight: float) -> None:
+    def renew(self, theta: Floats, var: Floats) -> None:
         """Take another belief: see :meth:`coefficients`."""
         self.mu, self.var = theta[:, :-1].copy(), var[:, :-1].copy()
         if self.fit_intercept:
@@ -727,7 +725,7 @@ class BayesLearner(Learner):
         variance v. For a class, that makes all coefficients too large: by v / 3, as measured; by
         half as much where what other columns add is not taken off rows.
         """
-        wide = self.family.start_width * self._squares()[1]
+        wide = self.family.start_width * self._total(self._chance)
         wide /= 6.0 - 3.0 * self.leading.trust
         return np.asarray(1.0 + wide[:, None])
 

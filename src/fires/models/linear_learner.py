@@ -531,13 +531,12 @@ class LinearLearner(Learner):
 
     def _sifted(self, known: Heavy, columns: Ints) -> Heavy:
         """Those of some columns that may become the heaviest."""
-        some, weights = np.empty_like(columns), np.empty(len(columns))
-        own = self.mu[0], self.sigma[0], self._pulls
-        n = find_heavy(*own, *known.asked[1:], *known[2:], columns, some, weights)
-        weights = weights[:n]
-        kept = top_k(weights, 10 * _MOST)
-        limit = np.delete(weights, kept).max(initial=known.limit)
-        return known._replace(columns=some[kept], limit=float(limit))
+        own, found = (self.mu[0], self.sigma[0], self._pulls), np.empty_like(columns)
+        most = np.empty(len(columns))
+        most = most[: find_heavy(*own, known, columns, found, most)]
+        kept = top_k(most, 10 * _MOST)
+        limit = np.delete(most, kept).max(initial=known.limit)
+        return known._replace(columns=found[kept], limit=float(limit))
 
     def _top(self, known: Heavy) -> Places | None:
         """The heaviest columns, unless others might be as heavy."""

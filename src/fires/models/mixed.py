@@ -18,21 +18,10 @@ from fires.core.batch import nothing
 from fires.core.declared import Array, Declared, View, rearrange
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import CsrRows, Floats, Ints, Places
+from fires.kernels import linear
 from fires.kernels.compiling import read_only
-from fires.kernels.linear import (
-    ABSENT,
-    ENTRIES,
-    NO_COLUMNS,
-    SQUARES,
-    SUMS,
-    MixedRows,
-    add_shown,
-    find_places,
-    gains,
-    scale_csr,
-    show_csr,
-)
-from fires.kernels.moments import CLIP, GAIN, SHIFT
+from fires.kernels.linear import NO_COLUMNS, MixedRows, find_places
+from fires.kernels.moments import GAIN, SHIFT
 from fires.models.scale import Standard
 from fires.models.sparse_scale import ColumnScale, Touched
 
@@ -56,10 +45,10 @@ class Mixed(ColumnScale):
 
     learnt = _MIXED
 
-    sums = View("known", slice(None), SUMS)
-    squares = View("known", slice(None), SQUARES)
-    entries = View("known", slice(None), ENTRIES)
-    absent = View("known", slice(None), ABSENT)
+    sums = View("known", slice(None), linear.SUMS)
+    squares = View("known", slice(None), linear.SQUARES)
+    entries = View("known", slice(None), linear.ENTRIES)
+    absent = View("known", slice(None), linear.ABSENT)
 
     def __init__(self, n_features: int) -> None:
         super().__init__(n_features)
@@ -80,7 +69,7 @@ class Mixed(ColumnScale):
         """Scale a batch by the batches before it; the first by itself."""
         batch = self.touched(X, weight, missing)
         shown = self.show(batch)
-        if not np.isfinite(shown[:, SQUARES]).all():
+        if not np.isfinite(shown[:, linear.SQUARES]).all():
             raise ValueError("X holds values so large that sums overflow; rescale them.")
         if not self.ready:
             self.learn(batch, shown)
@@ -100,7 +89,7 @@ class Mixed(ColumnScale):
     def show(self, batch: Touched) -> Floats:
         """What the entries show of each column: see :func:`fires.kernels.linear.show_csr`."""
         shown = np.zeros((len(batch.columns), 4))
-        show_csr(*batch.entries, batch.weight, shown)
+        linear.show_csr(batch.entries, batch.weight, shown)
         return shown
 
     def rows(self, batch: Touched) -> tuple[MixedRows, Callable[[], None]]:
@@ -110,8 +99,8 @@ class Mixed(ColumnScale):
         place[full] = np.arange(len(full))
         block = np.zeros((len(batch.weight), len(full)))
         rare = np.empty(len(data)), np.empty_like(local), np.zeros_like(indptr)
-        n = scale_csr(
-            data, local, indptr, place, gains(self.known, columns, self.count), CLIP, block, rare
+        n = linear.scale_csr(
+            batch.entries, place, linear.gains(self.known, columns, self.count), block, rare
         )
         scaled, learn = self.full.scaled(block, batch.weight)
         entries = rare[0][:n], rare[1][:n], rare[2]
@@ -126,7 +115,7 @@ class Mixed(ColumnScale):
     def units(self, columns: Ints) -> Floats:
         """Shift and gain of some columns."""
         units, place = np.zeros((2, len(columns))), self._places(columns)
-        units[1] = gains(self.known, columns, self.count)
+        units[1] = linear.gains(self.known, columns, self.count)
         units[:, place >= 0] = self.full.known[SHIFT : GAIN + 1 : 2, place[place >= 0]]
         return units
 
@@ -148,7 +137,7 @@ class Mixed(ColumnScale):
         """Learn from what a batch has shown; the full columns learn for themselves."""
         columns = batch.columns
         self.count += batch.total
-        risen = add_shown(self.known, columns, shown, FULL * self.count)
+        risen = linear.add_shown(self.known, columns, shown, FULL * self.count)
         self._grow(risen[self._places(risen) < 0])
 
     def _grow(self, new: Ints) -> None:

@@ -25,7 +25,7 @@ from fires.core.sharding import Sums
 from fires.core.types import CsrRows, Floats, Ints, Labels, Mask, Places
 from fires.kernels import moments
 from fires.kernels.compiling import read_only
-from fires.kernels.linear import SQUARES, DenseRows, MixedRows
+from fires.kernels.linear import NO_COLUMNS, SQUARES, DenseRows, MixedRows
 from fires.models.base import Rates
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear_learner import BatchFacts, LinearLearner, StepSums
@@ -57,7 +57,8 @@ class ShardedScale:
         if self.kind is not None and shard.scale != self.kind:
             yield from self._scaled(shard, weight, sums)
         elif self.is_sparse:
-            yield slice(None), unscaled(touched(shard, weight))
+            some = Touched(csr(shard), weight, shard.n_missing > 0, NO_COLUMNS)
+            yield slice(None), unscaled(some)
         else:
             for block, X in _blocks(shard):
                 yield block, _read_only(np.nan_to_num(X) if shard.n_missing else X)

@@ -17,7 +17,7 @@ from fires.core.declared import Array, Declared, collect, rearrange, restart, re
 from fires.core.state import Arrays
 from fires.core.types import CsrRows, Floats, Ints, Places, RowIndex
 from fires.kernels.compiling import read_only
-from fires.kernels.linear import NO_COLUMNS, accumulate_csr, project_csr, touched_columns
+from fires.kernels.linear import accumulate_csr, project_csr, touched_columns
 
 _NOWHERE = np.zeros(0, dtype=np.intp)
 _NO_ENDS = np.empty((2, 0))
@@ -77,10 +77,11 @@ class ColumnSums(NamedTuple):
 class Touched:
     """A CSR batch reduced to the columns with entries, and more ones: cost does not grow with J."""
 
-    def __init__(self, X: CsrRows, weight: Floats, missing: bool, more: Ints = NO_COLUMNS) -> None:
+    def __init__(self, X: CsrRows, weight: Floats, missing: bool, more: Ints | None = None) -> None:
         self.local = np.empty(len(X.indices), dtype=X.indptr.dtype)
         self.columns = touched_columns(X.indices, self.local, more)
-        self.entries = read_only(X.data, self.local, X.indptr)
+        data, local, indptr = read_only(X.data, self.local, X.indptr)
+        self.entries = data, local, indptr
         self._X, self.weight, self.missing = X, weight, missing
         self.total = float(weight.sum())
 
