@@ -36,7 +36,7 @@ def test_they_are_those_of_all_weights(seed, k, scale, missing, asks):
     rng, n_features = np.random.default_rng(seed), 60
     selector = FIRES(k, update="gradient", drift=None, scale=scale, learning_rate=0.3)
     # Few are kept in mind, so that the search often begins anew, and often does not.
-    small = {"_MANY": 0, "_MOST": 4, "_PART": 16, "_LATER": int(rng.integers(1, 8))}
+    small = {"_MANY": 0, "_MAX_K": 4, "_PART": 16, "_LATER": int(rng.integers(1, 8))}
     with ExitStack() as stack:
         for name, value in small.items():
             stack.enter_context(patch.object(linear_learner, name, value))

@@ -190,7 +190,7 @@ def weigh(mu: Floats, sigma: Floats, penalty: float, scale: float, weights: Floa
 def find_heavy(
     mu: Floats, sigma: Floats, pulls: Floats, known: Any, columns: Ints, found: Ints, most: Floats
 ) -> int:
-    """Find columns that may be heavier than a limit while the drift is in reach of the middle.
+    """Find columns that may be heavier than a limit while the drift is near the middle.
 
     Beside them go the weights that they may have at most, and a little more than rounding. Returns
     how many there are. What is ``known`` is a :class:`fires.models.linear_learner.Heavy`.
@@ -199,7 +199,7 @@ def find_heavy(
     for i in range(len(columns)):
         j = columns[i]
         pull = pulls[j] if len(pulls) > 0 else 0.0
-        mean = abs(mu[j] - pull * known.middle) + abs(pull) * known.reach
+        mean = abs(mu[j] - pull * known.middle) + abs(pull) * known.radius
         gain, loss = mean * mean, penalty * sigma[j] * sigma[j]
         weight = (gain - loss + 1e-12 * (gain + loss)) / scale
         if weight > known.limit:

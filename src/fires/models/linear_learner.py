@@ -45,7 +45,7 @@ from fires.models.target import (
 # The share of itself that sigma may lose or gain in one step; usual steps change a thousandth.
 _CAPPED = (-0.5, 1.0)
 _AS_PUBLISHED = (-1.0, np.inf)  # the paper clips sigma at 0 and nowhere else
-_MANY, _MOST = 50_000, 200  # from how many columns on, up to how many are searched for smartly
+_MANY, _MAX_K = 50_000, 200  # the fewest columns, and the most wanted, of a search
 _LATER = 16  # batches for which a search is to hold
 _PART = 1 << 16  # columns that are searched at a time
 
@@ -79,11 +79,11 @@ class Heavy(NamedTuple):
     columns: Ints  # sorted
     limit: float  # all others that have not moved since are at most as heavy
     middle: float  # as long as the drift is not
-    reach: float  # farther away from there
+    radius: float  # farther away from there
 
     def holds(self, asked: tuple[int, float, float], drift: float) -> bool:
         """Whether it holds for what is asked now."""
-        return self.asked == asked and abs(drift - self.middle) <= self.reach
+        return self.asked == asked and abs(drift - self.middle) <= self.radius
 
 
 class StepSums(NamedTuple):
@@ -512,7 +512,7 @@ class LinearLearner(Learner):
 
     def heaviest(self, k: int, penalty: float, scale: float) -> Places | None:
         """See :class:`fires.models.base.Learner`: of millions of columns, a few have moved."""
-        if self.n_rows > 1 or self.n_features < _MANY or k > _MOST:
+        if self.n_rows > 1 or self.n_features < _MANY or k > _MAX_K:
             return None
         asked, drift, known, moved = (k, penalty, scale), self.drift[0], self._heavy, self._moved
         self._moved = ()
@@ -534,7 +534,7 @@ class LinearLearner(Learner):
         own, found = (self.mu[0], self.sigma[0], self._pulls), np.empty_like(columns)
         most = np.empty(len(columns))
         most = most[: find_heavy(*own, known, columns, found, most)]
-        kept = top_k(most, 10 * _MOST)
+        kept = top_k(most, 10 * _MAX_K)
         limit = np.delete(most, kept).max(initial=known.limit)
         return known._replace(columns=found[kept], limit=float(limit))
 
