@@ -126,6 +126,9 @@ class ScoreTests:
         "unit": Array(low=0.0),
     }
 
+    # Whether nothing is in the sums of sparse columns: these are not filled during the warm-up.
+    is_blank = False
+
     def __init__(self, n_rows: int, n_features: int) -> None:
         self.total, self.square = np.zeros((2, n_rows, n_features))
         self.shared = np.zeros((2, n_rows, 2))
@@ -150,6 +153,7 @@ class ScoreTests:
         places = slice(None) if columns is None else columns
         self.total[:, places] += total
         self.square[:, places] += square
+        self.is_blank = False
 
     def moved(
         self, inflation: Floats, n_rows: float, n_tests: int, columns: Places | None, led: Led
@@ -199,8 +203,9 @@ class ScoreTests:
 
     def restart(self, row: int | Mask) -> None:
         """Start again for some rows of parameters, such as one after an alarm."""
-        self.total[row] = self.square[row] = self.shared[:, row] = 0.0
-        self.usual[row] = 1.0
+        self.shared[:, row], self.usual[row] = 0.0, 1.0
+        if not self.is_blank:
+            self.total[row] = self.square[row] = 0.0
 
     def restart_features(self, columns: Places) -> None:
         """Forget the scores of some features."""

@@ -93,7 +93,8 @@ class State:
             rare[:, full] = 0.0
             entries = sp.csr_array(rare)
             block = np.ascontiguousarray(Z[:, full])
-            rows = MixedRows(block, full, entries.data, entries.indices, entries.indptr)
+            places = entries.data, entries.indices, entries.indptr, np.arange(Z.shape[1])
+            rows = MixedRows(block, full, *places)
             self.clock += weight.sum()
         belief = Believed(rule, self.mu, self.var, self.facts, self.seen_at)
         learn(rows, 0, Seen(y, weight, self.said), belief)

@@ -222,12 +222,19 @@ def test_top_k_equals_its_definition_on_many_tied_weights(k):
     assert top_k(weights, k).tolist() == top_k_plain(weights, k).tolist()
 
 
-def test_touched_columns_are_found_in_order_and_the_scratch_space_is_left_clean():
-    slot, local = np.zeros(10, dtype=np.int32), np.empty(5, dtype=np.int32)
-    columns = touched_columns(np.array([7, 2, 7, 9, 2], dtype=np.int32), slot, local)
-    assert columns.tolist() == [7, 2, 9]
-    assert local.tolist() == [0, 1, 0, 2, 1]
-    assert not slot.any()
+@pytest.mark.parametrize(
+    ("more", "columns", "numbers"),
+    [
+        (None, [7, 2, 9], [0, 1, 0, 2, 1]),
+        ([], [2, 7, 9], [1, 0, 1, 2, 0]),
+        ([8, 2], [2, 7, 8, 9], [1, 0, 1, 3, 0]),
+    ],
+)
+def test_touched_columns_are_found_in_order(more, columns, numbers):
+    indices, local = np.array([7, 2, 7, 9, 2], dtype=np.int32), np.empty(5, dtype=np.int32)
+    more = None if more is None else np.array(more, dtype=np.int64)
+    assert touched_columns(indices, local, more).tolist() == columns
+    assert local.tolist() == numbers
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

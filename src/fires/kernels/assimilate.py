@@ -170,7 +170,7 @@ def named(rows: tuple[Any, ...]) -> DenseRows | MixedRows:
 def _named(rows: Any) -> Callable[..., DenseRows | MixedRows]:
     if len(rows) == 1:
         return lambda rows: DenseRows(rows[0])
-    return lambda rows: MixedRows(rows[0], rows[1], rows[2], rows[3], rows[4])
+    return lambda rows: MixedRows(rows[0], rows[1], rows[2], rows[3], rows[4], rows[5])
 
 
 def is_lazy(rows: DenseRows | MixedRows) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fires.core.belief import Floats
+from fires.core.types import Floats, Ints
 from fires.core.validation import LARGEST
 from fires.kernels.compiling import compiled, compiled_with
 from fires.kernels.linear import accumulate_rows, project_rows
@@ -184,6 +184,28 @@ def weigh(mu: Floats, sigma: Floats, penalty: float, scale: float, weights: Floa
     """``(mu² - penalty sigma²) / scale``: fires.core.belief.stable_weights is the definition."""
     for j in range(len(mu)):
         weights[j] = (mu[j] * mu[j] - penalty * sigma[j] * sigma[j]) / scale
+
+
+@compiled
+def find_heavy(
+    mu: Floats, sigma: Floats, pulls: Floats, known: Any, columns: Ints, found: Ints, most: Floats
+) -> int:
+    """Find columns that may be heavier than a limit while the drift is near the middle.
+
+    Beside them go the weights that they may have at most, and a little more than rounding. Returns
+    how many there are. What is ``known`` is a :class:`fires.models.linear_learner.Heavy`.
+    """
+    n, (_, penalty, scale) = 0, known.asked
+    for i in range(len(columns)):
+        j = columns[i]
+        pull = pulls[j] if len(pulls) > 0 else 0.0
+        mean = abs(mu[j] - pull * known.middle) + abs(pull) * known.radius
+        gain, loss = mean * mean, penalty * sigma[j] * sigma[j]
+        weight = (gain - loss + 1e-12 * (gain + loss)) / scale
+        if weight > known.limit:
+            found[n], most[n] = j, weight
+            n += 1
+    return n
 
 
 def _step(

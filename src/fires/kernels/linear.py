@@ -8,6 +8,7 @@ the definitions in NumPy that the tests compare the loops with.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -19,12 +20,16 @@ from numba.extending import overload
 from fires.core.batch import row_major
 from fires.core.types import Floats, Matrix
 from fires.kernels.compiling import compiled, inner, read_only
+from fires.kernels.moments import CLIP
 
 Dense: TypeAlias = npt.NDArray[np.floating]
 Ints: TypeAlias = npt.NDArray[np.signedinteger]
 Kernel: TypeAlias = Callable[..., None]
+Csr: TypeAlias = tuple[Floats, Ints, Ints]
+"""Data, indices and indptr: a named tuple would take longer to pass."""
 
 _TILE = 512  # columns whose sums stay in the fastest cache
+NO_COLUMNS = np.zeros(0, dtype=np.int64)
 
 
 @compiled
@@ -186,26 +191,109 @@ def accumulate_csr(
                 qk[indices[i]] += d0 * x * x
 
 
-@compiled
-def touched_columns(indices: Ints, slot: npt.NDArray[np.int32], local: Ints) -> Ints:
-    """The columns that have entries, in order of first occurrence.
+def touched_columns(indices: Ints, local: Ints, more: Ints | None = None) -> Ints:
+    """The columns that have entries in order of first occurrence; with more ones, sorted.
 
-    ``local`` gets, for each entry, the index of its column in the result. ``slot`` is a scratch
-    array with one zero per column of X, and is left all zeros. So the cost is O(nnz), however wide
-    X is.
+    ``local`` gets, for each entry, the index of its column in the result.
     """
-    columns = np.empty(len(indices), dtype=np.int64)
-    n = 0
-    for i in range(len(indices)):
-        j = indices[i]
-        if slot[j] == 0:
-            columns[n] = j
+    # Sorted together with the places of their entries: that needs no table as wide as X.
+    keys = np.concatenate([indices, NO_COLUMNS if more is None else more]).astype(np.int64)
+    keys <<= 32
+    keys |= np.arange(len(keys))
+    keys.sort()
+    first = np.empty_like(keys)
+    columns = _number(keys, local, first)
+    if more is not None:
+        return columns
+    order = np.argsort(first[: len(columns)])
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    local[:] = place[local]
+    return columns[order]
+
+
+@compiled
+def _number(keys: Ints, local: Ints, first: Ints) -> Ints:
+    columns, n, before = np.empty_like(keys), 0, np.int64(-1)
+    for i in range(len(keys)):
+        column, entry = keys[i] >> 32, keys[i] & 0xFFFFFFFF
+        if column != before:
+            columns[n] = before = column
+            first[n] = entry
             n += 1
-            slot[j] = n
-        local[i] = slot[j] - 1
-    for i in range(n):
-        slot[columns[i]] = 0
+        if entry < len(local):
+            local[entry] = n - 1
     return columns[:n].copy()
+
+
+SUMS, SQUARES, ENTRIES, ABSENT = range(4)
+"""What is known of a sparse column: weighted sums, of squares, of all entries, of missing ones."""
+
+
+@compiled
+def show_csr(rows: Csr, weight: Floats, shown: Floats) -> None:
+    """Add what the entries show of each column."""
+    data, local, indptr = rows
+    for b in range(len(indptr) - 1):
+        w = weight[b]
+        for i in range(indptr[b], indptr[b + 1]):
+            one, x = shown[local[i]], float(data[i])
+            one[ENTRIES] += w
+            if x == x:
+                one[SUMS] += w * x
+                one[SQUARES] += w * x * x
+            else:
+                one[ABSENT] += w
+
+
+@compiled
+def add_shown(known: Floats, columns: Ints, shown: Floats, least: float) -> Ints:
+    """Add what a batch has shown of columns; those that have so many entries at least."""
+    many, n = np.empty_like(columns), 0
+    for i in range(len(columns)):
+        one, more = known[columns[i]], shown[i]
+        for k in range(4):
+            one[k] += more[k]
+        if one[ENTRIES] >= least:
+            many[n] = columns[i]
+            n += 1
+    return many[:n].copy()
+
+
+@compiled
+def gains(known: Floats, columns: Ints, count: float) -> Floats:
+    """One over the standard deviation of columns; 0 for those never seen."""
+    found = np.empty(len(columns))
+    for i in range(len(columns)):
+        one = known[columns[i]]
+        n = max(count - one[ABSENT], 1.0)
+        mean = one[SUMS] / n
+        variance = one[SQUARES] / n - mean * mean
+        # A column of ones has no variance, but is full by then; this one has had a single row.
+        found[i] = 1.0 / math.sqrt(variance) if variance > 1e-300 else 0.0
+    return found
+
+
+@compiled
+def scale_csr(rows: Csr, place: Ints, gain: Floats, full: Floats, rare: Csr) -> int:
+    """Take full columns into a block, by the place of each column there, below 0 for the others.
+
+    Entries of the others are multiplied by a gain and clipped; missing ones become 0. Returns how
+    many there are.
+    """
+    (data, local, indptr), (scaled, indices, starts) = rows, rare
+    n = 0
+    for b in range(len(indptr) - 1):
+        for i in range(indptr[b], indptr[b + 1]):
+            j, x = local[i], float(data[i])
+            if place[j] >= 0:
+                full[b, place[j]] = x
+            else:
+                x *= gain[j]
+                scaled[n], indices[n] = min(max(x, -CLIP), CLIP) if x == x else 0.0, j
+                n += 1
+        starts[b + 1] = n
+    return n
 
 
 def project(X: Matrix, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
@@ -286,41 +374,46 @@ class DenseRows(NamedTuple):
 
 
 class MixedRows(NamedTuple):
-    """Scaled rows: the full columns as a dense block, the entries of the others as CSR."""
+    """Scaled rows: the full columns as a dense block, the entries of the others as CSR.
+
+    Columns are numbered by their place among the touched ones, so that what is known of these can
+    be worked on side by side.
+    """
 
     full: Floats
     columns: Ints
     data: Floats
     indices: Ints
     indptr: Ints
+    touched: Ints  # sorted: those with entries, and the full ones
 
     def project(self, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
         """See :class:`DenseRows`."""
+        mu, var = mu.take(self.touched, axis=1), var.take(self.touched, axis=1)
         a, v = np.empty((2, len(mu), len(self.full)))
-        project_csr(*read_only(*self[2:]), mu, var, a, v)
+        project_csr(*read_only(*self[2:5]), mu, var, a, v)
         full, columns = self.full, self.columns
         return a + mu[:, columns] @ full.T, v + var[:, columns] @ (full * full).T
 
     def accumulate(self, c: Floats, d: Floats) -> tuple[Ints, Floats, Floats]:
-        """See :class:`DenseRows`; of the columns that have entries, and of the full ones."""
-        data, indices, indptr = read_only(*self[2:])
-        local = np.empty(len(indices), dtype=indptr.dtype)
-        slot = np.zeros(indices.max(initial=-1) + 1, dtype=np.int32)
-        touched = touched_columns(indices, slot, local)
-        p, q = np.zeros((2, len(c), len(touched)))
-        accumulate_csr(data, *read_only(local), indptr, c, d, p, q)
-        columns = np.concatenate([touched, self.columns])
-        squares = self.full * self.full
-        return columns, np.hstack([p, c @ self.full]), np.hstack([q, d @ squares])
+        """See :class:`DenseRows`; of the touched columns."""
+        p, q = np.zeros((2, len(c), len(self.touched)))
+        accumulate_csr(*read_only(*self[2:5]), c, d, p, q)
+        p[:, self.columns] = c @ self.full
+        q[:, self.columns] = d @ (self.full * self.full)
+        return self.touched, p, q
 
     def take(self, columns: Ints) -> Floats:
         """See :class:`DenseRows`."""
-        rows = np.zeros((len(self.full), len(columns)))
-        place, asked = find_places(columns, self.columns)
-        rows[:, place[asked]] = self.full[:, asked]
-        place, asked = find_places(columns, self.indices)
-        row = np.repeat(np.arange(len(rows)), np.diff(self.indptr))
-        rows[row[asked], place[asked]] = self.data[asked]
+        rows, wanted = np.zeros((len(self.full), len(columns))), np.full(len(self.touched), -1)
+        place, here = find_places(self.touched, columns)
+        wanted[place[here]] = np.flatnonzero(here)
+        place = wanted[self.columns]
+        rows[:, place[place >= 0]] = self.full[:, place >= 0]
+        place = wanted[self.indices]
+        (entries,) = np.nonzero(place >= 0)
+        row = np.searchsorted(self.indptr, entries, side="right") - 1
+        rows[row, place[entries]] = self.data[entries]
         return rows
 
 
@@ -332,8 +425,7 @@ def find_places(columns: Ints, wanted: Ints) -> tuple[npt.NDArray[np.intp], npt.
     return place, columns[place] == wanted
 
 
-Rows: TypeAlias = Floats | tuple[Floats, Ints, Ints]
-"""Dense rows, or data, indices and indptr of CSR: a named tuple would take longer to pass."""
+Rows: TypeAlias = Floats | Csr
 
 
 def as_rows(X: Matrix, values: Floats | None = None) -> Rows:
@@ -366,7 +458,7 @@ def _row_of(rows: Any, b: Any) -> Callable[..., Any]:
     if isinstance(rows, types.Array):
         return lambda rows, b: (None, rows[b])
 
-    def entries(rows: tuple[Floats, Ints, Ints], b: int) -> tuple[Ints, Floats]:
+    def entries(rows: Csr, b: int) -> tuple[Ints, Floats]:
         data, indices, indptr = rows
         here = slice(indptr[b], indptr[b + 1])
         return indices[here], data[here]

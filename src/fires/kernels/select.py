@@ -119,15 +119,15 @@ def top_k(weights: Floats, k: int) -> Indices:
 
 
 def union(one: Places, other: Places) -> Places:
-    """All places of two sorted lists, each once: ``np.union1d`` hashes, which takes far longer.
+    """All places of two lists, sorted, each once: ``np.union1d`` hashes, which takes far longer.
 
     Examples
     --------
-    >>> union(np.array([1, 1, 4]), np.array([2, 4]))
+    >>> union(np.array([4, 1, 1]), np.array([2, 4]))
     array([1, 2, 4])
     """
     both = np.concatenate([one, other])
-    both.sort(kind="stable")  # which merges runs that are sorted
+    both.sort()
     is_first = np.ones(len(both), dtype=np.bool_)
     np.not_equal(both[1:], both[:-1], out=is_first[1:])
     return both[is_first]

@@ -138,6 +138,13 @@ class Learner(Protocol):
     def features(self) -> Belief:
         """One mean and one standard deviation per feature."""
 
+    def heaviest(self, k: int, penalty: float, scale: float) -> Places | None:
+        """The columns of the k greatest weights; None if all weights have to be looked at.
+
+        For the penalty and the scale see :func:`fires.kernels.gradient.weigh`.
+        """
+        return None
+
     def by_class(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of every row of parameters."""
         belief = self.features()

@@ -77,10 +77,20 @@ class Changes:
         parts: dict[str, SlopeAlarm | ScoreTests | Inflation | Level] = {"alarm": self.alarm}
         return parts | {"tests": self.tests, "level": self.level, "inflation": self.inflation}
 
-    def take(self, seen: Seen, scores: _Scores, columns: Ints, Z: Floats, gamma: float) -> Floats:
+    def take(
+        self,
+        seen: Seen,
+        scores: _Scores,
+        columns: Ints,
+        Z: Floats,
+        gamma: float,
+        evidence: Floats,
+    ) -> Floats:
         """Take in a batch; the greatest sums of the alarm.
 
         It is given as scaled rows or, if these are gone, sums of scores; Z are the leading columns.
+        Of millions of sparse columns, none is tested by the evidence before the batch as long as
+        all are young: see :meth:`moved`.
         """
         y, weight, stats = seen
         tests, alarm, level, full = self.tests, self.alarm, self.level, _NO_ROWS
@@ -89,8 +99,9 @@ class Changes:
         if isinstance(scores, DenseRows):
             full = scores.full
         elif isinstance(scores, MixedRows):
-            lines = row_scores(weight, stats, tests.unit, self.even)
-            tests.add(*scores.accumulate(lines[0], lines[1]))
+            if max(evidence.tolist()) >= alarm.warm_up:
+                lines = row_scores(weight, stats, tests.unit, self.even)
+                tests.add(*scores.accumulate(lines[0], lines[1]))
         else:
             tests.add(None, *(scores / tests.powers))
         lines = np.empty((5, len(stats), len(weight)))
@@ -120,6 +131,7 @@ class Changes:
             young = evidence < self.alarm.warm_up
             self.tests.restart(young)
             if young.all():
+                self.tests.is_blank = columns is not None
                 return []
         n_tests = n_present * len(evidence)
         return self.tests.moved(self.inflation.pooled, n_rows, n_tests, columns, led)

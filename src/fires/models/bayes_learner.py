@@ -38,16 +38,15 @@ from fires.kernels.assimilate import (
     Seen,
     express,
 )
-from fires.kernels.linear import DenseRows, MixedRows, find_places
+from fires.kernels.linear import NO_COLUMNS, DenseRows, MixedRows, find_places
 from fires.kernels.moments import N_SHOWN
-from fires.kernels.select import union
 from fires.models.base import Learner, Rates, kept_rows
 from fires.models.bayes_changes import Changes
 from fires.models.covariance import MOST, CovarianceBlock
 from fires.models.families import FAMILIES
-from fires.models.mixed import Mixed
+from fires.models.mixed import Mixed, unscaled
 from fires.models.scale import Scaler, Standard
-from fires.models.sparse_scale import SparseScale
+from fires.models.sparse_scale import SparseScale, Touched
 from fires.models.target import ClassTarget, bayes_target_of
 
 KEPT_ROWS = 50.0
@@ -57,18 +56,22 @@ WIDE = 5000  # columns
 _FLIP = 3.0  # deviations by which a feature must matter more for another class
 _LEARNT = 0.99  # of its variance at first: what nothing is known of adds nothing
 _CACHE = 60_000  # numbers that stay in the processor's cache from one loop to the next
+_PART = 8192  # columns that are added up at a time
 _NOISE_ROWS = 10.0  # the noise starts as if it had been seen in so many rows
+_MOST_GROWN = 1e80  # that variances may have
 _SPARSE = {
     "unit": Array("R", low=1e-200),
-    "now": Array(1, low=0.0),
-    "seen_at": Array("R", "J", low=0.0),
+    "grown": Array(low=1.0, high=_MOST_GROWN, optional=True),
+    # In older files: the rows so far, and at which of them a column was last.
+    "now": Array(1, low=0.0, optional=True),
+    "seen_at": Array("R", "J", low=0.0, optional=True),
 }
 
 
 _STILL = np.empty((2, 0))  # no column has moved
 
 _Scores: TypeAlias = DenseRows | MixedRows | Floats
-_Kept: TypeAlias = tuple[Floats, Floats, Floats, tuple[Floats, Floats] | None]
+_Kept: TypeAlias = tuple[Floats, Floats, Floats]
 
 
 class BayesLearner(Learner):
@@ -145,8 +148,8 @@ class BayesLearner(Learner):
         self.loosens = True
         self.groups: Places | None = None  # of features that are selected together
         self._buffer = np.empty((0, 0))  # for a few scaled rows
-        # For sparse rows: the rows so far, and at which of them a column was last.
-        self.sparse: tuple[Floats, Floats] | None = None
+        # For sparse rows: by how much all variances have grown since they were written down.
+        self.sparse: float | None = None
 
     def _begin(self, n_rows: int) -> None:
         """Know nothing, with this many rows of parameters: one, or one per class."""
@@ -246,8 +249,8 @@ class BayesLearner(Learner):
             others = self.facts, before, mean, var
         leading.add(led, seen.stats, weight, others, gamma=self.gamma)
         self.express(units, batch.change)
-        sums = self.changes.take(seen, scores, leading.columns, led, self.gamma)
-        self._react(sums if self.watches else None, evidence, n_rows, mean)
+        sums = self.changes.take(seen, scores, leading.columns, led, self.gamma, evidence)
+        self._react(sums if self.watches else None, evidence, float(len(weight)), mean)
         if not all_lead:
             self._find_leading()
 
@@ -269,9 +272,7 @@ class BayesLearner(Learner):
                 full = row_major(full)
             full.setflags(write=False)  # it was made for this step
             return DenseRows(full), learn
-        data = np.nan_to_num(X.data) if missing else X.data
-        no_full = np.empty((X.shape[0], 0)), np.empty(0, dtype=np.int64)
-        return MixedRows(*no_full, data, X.indices, X.indptr), learn
+        return unscaled(Touched(X, weight, missing, NO_COLUMNS)), learn
 
     def _note_gaps(self, batch: CheckedBatch, stats: Floats) -> None:
         """Note the variance of what missing entries would add to predictions."""
@@ -295,7 +296,7 @@ class BayesLearner(Learner):
             self._buffer = np.empty((at_once, X.shape[1]))
         scaled, leading = self._buffer, np.empty((len(X), len(columns)))
         plan, shown = scale.plan(rows, seen.weight), np.zeros((N_SHOWN, X.shape[1]))
-        kept = self.mu.copy(), self.var.copy(), self.facts.copy(), None
+        kept = self._belief()
         belief = self._rule, self.mu, self.var, self.facts, self.var
         sums = np.zeros((2, *self.mu.shape))
         total = self.family.assimilations.unscaled(
@@ -311,46 +312,80 @@ class BayesLearner(Learner):
         self, rows: DenseRows | MixedRows, learn_scale: Callable[[], None], seen: Seen
     ) -> tuple[Floats, _Scores]:
         """Learn from rows on their scale; returns the leading columns, and all of them."""
-        may_overflow = self.scale != "standard" or self.family.kind == "counts"
-        kept = self._belief() if may_overflow else None
+        if isinstance(rows, MixedRows):
+            return self._assimilate_mixed(rows, learn_scale, seen)
+        kept = self._belief() if self._may_overflow else None
         if self.scale is None:  # squares of rows that nobody has scaled may overflow
-            values = rows.data if isinstance(rows, MixedRows) else rows.full
-            self._refuse_overflow(kept, np.asarray(np.vdot(values, values)))
-        seen_at = self.var
-        if self.sparse is not None:
-            self._rule[NOW], seen_at = self.sparse[0][0], self.sparse[1]
-        belief = self._rule, self.mu, self.var, self.facts, seen_at
+            self._refuse_overflow(kept, np.asarray(np.vdot(rows.full, rows.full)))
+        belief = self._rule, self.mu, self.var, self.facts, self.var
         try:
             self.family.assimilations.rows(tuple(rows), 0, tuple(seen), belief)
         except ZeroDivisionError:  # a variance was infinite
             seen.stats[:] = np.nan
-        if self.sparse is not None:
-            self._count_rows(float(seen.weight.sum()))
         if kept is not None:
             self._refuse_overflow(kept, seen.stats)
         learn_scale()
-        if isinstance(rows, MixedRows):
-            self.touched = union(rows.columns, np.sort(rows.indices))
-        elif self.leading.holds_all:
+        if self.leading.holds_all:
             return rows.full, rows
         return row_major(rows.take(self.leading.columns)), rows
 
+    def _assimilate_mixed(
+        self, rows: MixedRows, learn_scale: Callable[[], None], seen: Seen
+    ) -> tuple[Floats, _Scores]:
+        """As :meth:`_assimilate`, from sparse rows: by what is known of the touched columns."""
+        assert self.sparse is not None
+        at, facts, total = rows.touched, self.facts.copy(), float(seen.weight.sum())
+        mu, var = self.mu.take(at, axis=1), self.var.take(at, axis=1)
+        np.minimum(var * self.sparse, self.prior, out=var)
+        self._rule[NOW], seen_at = 0.0, np.zeros_like(mu)
+        belief = self._rule, mu, var, facts, seen_at
+        try:
+            self.family.assimilations.rows(tuple(rows), 0, tuple(seen), belief)
+        except ZeroDivisionError:  # a variance was infinite
+            seen.stats[:] = np.nan
+        checked = mu, var, seen.stats, np.vdot(rows.data, rows.data)
+        if self._may_overflow and not all(np.isfinite(part).all() for part in checked):
+            raise ValueError(OVERFLOW)
+        self._count_rows(total)
+        var *= np.exp((seen_at - total) * math.log(self.gamma))
+        np.minimum(var, self.prior, out=var)
+        var /= self.sparse
+        for k in range(self.n_rows):  # a row at a time: with two indices, it takes far longer
+            self.mu[k][at], self.var[k][at] = mu[k], var[k]
+        self.facts, self.touched = facts, at
+        self._hold_unit()
+        learn_scale()
+        return row_major(rows.take(self.leading.columns)), rows
+
+    @property
+    def _may_overflow(self) -> bool:
+        return self.scale != "standard" or self.family.kind == "counts"
+
     def _belief(self) -> _Kept:
         """A copy of all that a loop over rows changes."""
-        sparse = None if self.sparse is None else (self.sparse[0].copy(), self.sparse[1].copy())
-        return self.mu.copy(), self.var.copy(), self.facts.copy(), sparse
+        return self.mu.copy(), self.var.copy(), self.facts.copy()
 
     def _refuse_overflow(self, kept: _Kept | None, *parts: Floats) -> None:
         """ValueError if a number is not finite; then the belief is what was kept of it."""
         if not all(np.isfinite(part).all() for part in (self.mu, self.var, *parts)):
             assert kept is not None
-            self.mu, self.var, self.facts, self.sparse = kept
+            self.mu, self.var, self.facts = kept
             raise ValueError(OVERFLOW)
 
     def _count_rows(self, weight: float) -> None:
-        """Count sparse rows; the unit of all coefficients must not run out of its range."""
+        """Let all variances grow by the weight of sparse rows."""
         assert self.sparse is not None
-        self.sparse[0][0] += weight
+        self.sparse *= math.exp(min(-weight * math.log(self.gamma), 600.0))
+        if self.sparse > _MOST_GROWN:
+            self._write_variances()
+
+    def _write_variances(self) -> None:
+        """Write down by how much variances have grown."""
+        if self.sparse is not None:
+            self.var[:], self.sparse = self._variances(), 1.0
+
+    def _hold_unit(self) -> None:
+        """See to it that the unit of all coefficients does not run out of its range."""
         if self.unit.min() <= 1e-100 or self.unit.max() >= 1e100:
             self.mu *= self.unit[:, None]
             self.intercept_mean = self.intercept_mean * self.unit
@@ -366,8 +401,7 @@ class BayesLearner(Learner):
         var: Floats = self.var[:, columns]
         if self.sparse is None:
             return var
-        now, seen_at = self.sparse
-        return np.minimum(var * self.gamma ** (seen_at[:, columns] - now), self.prior)
+        return np.minimum(var * self.sparse, self.prior)
 
     def units(self) -> tuple[Floats, int] | None:
         """The units of the leading columns, and how many columns are full, of sparse rows."""
@@ -416,10 +450,19 @@ class BayesLearner(Learner):
         Of columns that do not matter, a belief has coefficients that are chance alone. What they
         add to predictions has nothing to do with the target: to take it off a row is to add noise.
         """
-        mu, spread = self._means() ** 2, self._spread() ** 2
-        mu[:, self.leading.columns] = spread[:, self.leading.columns] = 0.0
-        chance = spread.sum(axis=1) / np.maximum(mu.sum(axis=1), 1e-300)
+        columns = self.leading.columns
+        mu = self._total(lambda part: self._means(part) ** 2, columns)
+        chance = self._total(self._chance, columns) / np.maximum(mu, 1e-300)
         self.leading.trust = np.maximum(1.0 - chance, 0.0)
+
+    def _total(self, values: Callable[[slice], Floats], others: Ints = NO_COLUMNS) -> Floats:
+        """The sum over all columns but some others; a few at a time, so these stay in the cache."""
+        total = np.zeros(self.n_rows)
+        for start in range(0, self.n_features, _PART):
+            found = values(slice(start, start + _PART))
+            found[:, others[(others >= start) & (others < start + _PART)] - start] = 0.0
+            total += found.sum(axis=1)
+        return total
 
     def _of_groups(self, scores: Floats) -> Floats:
         """The best score in the group of each feature: groups lead as a whole, unless too large."""
@@ -446,15 +489,14 @@ class BayesLearner(Learner):
             np.column_stack([self._variances(), self.intercept_var]),
         )
 
-    def renew(self, theta: Floats, var: Floats, weight: float) -> None:
+    def renew(self, theta: Floats, var: Floats) -> None:
         """Take another belief: see :meth:`coefficients`."""
         self.mu, self.var = theta[:, :-1].copy(), var[:, :-1].copy()
         if self.fit_intercept:
             self.intercept_mean, self.intercept_var = theta[:, -1], var[:, -1]
         self.unit = np.ones(self.n_rows)
         if self.sparse is not None:
-            now = self.sparse[0] + weight
-            self.sparse = now, np.full(self.mu.shape, now)
+            self.sparse = 1.0
 
     def end_rounds(
         self,
@@ -495,9 +537,8 @@ class BayesLearner(Learner):
     def _loosen(self, k: int, j: int, more: float) -> None:
         """Be less certain of a single coefficient."""
         leading = self.leading
-        self.var[k, j] = min(self._variances(slice(j, j + 1))[k, 0] + more, self.prior)
-        if self.sparse is not None:
-            self.sparse[1][k, j] = self.sparse[0][0]
+        var = min(self._variances(slice(j, j + 1))[k, 0] + more, self.prior)
+        self.var[k, j] = var if self.sparse is None else var / self.sparse
         for place in np.flatnonzero(leading.columns == j).tolist():
             leading.loosen(k, np.eye(1, len(leading.columns) + 1, place)[0], more)
 
@@ -538,8 +579,7 @@ class BayesLearner(Learner):
 
         It is the likelihood to a power, with the prior untouched.
         """
-        if self.sparse is not None:
-            self.var[:], self.sparse[1][:] = self._variances(), self.sparse[0]
+        self._write_variances()
         var = 1.0 / (keep / self.var[row] + (1.0 - keep) / self.prior)
         self.mu[row] *= var * keep / self.var[row]
         self.var[row] = var
@@ -552,8 +592,7 @@ class BayesLearner(Learner):
         """Forget some features: they are at the prior. See :class:`fires.models.base.Learner`."""
         before = self._drawn_out()
         self.mu[:, columns], self.var[:, columns] = 0.0, self.prior
-        if self.sparse is not None:
-            self.sparse[1][:, columns] = self.sparse[0]
+        if self.mixed.n_features:
             self.mixed.restart(columns)
         self.leading.restart(columns)
         self.leading.pull *= self._drawn_out() / before
@@ -564,8 +603,7 @@ class BayesLearner(Learner):
 
     def remember(self, rate: float) -> None:
         """From here on, let the evidence fade by exp(-rate) from row to row."""
-        if self.sparse is not None:
-            self.var[:], self.sparse[1][:] = self._variances(), self.sparse[0]
+        self._write_variances()
         self.gamma = self._rule[GAMMA] = math.exp(-rate)
 
     def count_columns(self, n_present: int) -> None:
@@ -600,13 +638,7 @@ class BayesLearner(Learner):
         other.n_features = n
         other.mu, other.var = self.mu[:, source], self.var[:, source]
         other.mu[:, new], other.var[:, new] = 0.0, self.prior
-        if self.sparse is not None:
-            now, seen_at = self.sparse[0], self.sparse[1][:, source]
-            seen_at[:, new] = now
-            other.sparse = now, seen_at
-            other.mixed = self.mixed.rearranged(source)
-        else:
-            other.mixed = Mixed(0)
+        other.mixed = self.mixed.rearranged(source) if self.mixed.n_features else Mixed(0)
         other.scaler = self.scaler.rearranged(source)
         other.leading = self.leading.rearranged(source)
         other.changes = self.changes.rearranged(source)
@@ -623,10 +655,6 @@ class BayesLearner(Learner):
         other = copy.copy(self)
         other._begin(len(sources))
         other.leading.welcome(self.leading.columns, alone=True)
-        if self.sparse is not None:
-            now = self.sparse[0].copy()
-            other.sparse = now, np.full(other.mu.shape, now)
-            other.sparse[1][rows] = self.sparse[1][old]
         other.mu[rows], other.var[rows] = signs[:, None] * self.mu[old], self.var[old]
         other.facts[rows], other.evidence_rows[rows] = self.facts[old], self.evidence_rows[old]
         other.facts[rows, INTERCEPT_MEAN] *= signs
@@ -643,9 +671,13 @@ class BayesLearner(Learner):
         if self.sparse is not None or self.evidence_rows.any():
             return self
         other = copy.copy(self)
-        other.sparse = np.zeros(1), np.zeros_like(self.mu)
-        other.mixed = Mixed(self.n_features)
+        other._expect_sparse()
         return other
+
+    def _expect_sparse(self) -> None:
+        self.sparse = 1.0
+        if self.scale == "standard":
+            self.mixed, self.scaler = Mixed(self.n_features), Scaler(self.scale, 0)
 
     # --- the belief -------------------------------------------------------------------------
 
@@ -659,8 +691,12 @@ class BayesLearner(Learner):
 
     def _spread(self, columns: RowIndex = slice(None)) -> Floats:
         """The standard deviation of the means over other streams of the same kind."""
+        return np.sqrt(self._chance(columns))
+
+    def _chance(self, columns: RowIndex = slice(None)) -> Floats:
+        """The variance of the means over other streams of the same kind."""
         var = self._variances(columns)
-        return np.sqrt(var * np.maximum(1.0 - var / self.prior, 0.0))
+        return var * np.maximum(1.0 - var / self.prior, 0.0)
 
     def ranked(self, columns: Places) -> tuple[Floats, Floats]:
         """Importances of features, and how far chance may take each for itself.
@@ -681,7 +717,7 @@ class BayesLearner(Learner):
         variance v. For a class, that makes all coefficients too large: by v / 3, as measured; by
         half as much where what other columns add is not taken off rows.
         """
-        wide = self.family.start_width * (self._spread() ** 2).sum(axis=1)
+        wide = self.family.start_width * self._total(self._chance)
         wide /= 6.0 - 3.0 * self.leading.trust
         return np.asarray(1.0 + wide[:, None])
 
@@ -794,12 +830,13 @@ class BayesLearner(Learner):
         _, arrays = collect(self, self.learnt)
         arrays |= self.changes.state()
         arrays |= under("leading", collect(self.leading, CovarianceBlock.learnt)[1])
-        arrays |= self.scaler.state() | under("target", self.target.state())
+        arrays |= under("target", self.target.state())
+        if self.scaler.n_features:
+            arrays |= self.scaler.state()
         if self.sparse is not None:
-            now, seen_at = self.sparse
-            rows = {"unit": self.unit, "now": now, "seen_at": seen_at}
-            arrays |= under("rows", {name: np.array(value) for name, value in rows.items()})
-            arrays |= under("mixed", self.mixed.state())
+            rows = {"unit": self.unit.copy(), "grown": np.array(self.sparse)}
+            arrays |= under("rows", rows)
+            arrays |= under("mixed", self.mixed.state()) if self.mixed.n_features else {}
         return arrays
 
     def __getstate__(self) -> dict[str, object]:
@@ -818,14 +855,19 @@ class BayesLearner(Learner):
         restore(self.leading, CovarianceBlock.learnt, {}, part_of("leading", arrays), sizes)
         if not self.leading.learnable:  # in older files, all that is left of it
             self.leading.learnable = max(float(self.leading.information[:, -1, -1].sum()), 0.0)
-        self.scaler.restore(arrays)
         self.target.restore(part_of("target", arrays))
         if rows := part_of("rows", arrays):
-            found = SimpleNamespace()
+            found = SimpleNamespace(grown=1.0, seen_at=None)
             restore(found, _SPARSE, {}, rows, sizes)
-            self.unit, self.sparse = found.unit, (found.now, found.seen_at)
-            self.mixed = Mixed(self.n_features)
+            self._expect_sparse()
+            self.unit, self.sparse = found.unit, float(found.grown)
+            if found.seen_at is not None:  # no prior is above 1
+                grown = self.var * self.gamma ** (found.seen_at - found.now)
+                self.var = np.minimum(grown, 1.0)
+        if self.mixed.n_features:
             self.mixed.restore(part_of("mixed", arrays))
+        else:
+            self.scaler.restore(arrays)
 
 
 def _pick(rows: Floats, leader: Places | None) -> Floats:

@@ -25,8 +25,10 @@ from fires.core.errors import OVERFLOW
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Labels, Matrix, Places
 from fires.kernels import oriented, project, read_only
-from fires.kernels.gradient import TOO_LONG, Coefficients, Pace, Start
+from fires.kernels.gradient import TOO_LONG, Coefficients, Pace, Start, find_heavy, weigh
 from fires.kernels.gradient import move as move_in_place
+from fires.kernels.linear import NO_COLUMNS
+from fires.kernels.select import top_k, union
 from fires.models.base import Learner, Rates, kept_rows
 from fires.models.families import FAMILIES
 from fires.models.linear import over_classes
@@ -43,6 +45,9 @@ from fires.models.target import (
 # The share of itself that sigma may lose or gain in one step; usual steps change a thousandth.
 _CAPPED = (-0.5, 1.0)
 _AS_PUBLISHED = (-1.0, np.inf)  # the paper clips sigma at 0 and nowhere else
+_MANY, _MAX_K = 50_000, 200  # the fewest columns, and the most wanted, of a search
+_LATER = 16  # batches for which a search is to hold
+_PART = 1 << 16  # columns that are searched at a time
 
 
 class BatchFacts(NamedTuple):
@@ -65,6 +70,20 @@ class SparseTerms(NamedTuple):
     sigma: Floats
     pulled: Floats
     pull_squares: float
+
+
+class Heavy(NamedTuple):
+    """Columns that may be among those of the greatest weights, for as long as this holds."""
+
+    asked: tuple[int, float, float]  # how many are wanted, and what weights are made with
+    columns: Ints  # sorted
+    limit: float  # all others that have not moved since are at most as heavy
+    middle: float  # as long as the drift is not
+    radius: float  # farther away from there
+
+    def holds(self, asked: tuple[int, float, float], drift: float) -> bool:
+        """Whether it holds for what is asked now."""
+        return self.asked == asked and abs(drift - self.middle) <= self.radius
 
 
 class StepSums(NamedTuple):
@@ -152,11 +171,16 @@ class LinearLearner(Learner):
         # The intercept starts at mean 0 and standard deviation 1, whatever the features do.
         self.intercept_mean, self.intercept_sigma = np.zeros(n_rows), np.ones(n_rows)
         self.drift = np.zeros(n_rows)  # A of the docstring
+        self._pace = 0.0  # by which it has moved in the last step
+        # What sparse rows have moved since the heaviest columns were asked for; None for all.
+        self._moved: tuple[Ints, ...] | None = None
+        self._heavy: Heavy | None = None
         self.pulled, self.pull_squares = np.zeros(n_rows), 0.0  # the sum of u_j pull_j
         self.refresh()
 
     def refresh(self) -> None:
         """Compute what follows from the belief and the scale, where they have changed at once."""
+        self._moved, self._heavy = None, None
         self.least_sigma = float(self.sigma.min())  # a lower bound, not always the minimum
         if self.in_sparse_terms and self.scaler.sparse.ready:
             pulls = self.scaler.sparse.pulls  # that of a feature never seen is 0
@@ -200,6 +224,7 @@ class LinearLearner(Learner):
         return self.scaler.dense.scaled(X, weight, batch.n_missing > 0)
 
     def _step_dense(self, batch: CheckedBatch, rows: BatchFacts, rates: Rates) -> None:
+        self._moved = None
         X, learn_scale = self._scaled(batch, rows.weight)
         share, step, least = rates.shared(rows.total), self.family.gradient.step, TOO_LONG
         if self._room.shape[1:] != self.mu.shape:
@@ -219,9 +244,6 @@ class LinearLearner(Learner):
         else:
             self._settle(least)
         learn_scale()
-
-    def _moved(self, mu: Floats, sigma: Floats) -> Coefficients:
-        return Coefficients(mu, sigma, self.intercept_mean, self.intercept_sigma)
 
     def _start(self, rows: BatchFacts) -> Start:
         """What predictions start from."""
@@ -256,6 +278,7 @@ class LinearLearner(Learner):
 
     def take_dense(self, sums: StepSums, share: tuple[float, float]) -> None:
         """Take the step that sums over dense rows call for."""
+        self._moved = None
         self._settle(self._move(self.mu, self.sigma, sums, ones(self.n_features), share))
 
     def _settle(self, least: float) -> None:
@@ -266,7 +289,7 @@ class LinearLearner(Learner):
 
     def _step_sparse(self, batch: CheckedBatch, rows: BatchFacts, rates: Rates) -> None:
         X = batch.X if sp.issparse(batch.X) else sp.csr_array(batch.X)
-        touched = self.scaler.touched(X, rows.weight, batch.n_missing > 0)
+        touched = Touched(X, rows.weight, batch.n_missing > 0)
         half = self.scaler.sparse
         first = not half.ready
         if first:
@@ -331,8 +354,11 @@ class LinearLearner(Learner):
         checked = StepSums(sums.p[:n], sums.q[:n], sums.own)
         before = self.least_sigma
         self._settle(self._move(mu, sigma, checked, gain, share))
+        self._pace = float(np.abs(drift - self.drift).max())
         self.drift, self.least_sigma = drift, min(self.least_sigma, before)
-        self.scaler.sparse = half
+        if self._moved is not None:
+            self._moved = (*self._moved, columns) if len(self._moved) < _LATER else None
+        self.scaler.adopt(half)
         if seen is not None:
             half.absorb(seen)
         new_pull = half.pull(columns)
@@ -373,7 +399,8 @@ class LinearLearner(Learner):
     ) -> float:
         """Take the step that sums over rows call for."""
         c, d = sums.own[:, :, None]
-        moved, pace = self._moved(mu, sigma), Pace(*share, *self._sigma_change)
+        moved = Coefficients(mu, sigma, self.intercept_mean, self.intercept_sigma)
+        pace = Pace(*share, *self._sigma_change)
         least = move_in_place(moved, sums.p, sums.q, gain, c, d, self.fit_intercept, pace)
         if self.noise and least == least:
             # The logarithm moves, so that the noise stays positive, by at most a factor e.
@@ -482,6 +509,49 @@ class LinearLearner(Learner):
         assert isinstance(self.target, ClassTarget)
         seen = self.target.class_weight
         return over_classes(mu, sigma, seen / seen.sum())
+
+    def heaviest(self, k: int, penalty: float, scale: float) -> Places | None:
+        """See :class:`fires.models.base.Learner`: of millions of columns, a few have moved."""
+        if self.n_rows > 1 or self.n_features < _MANY or k > _MAX_K:
+            return None
+        asked, drift, known, moved = (k, penalty, scale), self.drift[0], self._heavy, self._moved
+        self._moved = ()
+        if moved is not None and known is not None and known.holds(asked, drift):
+            some = union(known.columns, np.concatenate([NO_COLUMNS, *moved]))
+            self._heavy = self._sifted(known, some)
+            chosen = self._top(self._heavy)
+            if chosen is not None:
+                return chosen
+        known = Heavy(asked, NO_COLUMNS, -np.inf, drift, _LATER * self._pace)
+        for i in range(0, self.n_features, _PART):
+            part = np.arange(i, min(i + _PART, self.n_features))
+            known = self._sifted(known, np.append(known.columns, part))
+        self._heavy = known
+        return self._top(known)
+
+    def _sifted(self, known: Heavy, columns: Ints) -> Heavy:
+        """Those of some columns that may become the heaviest."""
+        own, found = (self.mu[0], self.sigma[0], self._pulls), np.empty_like(columns)
+        most = np.empty(len(columns))
+        most = most[: find_heavy(*own, known, columns, found, most)]
+        kept = top_k(most, 10 * _MAX_K)
+        limit = np.delete(most, kept).max(initial=known.limit)
+        return known._replace(columns=found[kept], limit=float(limit))
+
+    def _top(self, known: Heavy) -> Places | None:
+        """The heaviest columns, unless others might be as heavy."""
+        columns, (k, penalty, scale), pulls = known.columns, known.asked, self._pulls
+        mu, weights = self.mu[0].take(columns), np.empty(len(columns))
+        if len(pulls):
+            mu -= pulls[columns] * self.drift[0]
+        weigh(mu, self.sigma[0].take(columns), penalty, scale, weights)
+        chosen = top_k(weights, k)
+        return columns[chosen] if weights[chosen].min() > known.limit else None
+
+    @property
+    def _pulls(self) -> Floats:
+        """What means move by with the drift; empty if they do not."""
+        return self.scaler.sparse.pulls if self.in_sparse_terms else _zeros(0)
 
     def by_class(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of every row of parameters; the next step may change them."""

@@ -15,11 +15,13 @@ from typing import Self
 import numpy as np
 
 from fires.core.batch import nothing
-from fires.core.declared import Array, Declared
+from fires.core.declared import Array, Declared, View, rearrange
 from fires.core.state import Arrays, part_of, under
-from fires.core.types import CsrRows, Floats, Indices, Ints, Places, RowIndex
-from fires.kernels.linear import MixedRows
-from fires.kernels.moments import CLIP, GAIN, SHIFT
+from fires.core.types import CsrRows, Floats, Ints, Places
+from fires.kernels import linear
+from fires.kernels.compiling import read_only
+from fires.kernels.linear import NO_COLUMNS, MixedRows, find_places
+from fires.kernels.moments import GAIN, SHIFT
 from fires.models.scale import Standard
 from fires.models.sparse_scale import ColumnScale, Touched
 
@@ -32,9 +34,10 @@ _MIXED: Declared = {
     "sums": Array("J"),
     "squares": Array("J", low=0.0),
     "entries": Array("J", low=0.0),
-    "absent": Array("J", low=0.0),
+    "absent": Array("J", low=0.0, optional=True),
     "columns": Array("F", dtype="int64", low=0, high="J"),
 }
+_KNOWN: Declared = {"known": Array("J", 4)}
 
 
 class Mixed(ColumnScale):
@@ -42,14 +45,18 @@ class Mixed(ColumnScale):
 
     learnt = _MIXED
 
+    sums = View("known", slice(None), linear.SUMS)
+    squares = View("known", slice(None), linear.SQUARES)
+    entries = View("known", slice(None), linear.ENTRIES)
+    absent = View("known", slice(None), linear.ABSENT)
+
     def __init__(self, n_features: int) -> None:
         super().__init__(n_features)
         self.count = 0.0
-        self.sums, self.squares, self.entries, self.absent = np.zeros((4, n_features))
+        # The numbers of a column lie side by side: memory is the limit, and read by the line.
+        self.known = np.zeros((n_features, 4))
         self.columns: Ints = np.empty(0, dtype=np.int64)  # the full ones, in order of arrival
         self.full = Standard(0)
-        self._place = np.full(n_features, -1)
-        self._slot = np.zeros(n_features, dtype=np.int32)
 
     @property
     def ready(self) -> bool:
@@ -60,14 +67,14 @@ class Mixed(ColumnScale):
         self, X: CsrRows, weight: Floats, missing: bool
     ) -> tuple[MixedRows, Callable[[], None]]:
         """Scale a batch by the batches before it; the first by itself."""
-        batch = Touched(X, weight, missing, self._slot)
-        shown = self.show(batch, X, weight)
-        if not np.isfinite(shown[1]).all():
+        batch = self.touched(X, weight, missing)
+        shown = self.show(batch)
+        if not np.isfinite(shown[:, linear.SQUARES]).all():
             raise ValueError("X holds values so large that sums overflow; rescale them.")
         if not self.ready:
             self.learn(batch, shown)
-            return self.rows(X, weight)[0], nothing
-        rows, learn_full = self.rows(X, weight)
+            return self.rows(batch)[0], nothing
+        rows, learn_full = self.rows(batch)
 
         def learn() -> None:
             learn_full()
@@ -75,43 +82,40 @@ class Mixed(ColumnScale):
 
         return rows, learn
 
-    def show(self, batch: Touched, X: CsrRows, weight: Floats) -> Floats:
-        """Sums, sums of squares, weights of all entries and of missing ones, by touched column."""
-        one = weight[None, :]
-        with np.errstate(over="ignore"):
-            p, q = batch.accumulate(one, one)
-        entries = np.bincount(batch.local, np.repeat(weight, np.diff(X.indptr)), len(p[0]))
-        absent = batch.sums(None, p[0], q[0]).absent
-        return np.array([p[0], q[0], entries, np.zeros(len(p[0])) if absent is None else absent])
+    def touched(self, X: CsrRows, weight: Floats, missing: bool) -> Touched:
+        """A batch reduced to the columns that have entries, and the full ones."""
+        return Touched(X, weight, missing, self.columns)
 
-    def rows(self, X: CsrRows, weight: Floats) -> tuple[MixedRows, Callable[[], None]]:
+    def show(self, batch: Touched) -> Floats:
+        """What the entries show of each column: see :func:`fires.kernels.linear.show_csr`."""
+        shown = np.zeros((len(batch.columns), 4))
+        linear.show_csr(batch.entries, batch.weight, shown)
+        return shown
+
+    def rows(self, batch: Touched) -> tuple[MixedRows, Callable[[], None]]:
         """Rows on the scale that is known."""
-        place = self._place[X.indices]
-        is_full = place >= 0
-        block = np.zeros((X.shape[0], len(self.columns)))
-        row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        block[row[is_full], place[is_full]] = X.data[is_full]
-        full, learn = self.full.scaled(block, weight)
-        rare = ~is_full
-        indices = X.indices[rare]
-        many = len(indices) > len(self.sums)  # then it is less work to ask for each column once
-        gain = self.gain(slice(None)).take(indices) if many else self.gain(indices)
-        data = np.nan_to_num(X.data[rare] * gain).clip(-CLIP, CLIP)
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(row[rare], minlength=X.shape[0]))])
-        return MixedRows(full, self.columns, data, indices, indptr), learn
+        columns, (data, local, indptr) = batch.columns, batch.entries
+        full, place = np.searchsorted(columns, self.columns), np.full(len(columns), -1)
+        place[full] = np.arange(len(full))
+        block = np.zeros((len(batch.weight), len(full)))
+        rare = np.empty(len(data)), np.empty_like(local), np.zeros_like(indptr)
+        n = linear.scale_csr(
+            batch.entries, place, linear.gains(self.known, columns, self.count), block, rare
+        )
+        scaled, learn = self.full.scaled(block, batch.weight)
+        entries = rare[0][:n], rare[1][:n], rare[2]
+        return MixedRows(*read_only(scaled, full, *entries, columns)), learn
 
-    def gain(self, columns: RowIndex | Indices) -> Floats:
-        """One over the standard deviation of rare columns; 0 for those never seen."""
-        count = np.maximum(self.count - self.absent[columns], 1.0)
-        variance = self.squares[columns] / count - (self.sums[columns] / count) ** 2
-        # A column of ones has no variance, but is full by then; this one has had a single row.
-        seen = variance > 1e-300
-        return np.where(seen, 1.0 / np.sqrt(np.where(seen, variance, 1.0)), 0.0)
+    def _places(self, columns: Ints) -> Ints:
+        """Where columns are among the full ones, or -1."""
+        order = np.argsort(self.columns)
+        place, is_full = find_places(self.columns[order], columns)
+        return np.append(order, -1)[np.where(is_full, place, -1)]
 
     def units(self, columns: Ints) -> Floats:
         """Shift and gain of some columns."""
-        units, place = np.zeros((2, len(columns))), self._place[columns]
-        units[1] = self.gain(columns)
+        units, place = np.zeros((2, len(columns))), self._places(columns)
+        units[1] = linear.gains(self.known, columns, self.count)
         units[:, place >= 0] = self.full.known[SHIFT : GAIN + 1 : 2, place[place >= 0]]
         return units
 
@@ -120,7 +124,7 @@ class Mixed(ColumnScale):
 
         Known are these units before, the number of full columns then, and how those have changed.
         """
-        now, place = self.units(columns), self._place[columns]
+        now, place = self.units(columns), self._places(columns)
         known = (now[1] > 0.0) & (before[1] > 0.0)
         unit = np.divide(now[1], before[1], out=np.ones(len(columns)), where=known)
         change = np.stack([(before[0] - now[0]) * now[1] * known, unit])
@@ -133,25 +137,20 @@ class Mixed(ColumnScale):
         """Learn from what a batch has shown; the full columns learn for themselves."""
         columns = batch.columns
         self.count += batch.total
-        self.sums[columns] += shown[0]
-        self.squares[columns] += shown[1]
-        self.entries[columns] += shown[2]
-        self.absent[columns] += shown[3]
-        risen = self.entries[columns] >= FULL * self.count
-        self._grow(columns[risen & (self._place[columns] < 0)])
+        risen = linear.add_shown(self.known, columns, shown, FULL * self.count)
+        self._grow(risen[self._places(risen) < 0])
 
     def _grow(self, new: Ints) -> None:
         """Take columns among the full ones, with what is known of them."""
         if not len(new):
             return
-        known = Standard(len(new))
-        known.count = np.maximum(self.count - self.absent[new], 0.0)
-        known.shift = self.sums[new] / np.where(known.count > 0.0, known.count, 1.0)
-        known.spread = np.maximum(self.squares[new] - self.sums[new] * known.shift, 0.0)
+        known, (sums, squares, _, absent) = Standard(len(new)), self.known[new].T
+        known.count = np.maximum(self.count - absent, 0.0)
+        known.shift = sums / np.where(known.count > 0.0, known.count, 1.0)
+        known.spread = np.maximum(squares - sums * known.shift, 0.0)
         known.refresh()
         self.full = self.full.joined(known)
         self.columns = np.concatenate([self.columns, new])
-        self._place[self.columns] = np.arange(len(self.columns))
 
     def undo(self, gain: Floats) -> None:
         """See :meth:`fires.models.sparse_scale.SparseScale.undo`."""
@@ -160,27 +159,28 @@ class Mixed(ColumnScale):
 
     def restart(self, columns: Places) -> None:
         """Forget some columns."""
-        super().restart(columns)
         # As if missing in all rows so far; whether such a column is full, later rows decide alone.
-        self.absent[columns], self.entries[columns] = self.count, FULL * self.count
-        full = self._place[columns]
+        self.known[columns] = 0.0, 0.0, FULL * self.count, self.count
+        full = self._places(columns)
         self.full.restart(full[full >= 0])
 
     def rearranged(self, source: Places) -> Self:
         """A copy for other columns: see :func:`fires.core.declared.rearrange`."""
-        other, n = super().rearranged(source), len(source)
+        other = rearrange(self, _KNOWN, source, Mixed(len(source)))
+        other.n_features = len(source)
         place = np.full(self.n_features, -1)
         place[source[source >= 0]] = np.flatnonzero(source >= 0)
         now = place[self.columns]
         other.full = self.full.rearranged(np.flatnonzero(now >= 0))
         other.columns = now[now >= 0]
-        other._place, other._slot = np.full(n, -1), np.zeros(n, dtype=np.int32)
-        other._place[other.columns] = np.arange(len(other.columns))
         return other
 
     def state(self) -> Arrays:
         """Everything needed to go on, as arrays."""
-        return super().state() | under("full", self.full.state())
+        arrays = super().state()
+        if not self.absent.any():
+            del arrays["absent"]
+        return arrays | under("full", self.full.state())
 
     def restore(self, arrays: Arrays) -> None:
         """Go on from :meth:`state`; StateError if the arrays do not fit."""
@@ -188,7 +188,11 @@ class Mixed(ColumnScale):
         full = Standard(len(self.columns))
         full.restore(part_of("full", arrays))
         self.full = full
-        self._place[self.columns] = np.arange(len(self.columns))
 
-    def __getstate__(self) -> dict[str, object]:
-        return vars(self) | {"_slot": np.zeros(self.n_features, dtype=np.int32)}
+
+def unscaled(batch: Touched) -> MixedRows:
+    """Rows as they come, missing entries at 0; no column is full."""
+    data, *places = batch.entries
+    data = np.nan_to_num(data) if batch.missing else data
+    none = np.empty((len(batch.weight), 0)), NO_COLUMNS
+    return MixedRows(*read_only(*none, data, *places, batch.columns))

@@ -333,7 +333,6 @@ class Scaler:
         self.scale, self.n_features = scale, n_features
         self.dense = _DENSE[scale](n_features)
         self.sparse = SparseScale(scale, n_features)
-        self._slot = np.zeros(0, dtype=np.int32)
 
     @property
     def ready(self) -> bool:
@@ -345,25 +344,25 @@ class Scaler:
         X = self._alike(X)
         if isinstance(X, np.ndarray):
             return self.dense.scaled(X, weight, missing)
-        batch, half = self.touched(X, weight, missing), self.sparse
+        batch, half = Touched(X, weight, missing), self.sparse
         sums = batch.own_sums(self.scale)
         if half.ready:
             return half.applied(batch), lambda: half.absorb(sums)
         half = SparseScale.begun(self.scale, self.n_features, sums)
-        return half.applied(batch), lambda: setattr(self, "sparse", half)
+        return half.applied(batch), lambda: self.adopt(half)
+
+    def adopt(self, half: SparseScale) -> None:
+        """Go on with a scale of sparse rows: there is none of dense ones from here on."""
+        self.sparse = half
+        if self.scale is not None and self.dense.n_features:
+            self.dense = _DENSE[self.scale](0)
 
     def applied(self, X: Matrix) -> Matrix:
         """Scale rows without learning; a column not seen yet becomes 0."""
         X = self._alike(X)
         if isinstance(X, np.ndarray):
             return self.dense.applied(X)
-        return self.sparse.applied(self.touched(X, np.ones(X.shape[0]), True))
-
-    def touched(self, X: CsrRows, weight: Floats, missing: bool) -> Touched:
-        """A sparse batch reduced to the columns that have entries."""
-        if len(self._slot) != self.n_features:
-            self._slot = np.zeros(self.n_features, dtype=np.int32)
-        return Touched(X, weight, missing, self._slot)
+        return self.sparse.applied(Touched(X, np.ones(X.shape[0]), True))
 
     def _alike(self, X: Matrix) -> Matrix:
         """X made dense or sparse, like the batches learnt from."""
@@ -413,8 +412,6 @@ class Scaler:
         sparse, dense = part_of("sparse", arrays), part_of("dense", arrays)
         if sparse:
             self.sparse.restore(sparse)
+            self.adopt(self.sparse)
         if dense or not sparse:
             self.dense.restore(dense)
-
-    def __getstate__(self) -> dict[str, object]:
-        return vars(self) | {"_slot": np.zeros(0, dtype=np.int32)}

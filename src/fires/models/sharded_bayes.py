@@ -246,7 +246,7 @@ class _Step(ShardedBatch[BayesTarget]):
             raise ValueError(OVERFLOW)
         greatest, evidence = None, learner.evidence_rows
         learner.facts = facts
-        learner.renew(found["theta"], var, total)
+        learner.renew(found["theta"], var)
         learner.evidence_rows = evidence + total
         units = learner.units()
         self.learn(self.looked)

@@ -25,10 +25,11 @@ from fires.core.sharding import Sums
 from fires.core.types import CsrRows, Floats, Ints, Labels, Mask, Places
 from fires.kernels import moments
 from fires.kernels.compiling import read_only
-from fires.kernels.linear import DenseRows, MixedRows
+from fires.kernels.linear import NO_COLUMNS, SQUARES, DenseRows, MixedRows
 from fires.models.base import Rates
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear_learner import BatchFacts, LinearLearner, StepSums
+from fires.models.mixed import unscaled
 from fires.models.scale import MinMax, Scaler, Standard
 from fires.models.sparse_scale import ColumnSums, SparseScale, Touched
 
@@ -56,9 +57,8 @@ class ShardedScale:
         if self.kind is not None and shard.scale != self.kind:
             yield from self._scaled(shard, weight, sums)
         elif self.is_sparse:
-            rows, no_full = csr(shard), (np.empty((shard.n_rows, 0)), np.empty(0, dtype=np.int64))
-            data = np.nan_to_num(rows.data)
-            yield slice(None), MixedRows(*no_full, data, rows.indices, rows.indptr)
+            some = Touched(csr(shard), weight, shard.n_missing > 0, NO_COLUMNS)
+            yield slice(None), unscaled(some)
         else:
             for block, X in _blocks(shard):
                 yield block, _read_only(np.nan_to_num(X) if shard.n_missing else X)
@@ -283,7 +283,7 @@ class ShardedMixed(ShardedScale):
     def _scaled(self, shard: CheckedBatch, weight: Floats, sums: Sums | None) -> Blocks:
         mixed: Any = copy.copy(self.mixed)
         mixed.full = self._full
-        rows, shown = mixed.rows(csr(shard), weight)
+        rows, shown = mixed.rows(self._touched(shard, weight))
         yield slice(None), rows
         if sums is not None and not self.is_first:
             sums.update(self.own(shard, np.empty(0), weight) | shown())
@@ -292,9 +292,12 @@ class ShardedMixed(ShardedScale):
         """See :class:`ShardedScale`; of the columns that it touches."""
         if shard.scale == self.kind:
             return {}
-        batch = touched(shard, weight)
-        shown = self.mixed.show(batch, csr(shard), weight)
-        return {"list scale columns": batch.columns, "list scale": shown.T}
+        batch = self._touched(shard, weight)
+        shown = self.mixed.show(batch)
+        return {"list scale columns": batch.columns, "list scale": shown}
+
+    def _touched(self, shard: CheckedBatch, weight: Floats) -> Touched:
+        return self.mixed.touched(csr(shard), weight, shard.n_missing > 0)
 
     def begin(self, sums: Sums) -> None:
         """See :class:`ShardedScale`."""
@@ -312,10 +315,10 @@ class ShardedMixed(ShardedScale):
         if "list scale" not in sums:
             return
         columns, parts = by_column(sums["list scale columns"], sums["list scale"])
-        if not np.isfinite(parts[1]).all():
+        if not np.isfinite(parts[SQUARES]).all():
             raise ValueError(OVERFLOW)
         batch: Any = SimpleNamespace(columns=columns, total=float(sums["batch weight"]))
-        self.mixed.learn(batch, parts)
+        self.mixed.learn(batch, np.ascontiguousarray(parts.T))
 
 
 class CentredScale(ShardedScale):
@@ -467,8 +470,7 @@ def csr(shard: CheckedBatch) -> CsrRows:
 
 def touched(shard: CheckedBatch, weight: Floats) -> Touched:
     """The rows of a sparse shard, reduced to the columns with entries."""
-    slot = np.zeros(shard.X.shape[1], dtype=np.int32)
-    return Touched(csr(shard), weight, shard.n_missing > 0, slot)
+    return Touched(csr(shard), weight, shard.n_missing > 0)
 
 
 def _blocks(shard: CheckedBatch) -> Iterator[tuple[slice, Floats]]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core.declared import Array, Declared, collect, rearrange, restart, restore
@@ -76,27 +75,26 @@ class ColumnSums(NamedTuple):
 
 
 class Touched:
-    """A CSR batch reduced to the columns with entries, so that cost does not grow with J."""
+    """A CSR batch reduced to the columns with entries, and more ones: cost does not grow with J."""
 
-    def __init__(
-        self, X: CsrRows, weight: Floats, missing: bool, slot: npt.NDArray[np.int32]
-    ) -> None:
+    def __init__(self, X: CsrRows, weight: Floats, missing: bool, more: Ints | None = None) -> None:
         self.local = np.empty(len(X.indices), dtype=X.indptr.dtype)
-        self.columns = touched_columns(*read_only(X.indices), slot, self.local)
-        self._entries = read_only(X.data, self.local, X.indptr)
+        self.columns = touched_columns(X.indices, self.local, more)
+        data, local, indptr = read_only(X.data, self.local, X.indptr)
+        self.entries = data, local, indptr
         self._X, self.weight, self.missing = X, weight, missing
         self.total = float(weight.sum())
 
     def project(self, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
         """As :func:`fires.kernels.project`, for these columns."""
         a, v = np.empty((len(mu), len(self.weight))), np.empty((len(mu), len(self.weight)))
-        project_csr(*self._entries, mu, var, a, v)
+        project_csr(*self.entries, mu, var, a, v)
         return a, v
 
     def accumulate(self, c: Floats, d: Floats) -> tuple[Floats, Floats]:
         """As :func:`fires.kernels.accumulate`, for these columns."""
         p, q = np.zeros((len(c), len(self.columns))), np.zeros((len(c), len(self.columns)))
-        accumulate_csr(*self._entries, c, d, p, q)
+        accumulate_csr(*self.entries, c, d, p, q)
         return p, q
 
     def scaled(self, gain: Floats, fill: Floats) -> CsrRows:
@@ -181,7 +179,9 @@ class SparseScale(ColumnScale):
         self.kind, self.learnt = kind, _LEARNT[kind]
         n = n_features if kind is not None else 0
         self.count, self.batches = np.zeros(1), np.zeros(1)
-        self.sums, self.squares, self.low, self.high, self.pulls = np.zeros((5, n))
+        self.sums, self.pulls = np.zeros((2, n))
+        self.squares = np.zeros(n if kind == "standard" else 0)
+        self.low, self.high = np.zeros((2, n if kind == "minmax" else 0))
         self.absent: Floats = np.zeros(0)  # one entry per column once an entry was missing
         self.observed: Floats = np.ones(0)
 
@@ -293,7 +293,11 @@ class SparseScale(ColumnScale):
 
     def undo(self, gain: Floats) -> None:
         """Go on with rows that are not multiplied by a gain any more before they come here."""
-        if self.kind is not None:
-            self.sums, self.squares = self.sums / gain, self.squares / gain**2
+        if self.kind is None:
+            return
+        self.sums = self.sums / gain
+        if self.kind == "standard":
+            self.squares = self.squares / gain**2
+        else:
             self.low, self.high = self.low / gain, self.high / gain
-            self.refresh()
+        self.refresh()

@@ -883,8 +883,14 @@ class FIRES(OnlineSelector):
         return self._computed("selected", self._selected_now)
 
     def _selected_now(self) -> Places:
+        k, found = self._resolve_k(), None
+        if not self._rule_.scored and self._groups_ is None and self._open is None:
+            penalty, scale = float(self.uncertainty_penalty), 2.0 * self.weight_penalty
+            found = self._learner_.heaviest(k, penalty, scale)
+        if found is not None:
+            return found
         return self._rule_.selected(
-            self._resolve_k(),
+            k,
             self._weights_present,
             by_weight=self.score != "auto",
             learner=self._learner_.joint_posterior,

@@ -336,14 +336,15 @@ class SelectionRule:
         self, learner: JointPosterior, chosen: Places, k: int, resting: Mask | None
     ) -> Places:
         """Those chosen, and others by their importance, members with a bonus."""
-        numbers = self._all()
+        numbers = _NONE
+        if learner.touched is not None:  # of millions, a few have moved
+            numbers = union(union(learner.touched, self.columns), chosen)
+        if self.groups is not None or len(numbers) < k:
+            numbers = self._all()
         if self.groups is not None:
             belief = self.groups.belief(*learner.by_class())
             worth, bond = belief.mu, belief.sigma
         else:
-            if learner.touched is not None:  # of millions, a few have moved
-                some = union(union(learner.touched, self.columns), np.sort(chosen))
-                numbers = some if len(some) >= k else numbers
             worth, bond = learner.ranked(numbers)
         worth = np.abs(worth)
         place, stays = find_places(numbers, self.columns)
