@@ -34,9 +34,10 @@ is right: see :mod:`fires.selectors.significance`. Where nobody says how many, a
 little beyond its limit. If none enters, and yet all together surely predict better than the level,
 the best one does.
 
-**A fixed number.** The z of members is greater by a bonus, so that equal features do not take
-turns; after an alarm it is not, once. Where fewer than k enter, or more than 100 are wanted, those
-of the greatest importance take the remaining places, members with a bonus of their own.
+**A fixed number.** Of those that enter, 20 % may be false. The z of members is greater by a bonus,
+so that equal features do not take turns; after an alarm it is not, once. Where fewer than k enter,
+or more than 100 are wanted, those of the greatest importance take the remaining places, members
+with a bonus of their own.
 
 **Where rows depend on each other**, what is left to a feature without the others depends on time,
 as the feature does. So a feature must be significant beside all others. Copies, of which none would
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
 _AUTO = 0  # the number of features where nobody says how many
 _BOND = 0.2  # deviations beyond the limit of "auto" that a newcomer needs
 _TOGETHER = 4.5  # deviations beyond which all together predict better than the level
+_ASKED = 0.2  # the share of false ones, at most, among those that enter if k is fixed
 _BONUS = 2.5  # deviations by which a member is ahead, if k is fixed or where rows are dependent
 _MORE = 2.0  # squared deviations by which the set that comes from all must explain more
 _FILL = 16.0  # deviations by which a member is ahead where importances decide
@@ -127,10 +129,11 @@ class Candidates(NamedTuple):
         """The deviations of all, beside those that are chosen."""
         return self.forward(np.zeros(len(chosen)), chosen).z
 
-    def limits(self) -> Floats:
+    def limits(self, level: float = LEVEL) -> Floats:
         """How far the first, the second, ... must be away from 0 to be significant."""
         s = np.arange(1, len(self.numbers) + 1)
-        return np.asarray(-ndtri(0.5 * LEVEL / expected_false(1.0, s, max(self.n, len(s)))))
+        share = expected_false(1.0, s, max(self.n, len(s)), level)
+        return np.asarray(-ndtri(0.5 * level / share))
 
     @property
     def sure(self) -> float:
@@ -318,7 +321,7 @@ class SelectionRule:
         limits, bonus = known.limits() + _BOND, _BOND
         if k != _AUTO:
             # The root mean square over classes varies less than what it is of.
-            limits, bonus = known.limits()[:k], _BONUS / math.sqrt(learner.n_rows)
+            limits, bonus = known.limits(_ASKED)[:k], _BONUS / math.sqrt(learner.n_rows)
             sure = known.sure if several else np.inf
         chosen, z, explained = known.forward(limits, members=members, bonus=bonus, sure=sure)
         if not several:
