@@ -408,9 +408,9 @@ class BayesLearner(Learner):
         weight = seen.weight / max(float(seen.weight.sum()), 1e-300)
         with np.errstate(all="ignore"):
             if isinstance(X, np.ndarray):
-                there = ~np.isnan(X)
-                mean = np.sum(X, axis=0, where=there) / np.maximum(there.sum(axis=0), 1)
-                known = np.where(there, X - mean, 0.0)
+                finite = ~np.isnan(X)
+                mean = np.sum(X, axis=0, where=finite) / np.maximum(finite.sum(axis=0), 1)
+                known = np.where(finite, X - mean, 0.0)
             else:
                 known = sp.csr_array((np.nan_to_num(X.data), X.indices, X.indptr), shape=X.shape)
             squares = weight @ (known * known)
