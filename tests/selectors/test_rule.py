@@ -206,6 +206,29 @@ def test_a_column_that_comes_late_is_selected_soon():
     assert sets[44:] == [["c0", "c7"]] * 16
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_in_the_first_batch_it_does_not_matter_where_a_column_is(form):
+    places = []
+    for seed in range(5):
+        X, y = rows(100, 500, seed=seed)
+        X[:, 400], X[::2, 401] = np.nan, np.nan
+        places += selected(FIRES(10).partial_fit(form(X[:, ::-1]), y))
+    assert np.mean(np.array(places) < 100) < 0.4  # a fifth of all columns
+    assert places.count(499) >= 4
+
+
+def test_after_an_alarm_members_keep_the_places_that_nobody_earns():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(4000, 200)), 2 * rng.normal(size=4000)
+    y[:3000] += 3 * X[:3000, :10].sum(axis=1)
+    y[3000:] += 3 * X[3000:, 50]
+    kept = []
+    for selector in learning(FIRES(10), X, y > 0):
+        if selector.alarms_ and not kept:
+            kept = selected(selector)
+    assert len(set(kept) & set(range(10))) >= 8
+
+
 def test_after_an_alarm_the_set_follows():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(8000, 30))

@@ -40,6 +40,7 @@ from fires.kernels.assimilate import (
 )
 from fires.kernels.linear import NO_COLUMNS, DenseRows, MixedRows, find_places
 from fires.kernels.moments import N_SHOWN
+from fires.kernels.select import top_k
 from fires.models.base import Learner, Rates, kept_rows
 from fires.models.bayes_changes import Changes
 from fires.models.covariance import MOST, CovarianceBlock
@@ -227,6 +228,8 @@ class BayesLearner(Learner):
         seen = Seen(target, weight, np.zeros((self.n_rows, N_STATS, len(weight))))
         if self.scale == "standard" and (batch.n_missing or batch.gaps is not None):
             self._note_gaps(batch, seen.stats)
+        if before is not None and not self.evidence_rows.any():
+            self._lead_at_first(X, seen)
         self.touched = None
         scaled = batch.scale is not None and batch.scale == self.scale
         units = None if self.sparse is None else self.units()
@@ -429,14 +432,36 @@ class BayesLearner(Learner):
             moved = _STILL if moved is None or not self.fit_intercept else moved
             express(self.leading.sums, change, mu, moved, self.facts)
 
+    def _lead_at_first(self, X: Matrix, seen: Seen) -> None:
+        """Let those columns lead that go with the target in the first batch, each for itself."""
+        weight = seen.weight / max(float(seen.weight.sum()), 1e-300)
+        with np.errstate(all="ignore"):
+            if isinstance(X, np.ndarray):
+                finite = ~np.isnan(X)
+                mean = np.sum(X, axis=0, where=finite) / np.maximum(finite.sum(axis=0), 1)
+                known = np.where(finite, X - mean, 0.0)
+            else:
+                known = sp.csr_array((np.nan_to_num(X.data), X.indices, X.indptr), shape=X.shape)
+            squares = weight @ (known * known)
+            variance = squares - (weight @ known) ** 2
+            target = seen.y - (seen.y @ weight)[:, None]
+            scores = np.abs((weight * target) @ known).max(axis=0) / np.sqrt(variance)
+        scores[~(variance > 1e-9 * squares)] = 0.0
+        scores = self._present(self._of_groups(np.nan_to_num(scores)))
+        self.leading.lead(top_k(scores, len(self.leading.columns)))
+
+    def _present(self, scores: Floats) -> Floats:
+        """Scores, below 0 for columns that are not there."""
+        if self._absent_offset is None:
+            return scores
+        return np.where(self._absent_offset < 0.0, self._absent_offset, scores)
+
     def _find_leading(self) -> None:
         leading = self.leading
         # To look at millions of columns often takes longer than to learn from rows.
         n_rows = math.inf if self.n_features > WIDE else float(self.evidence_rows.min())
         if leading.is_due(n_rows):
-            scores = self._of_groups(self.scores())
-            if self._absent_offset is not None:
-                scores = np.where(self._absent_offset < 0.0, self._absent_offset, scores)
+            scores = self._present(self._of_groups(self.scores()))
 
             def belief(columns: Ints) -> tuple[Floats, Floats]:
                 return self._means(columns), self._variances(columns)

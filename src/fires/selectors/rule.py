@@ -24,19 +24,20 @@ class that it adds most for, and of all together. One place in five is for a cla
 place serves. **A group** of features enters as one, by the tail area of its chi-squared distance; a
 group that does not lead as a whole is judged by its importance.
 
-**Hysteresis.** The z of members is greater by a bonus, so that equal features do not take turns.
-
-**A fixed number.** Where fewer than k enter, or more than 100 are wanted, those of the greatest
-importance take the remaining places, members with a bonus of their own.
-
-**As many as are significant**, where nobody says how many: of J features, the s-th one enters if
+**The limit.** Of J features, the s-th one enters if
 
 .. math:: 2 \Phi(-z) < \frac{0.05 \, s}{J + 1 - 0.95 \, s}
 
 (Benjamini and Gavrilov, 2009). As many false ones as that times the features that are left are
-expected by chance, and that is to be 5 % of what is selected. A newcomer must be a little beyond
-its limit. Where none enters, and yet all together surely predict better than the level, the best
-one does. What is promised holds if the model is right: see :mod:`fires.selectors.significance`.
+expected by chance, and that is to be 5 % of what is selected. What is promised holds if the model
+is right: see :mod:`fires.selectors.significance`. Where nobody says how many, a newcomer must be a
+little beyond its limit. If none enters, and yet all together surely predict better than the level,
+the best one does.
+
+**A fixed number.** Of those that enter, 20 % may be false. The z of members is greater by a bonus,
+so that equal features do not take turns; after an alarm it is not, once. Where fewer than k enter,
+or more than 100 are wanted, those of the greatest importance take the remaining places, members
+with a bonus of their own.
 
 **Where rows depend on each other**, what is left to a feature without the others depends on time,
 as the feature does. So a feature must be significant beside all others. Copies, of which none would
@@ -71,10 +72,10 @@ if TYPE_CHECKING:
 _AUTO = 0  # the number of features where nobody says how many
 _BOND = 0.2  # deviations beyond the limit of "auto" that a newcomer needs
 _TOGETHER = 4.5  # deviations beyond which all together predict better than the level
-_LIMIT = 2.5  # deviations beyond which one enters, if k is fixed
-_BONUS = 2.0  # then, or where rows are dependent, a member is ahead by so much
+_ASKED = 0.2  # the share of false ones, at most, among those that enter if k is fixed
+_BONUS = 2.5  # deviations by which a member is ahead, if k is fixed or where rows are dependent
 _MORE = 2.0  # squared deviations by which the set that comes from all must explain more
-_FILL = 8.0  # deviations by which a member is ahead where importances decide
+_FILL = 16.0  # deviations by which a member is ahead where importances decide
 _COPY = 0.9  # the square of the correlation beyond which features of dependent rows count as one
 _DEPENDENT = 2.0  # the inflation of dependent rows from which on all must be looked at together
 _EVERY = 1000.0  # rows between two looks; fewer at the beginning
@@ -128,10 +129,11 @@ class Candidates(NamedTuple):
         """The deviations of all, beside those that are chosen."""
         return self.forward(np.zeros(len(chosen)), chosen).z
 
-    def limits(self) -> Floats:
+    def limits(self, level: float = LEVEL) -> Floats:
         """How far the first, the second, ... must be away from 0 to be significant."""
         s = np.arange(1, len(self.numbers) + 1)
-        return np.asarray(-ndtri(0.5 * LEVEL / expected_false(1.0, s, max(self.n, len(s)))))
+        share = expected_false(1.0, s, max(self.n, len(s)), level)
+        return np.asarray(-ndtri(0.5 * level / share))
 
     @property
     def sure(self) -> float:
@@ -250,7 +252,7 @@ class SelectionRule:
         anew |= resting is not None and bool(resting[self.columns].any())
         if anew or k != self.k or self.waited >= min(_EVERY, _GROWN * learner.fewest_rows):
             learner.settle_classes()
-            if learner.strengths or learner.renewed:  # they were chosen for what holds no more
+            if learner.renewed:  # they were chosen for what holds no more
                 self.columns = _NONE
             self.columns, self.k, self.waited = self._chosen(learner, k, resting), k, 0.0
 
@@ -305,23 +307,24 @@ class SelectionRule:
         known = self.candidates(learner, resting)
         if not len(known.numbers):
             return _NONE if k == _AUTO else self._filled(learner, _NONE, k, resting)
-        members = self.columns
+        # After an alarm, they were chosen for what holds no more: they only fill places.
+        members = _NONE if learner.strengths else self.columns
         if float(learner.inflation.max()) > _DEPENDENT:
             chosen = known.sure_beside_all(members)
         else:
-            chosen = self._forward(learner, known, k)
+            chosen = self._forward(learner, known, k, members)
         chosen = known.fitting(chosen, k, members)
         return np.sort(chosen if len(chosen) >= k else self._filled(learner, chosen, k, resting))
 
-    def _forward(self, learner: JointPosterior, known: Candidates, k: int) -> Places:
+    def _forward(
+        self, learner: JointPosterior, known: Candidates, k: int, members: Places
+    ) -> Places:
         several, sure = learner.n_rows > 1, np.inf
-        if k == _AUTO:
-            limits, bonus = known.limits() + _BOND, _BOND
-        else:
+        limits, bonus = known.limits() + _BOND, _BOND
+        if k != _AUTO:
             # The root mean square over classes varies less than what it is of.
-            limits, bonus = np.full(k, _LIMIT), _BONUS / math.sqrt(learner.n_rows)
+            limits, bonus = known.limits(_ASKED)[:k], _BONUS / math.sqrt(learner.n_rows)
             sure = known.sure if several else np.inf
-        members = self.columns
         chosen, z, explained = known.forward(limits, members=members, bonus=bonus, sure=sure)
         if not several:
             other = known.forward(limits, known.numbers, members=members, bonus=bonus)

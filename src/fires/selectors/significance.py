@@ -113,9 +113,9 @@ class Distances(NamedTuple):
     n: int
 
 
-def expected_false(tail: float, s: Any, n: int) -> Any:
+def expected_false(tail: float, s: Any, n: int, level: float = LEVEL) -> Any:
     """The share of false ones among s features, if chance takes one of n so far with this tail."""
-    return tail * (n + 1 - (1.0 - LEVEL) * s) / s
+    return tail * (n + 1 - (1.0 - level) * s) / s
 
 
 # --- why so many are selected, in one sentence ------------------------------------------------
