@@ -51,16 +51,6 @@ def _normal_scores(row: Floats, knots: Floats, slopes: Floats, out: Floats) -> N
 
 
 @inner
-def _normal_score(z: float, knots: Floats, slopes: Floats, j: int) -> float:
-    """The same for one entry."""
-    w: float = _FIRST + min((z - knots[0, j]) * slopes[0, j], _GAP)
-    for k in range(1, _LAST - 1):
-        w += min(max((z - knots[k, j]) * slopes[k, j], 0.0), _GAP)
-    w += max((z - knots[_LAST - 1, j]) * slopes[_LAST - 1, j], 0.0)
-    return float(min(max(w, -REACH), REACH))
-
-
-@inner
 def _slopes(knots: Floats) -> Floats:
     """How fast normal scores grow between two quantiles."""
     slopes = np.empty((_LAST, knots.shape[1]))
@@ -88,22 +78,22 @@ def term_values(
     spread: Floats,
     out: Floats,
 ) -> None:
-    """The terms of scaled rows: cosines, which come in ascending order for each column, and pairs.
+    """The terms of scaled columns: cosines, in ascending order for each column, and pairs.
 
     The values of term m become ``(value - mean[m]) / spread[m]``.
     """
     n_rows, n_terms = out.shape
-    slopes, cosine = _slopes(knots), np.empty((3, n_rows))
+    slopes, w, cosine = _slopes(knots), np.empty(Z.shape), np.empty((3, n_rows))
+    for b in range(n_rows):
+        _normal_scores(Z[b], knots, slopes, w[b])
     for m in range(n_terms):
         i, j, q = first[m], second[m], order[m]
         for b in range(n_rows):
             if q == 0:
-                value = _normal_score(Z[b, i], knots, slopes, i)
-                value *= _normal_score(Z[b, j], knots, slopes, j)
+                value = w[b, i] * w[b, j]
             else:
                 if q == ORDERS[0]:
-                    w = _normal_score(Z[b, i], knots, slopes, i)
-                    cosine[0, b], cosine[1, b] = 1.0, _minus_sine(w * _TURN)
+                    cosine[0, b], cosine[1, b] = 1.0, _minus_sine(w[b, i] * _TURN)
                     cosine[2, b] = cosine[1, b]
                 value = 2.0 * cosine[2, b] * cosine[1, b] - cosine[0, b]
                 cosine[0, b], cosine[1, b] = cosine[1, b], value
