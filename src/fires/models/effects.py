@@ -93,19 +93,23 @@ class Effects:
     def _size(self, column: int) -> tuple[Floats, Floats]:
         """The standard deviation of a curve over rows, and the deviation of that.
 
-        Chance makes it too large: the variances of the coefficients are taken off.
+        Chance makes it too large: the variance of what is known is taken off, along each axis of
+        the posterior for itself. So axes of which nothing is known hide no others.
         """
         mean, covariance = self._joint(self._parameters(column))
         _, functions, weight = self._functions(column, _ALL)
         shared = np.atleast_2d(np.cov(functions.T, aweights=weight, bias=True))
-        noise, along = shared @ covariance, mean @ shared
-        square = np.einsum("ki,ki->k", along, mean)
-        size = np.sqrt(np.maximum(square - np.einsum("kii->k", noise), 0.0))
-        variance = 4.0 * np.einsum("ki,kij,kj->k", along, covariance, along)
-        variance += 2.0 * np.einsum("kij,kji->k", noise, noise)
+        scale, axes = np.linalg.eigh(shared)
+        root = axes * np.sqrt(np.maximum(scale, 0.0))
+        variance, axes = np.linalg.eigh(root.T @ covariance @ root)
+        variance = np.maximum(variance, 0.0)
+        square = np.einsum("ki,kij->kj", mean @ root, axes) ** 2
+        size = np.sqrt(np.maximum(square - variance, 0.0).sum(axis=1))
+        spread = np.sqrt((4.0 * square * variance + 2.0 * variance**2).sum(axis=1))
+        spread /= size + np.sqrt(np.maximum(square.sum(axis=1), 1e-300))
         up, down = self._rises(column)
         sign = np.where(up < _TURN * down, -1.0, 1.0)
-        return sign * size, np.sqrt(variance) / (size + np.sqrt(np.maximum(square, 1e-300)))
+        return sign * size, spread
 
     def by_class(self) -> tuple[Floats, Floats]:
         """Importance and its standard deviation, for each row of parameters."""
