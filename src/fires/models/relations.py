@@ -206,6 +206,7 @@ class RelationsLearner(Learner):
         # Where lines predict, what pairs say for themselves is mostly said already.
         counts = self.gained < 0.0 and self.wide.terms.are_pairs.any()
         self.wide.credit = np.stack(screen.credit()) if counts else np.zeros_like(wide.credit)
+        self.wide.renewed |= bool(counts)
 
     def _useful(self) -> Mask:
         """Which terms stay: new ones, and those that add to the others.

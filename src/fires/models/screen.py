@@ -78,6 +78,7 @@ class Screen:
     def with_rows(self, n_rows: int) -> Self:
         """A copy for other rows of parameters, which knows of quantiles only."""
         other = copy.deepcopy(self)
+        other.below[:] = 0.0
         other._begin(n_rows)
         return other
 
@@ -121,27 +122,19 @@ class Screen:
         Pairs have slopes of their own, which do not know of pairs in the belief.
         """
         scores, below = np.empty(Z.shape, dtype=np.float32), np.zeros((len(KNOTS), Z.shape[1]))
-        self.total *= keep
-        self.square *= keep**2
-        self.crossed *= keep**2
-        self.n_kept = self.n_kept * [keep, keep**2] + len(Z)
+        self.forget(keep)
+        self.n_kept += len(Z)
         sums = self.total, self.square, self.crossed
         screen_rows(Z, weight, slope, self.knots, scores, below, *sums)
         self.rows += float(weight.sum())
         self.below[-1] += float(weight.sum())
         self.below[:-1] += below
-        if len(self.left):
-            self._add_products(scores, of_pairs.astype(np.float32), keep)
-
-    def _add_products(
-        self, scores: npt.NDArray[np.float32], slope: npt.NDArray[np.float32], keep: float
-    ) -> None:
         left = scores if self.all_fit else scores[:, self.left]
         squared, columns = scores * scores, {"trans_b": 1, "overwrite_c": 1}
-        for k, own in enumerate(slope):
+        for k, own in enumerate(of_pairs.astype(np.float32) if self.has_pairs else ()):
             pulls = left * own[:, None]
-            sgemm(1.0, pulls.T, scores.T, keep, self.products[k].T, **columns)
-            sgemm(1.0, (pulls * pulls).T, squared.T, keep**2, self.squares[k].T, **columns)
+            sgemm(1.0, pulls.T, scores.T, 1.0, self.products[k].T, **columns)
+            sgemm(1.0, (pulls * pulls).T, squared.T, 1.0, self.squares[k].T, **columns)
 
     def refresh(self) -> None:
         """Move the running quantiles by the rows since they were moved."""
@@ -252,7 +245,7 @@ class PresenceScreen(Screen):
 
     def __init__(self, n_features: int, n_rows: int) -> None:
         self.n_features, self.has_pairs, self.rows = n_features, False, 0.0
-        self.knots = np.empty((len(KNOTS), 0))
+        self.knots = self.below = np.empty((len(KNOTS), 0))
         self._begin(n_rows)
 
     def restart(self) -> None:

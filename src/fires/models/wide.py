@@ -17,6 +17,7 @@ from fires.models.terms import Terms
 
 _TINY = 1e-3
 _LOOSE = 0.25  # the share of its bond that a member keeps where pairs are credited
+_OWN = 0.125  # then, it is at most this share of its importance: chance alone keeps no member
 
 
 class WideLearner(BayesLearner):
@@ -97,6 +98,11 @@ class WideLearner(BayesLearner):
         """The two columns of each pair."""
         return self.terms.pairs
 
+    @property
+    def by_importance(self) -> bool:
+        """See :class:`fires.models.base.Learner`: where lines predict nothing, but pairs do."""
+        return bool(self.credit[0].any())
+
     def scores(self, columns: RowIndex = slice(None)) -> Floats:
         """Who leads: terms in any case, and the lines of their columns."""
         score = super().scores(columns)
@@ -129,10 +135,11 @@ class WideLearner(BayesLearner):
             return super().ranked(columns)
         belief, (_, bond) = self.features(), super().ranked(np.arange(self.n_columns))
         mu, sigma = belief.mu, belief.sigma
-        if self.credit[0].any():
+        if self.by_importance:
             # Pairs are credited less what the best of many shows by chance. So are lines.
             alone = self.credit[0].max(axis=0) == 0.0
             chance = 2.0 * np.log(max(self.n_columns, 2))
             left = np.sqrt(np.maximum(mu**2 - chance * sigma**2, (_TINY * mu) ** 2))
-            mu, bond = np.where(alone, left, mu), _LOOSE * bond
+            mu = np.where(alone, left, mu)
+            bond = np.minimum(_LOOSE * bond, _OWN * np.abs(mu))
         return mu[columns], bond[columns]

@@ -151,7 +151,8 @@ class FIRES(OnlineSelector):
         have a curve. ``"pairs"``: also products of two features. Curves and pairs must earn their
         place, see :mod:`fires.models.relations`; without any, the answer is the linear one.
         ``"auto"``: as ``"pairs"``, as long as that predicts better than straight lines do. For
-        linear models with the Bayesian update, dense rows and ``scale="standard"``.
+        linear models with the Bayesian update and ``scale="standard"``. The curve of a column of
+        sparse rows is its line and its presence; these have no pairs.
     score : {"auto", "omega"}, default="auto"
         What features are ranked by. ``"auto"``: by the absolute importance (Bayesian update), or
         by omega (gradient update). ``"omega"``: by omega in any case.

@@ -248,7 +248,8 @@ class SelectionRule:
         anew |= resting is not None and bool(resting[self.columns].any())
         if anew or k != self.k or self.waited >= min(_EVERY, _GROWN * learner.fewest_rows):
             learner.settle_classes()
-            if learner.strengths or learner.renewed:  # they were chosen for what holds no more
+            renewed = learner.renewed and not learner.by_importance
+            if learner.strengths or renewed:  # they were chosen for what holds no more
                 self.columns = _NONE
             self.columns, self.k, self.waited = self._chosen(learner, k, resting), k, 0.0
 
@@ -301,7 +302,7 @@ class SelectionRule:
 
     def _chosen(self, learner: JointPosterior, k: int, resting: Mask | None) -> Places:
         known = self.candidates(learner, resting)
-        if not len(known.numbers):
+        if not len(known.numbers) or (learner.by_importance and k != _AUTO):
             return _NONE if k == _AUTO else self._filled(learner, _NONE, k, resting)
         members = self.columns
         if float(learner.inflation.max()) > _DEPENDENT:
