@@ -234,6 +234,13 @@ def test_sparse_columns_matter_by_presence(sparse, relations, tmp_path):
     assert_array_equal(loaded.curve(2).low, selector.curve(2).low)
 
 
+def test_entries_of_one_sign_have_a_curve_of_that_sign(sparse):
+    rows, y = -abs(sparse[0]), sparse[1]
+    values = FIRES(2, relations="auto").fit(rows, y).curve(2).values
+    assert (values[:-1] < 0.0).all()
+    assert values[-1] == 0.0
+
+
 def test_the_importance_of_presence_is_its_spread(sparse):
     selector = FIRES(2, relations="curves").fit(*sparse)
     assert selector.importances_[2] == pytest.approx(2.0 * np.sqrt(0.15 * 0.85), rel=0.25)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _ALL = np.linspace(-3.0, 3.0, 121)  # normal scores of rows
 _MIDDLE = np.linspace(-1.645, 1.645, 41)  # of the middle 90 %
 _UNSEEN = 0.5  # the share of the last cosines that those beyond them have
+_ONE_SIGN = 0.5  # deviations from 0 beyond which the mean of entries is taken for that of one sign
+_NEAR = 0.95  # the share of the way from that mean to 0 that a curve is shown for
 _TURN = 0.1  # the share of its rise by which a monotone curve may go back
 
 
@@ -154,6 +156,11 @@ class Effects:
         half as large as the last two of them.
         """
         own, wide = self._parameters(column), self.wide
+        if wide.sparse is not None:
+            _, mean, deviation = wide.mixed.entries_of(column)
+            if abs(mean) > _ONE_SIGN * deviation > 0.0:
+                least = max(scores[0], -_NEAR * abs(mean) / deviation)
+                scores = np.sign(mean) * np.linspace(least, scores[-1], len(scores))
         mu, covariance = self._joint(own)
         values, functions, weight = self._functions(column, scores)
         functions = functions - weight @ functions / weight.sum()
