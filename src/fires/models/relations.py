@@ -161,8 +161,8 @@ class RelationsLearner(Learner):
             log_z, without, _ = scores(stats[:, 0] - added, stats[:, WIDTH] + noise, target)
             without = weight * without
         if paired or self.screen.rows < _LEARNING * learner.n_present:
-            level = learner.intercept_mean[:, None], learner.intercept_var[:, None] + noise
-            of_level, at_level, _ = scores(*level, target)
+            level = (learner.intercept_mean * learner.unit)[:, None]
+            of_level, at_level, _ = scores(level, learner.intercept_var[:, None] + noise, target)
             gain = float(weight @ (log_z - of_level).sum(axis=0))
             self.gained = self.gained * np.exp(-weight.sum() / _RACE) + gain
             if self.gained < 0.0:
@@ -231,7 +231,8 @@ class RelationsLearner(Learner):
                 return most
 
             # What is far beyond doubt for itself need not be looked at together with all others.
-            most = deviations(wide.mu[:, at], wide.var[:, at])
+            mean, variance = wide.coefficients()
+            most = deviations(mean[:, at], variance[:, at])
             if most.min() < 2.0 * _NEEDLESS:
                 columns, mean, covariance = wide.leading_posterior()
                 place, _ = find_places(columns, at)
