@@ -110,10 +110,10 @@ class Mixed(ColumnScale):
 
     def entries_of(self, column: int) -> tuple[float, float, float]:
         """The share of rows in which a column has an entry; mean and deviation of its entries."""
-        there = max(float(self.entries[column] - self.absent[column]), 1e-300)
-        mean = float(self.sums[column]) / there
-        variance = max(float(self.squares[column]) / there - mean**2, 0.0)
-        return there / max(self.count - self.absent[column], there), mean, variance**0.5
+        present = max(float(self.entries[column] - self.absent[column]), 1e-300)
+        mean = float(self.sums[column]) / present
+        variance = max(float(self.squares[column]) / present - mean**2, 0.0)
+        return present / max(self.count - self.absent[column], present), mean, variance**0.5
 
     def know_presence(self, columns: Ints, first: int) -> None:
         """From this place on, columns are the presence of others: an entry of 1 where they have."""

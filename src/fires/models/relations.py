@@ -30,13 +30,12 @@ from fires.kernels.linear import find_places
 from fires.kernels.select import top_k
 from fires.models.base import Learner, Rates
 from fires.models.bayes_learner import BayesLearner
-from fires.models.effects import Effects
 from fires.models.mixed import Mixed
 from fires.models.scale import Standard
 from fires.models.screen import PresenceScreen, Screen
 from fires.models.sparse_scale import SparseScale
 from fires.models.terms import Terms
-from fires.models.wide import WideLearner
+from fires.models.wide import Effects, WideLearner
 
 _FIRST = 250.0  # rows before the first look at the screen
 _EVERY = 500.0  # rows between two looks, later on

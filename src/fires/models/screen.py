@@ -239,7 +239,7 @@ class PresenceScreen(Screen):
         "square": Array("R", 2, "J", low=0.0),
         "crossed": Array("R", 1, "J"),
         "level": Array(2, "R"),
-        "faded": Array(low=0.0),
+        "decay": Array(low=1e-100),
     }
     orders = PRESENCE
 
@@ -252,11 +252,11 @@ class PresenceScreen(Screen):
         """See :class:`Screen`."""
         super().restart()
         self.level = np.zeros((2, self.n_rows))  # sums of slopes, and of their squares
-        self.faded = 1.0  # by which all other sums are to be multiplied; the square, of squares
+        self.decay = 1.0  # by which all other sums are to be multiplied; the square, of squares
 
     def forget(self, keep: float) -> None:
         """See :class:`Screen`."""
-        self.faded *= keep
+        self.decay *= keep
         self.level *= [[keep], [keep**2]]
         self.n_kept *= [keep, keep**2]
 
@@ -268,7 +268,7 @@ class PresenceScreen(Screen):
         self.level += slope.sum(axis=1), (slope**2).sum(axis=1)
         self.n_kept += Z.shape[0]
         self.rows += float(weight.sum())
-        own, n_entries = np.tile(slope / self.faded, 2), len(Z.data)
+        own, n_entries = np.tile(slope / self.decay, 2), len(Z.data)
         # Each row twice: with its entries, and with their presence behind all columns.
         rows = read_only(
             np.append(Z.data, Z.data != 0.0),
@@ -278,16 +278,16 @@ class PresenceScreen(Screen):
         sums = (part.reshape(self.n_rows, -1) for part in (self.total, self.square))
         accumulate_csr(*rows, own, own**2, *sums)
         # An entry is its product with its presence.
-        once, crossed = (slope / self.faded) ** 2, self.crossed[:, 0]
+        once, crossed = (slope / self.decay) ** 2, self.crossed[:, 0]
         entries = rows[0][:n_entries], rows[1][:n_entries], rows[2][: Z.shape[0] + 1]
         accumulate_csr(*entries, once, np.zeros_like(once), crossed, np.zeros(crossed.shape))
 
     def refresh(self) -> None:
         """Sparse columns have none; sums are brought up to date."""
-        faded, self.faded = self.faded, 1.0
-        self.total *= faded
-        self.square *= faded**2
-        self.crossed *= faded**2
+        decay, self.decay = self.decay, 1.0
+        self.total *= decay
+        self.square *= decay**2
+        self.crossed *= decay**2
 
     def _sums(self) -> tuple[Floats, Floats, Floats]:
         level, squares = self.level[:, :, None, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -9,12 +10,20 @@ import numpy as np
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
 from fires.core.types import Floats, Ints, Labels, Mask, Places, RowIndex
+from fires.kernels.linear import find_places
+from fires.kernels.screen import ORDERS
 from fires.models.base import Rates
 from fires.models.bayes_learner import BayesLearner
 from fires.models.covariance import MOST
-from fires.models.effects import Effects
-from fires.models.terms import Terms
+from fires.models.scale import Standard
+from fires.models.terms import Terms, cosines, scaled_at
 
+_ALL = np.linspace(-3.0, 3.0, 121)  # normal scores of rows
+_MIDDLE = np.linspace(-1.645, 1.645, 41)  # of the middle 90 %
+_UNSEEN = 0.5  # the share of the last cosines that those beyond them have
+_ONE_SIGN = 0.5  # deviations from 0 beyond which the mean of entries is taken for that of one sign
+_NEAR = 0.95  # the share of the way from that mean to 0 that a curve is shown for
+_TURN = 0.1  # the share of its rise by which a monotone curve may go back
 _TINY = 1e-3
 _LOOSE = 0.25  # the share of its bond that a member keeps where pairs are credited
 _OWN = 0.125  # then, it is at most this share of its importance: chance alone keeps no member
@@ -23,7 +32,7 @@ _OWN = 0.125  # then, it is at most this share of its importance: chance alone k
 class WideLearner(BayesLearner):
     """A belief whose parameters are those of columns, and then those of terms.
 
-    What it says is about columns: see :class:`fires.models.effects.Effects`. Without terms, it is
+    What it says is about columns: see :class:`Effects`. Without terms, it is
     the linear belief that it was made of.
     """
 
@@ -143,3 +152,155 @@ class WideLearner(BayesLearner):
             mu = np.where(alone, left, mu)
             bond = np.minimum(_LOOSE * bond, _OWN * np.abs(mu))
         return mu[columns], bond[columns]
+
+
+class Effects:
+    """Curves and pairs of a belief.
+
+    The importance of a column with a curve, or in a pair, is the standard deviation of what it adds
+    to the linear predictor. It has a sign if the curve is monotone, and the column is in no pair.
+    """
+
+    def __init__(self, wide: WideLearner, scale: Standard | None = None) -> None:
+        self.wide, self.terms, self.n_columns = wide, wide.terms, wide.n_columns
+        self.scale = scale  # of dense rows, if it is not learnt elsewhere
+
+    @property
+    def kind(self) -> str:
+        """What the belief is made of: "linear", "curves" or "pairs"."""
+        if not len(self.terms):
+            return "linear"
+        return "pairs" if self.terms.are_pairs.any() else "curves"
+
+    @cached_property
+    def _belief(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of all parameters."""
+        return BayesLearner.by_class(self.wide)
+
+    @cached_property
+    def _leading(self) -> tuple[Ints, Floats, Floats]:
+        return self.wide.leading_posterior()
+
+    def _parameters(self, column: int) -> Ints:
+        """The line of a column and its terms."""
+        own = (self.terms.first == column) & ~self.terms.are_pairs
+        return np.append(column, self.n_columns + np.flatnonzero(own))
+
+    def _joint(self, own: Ints) -> tuple[Floats, Floats]:
+        """Mean and covariance of some parameters."""
+        mu, sigma = self._belief
+        columns, _, covariance = self._leading
+        place, leads = find_places(columns, own)
+        if leads.all():
+            return mu[:, own], covariance[:, place[:, None], place]
+        return mu[:, own], sigma[:, own, None] ** 2 * np.eye(len(own))
+
+    def _functions(self, column: int, scores: Floats) -> tuple[Floats, Floats, Floats]:
+        """Values of a column at normal scores, its line and terms there, and their weights.
+
+        Of sparse rows, one of the values is 0; the others are those of entries.
+        """
+        density = np.exp(-0.5 * scores**2)
+        own = self._parameters(column)
+        if self.wide.sparse is None:
+            values = scaled_at(scores, self.terms.knots[:, column])
+            functions = np.column_stack([values, cosines(scores)])
+            return values, functions[:, : len(own)], density
+        mixed = self.wide.mixed
+        share, mean, deviation = mixed.entries_of(column)
+        values = np.append(0.0, mean + deviation * scores[1:])
+        density = np.append(1.0 - share, share * density[1:] / density[1:].sum())
+        functions = np.column_stack([values, values != 0.0])[:, : len(own)] * mixed.units(own)[1]
+        order = np.argsort(values, kind="stable")
+        return values[order], functions[order], density[order]
+
+    def _rises(self, column: int) -> tuple[Floats, Floats]:
+        """How far a curve goes up, and down, over the middle of its column."""
+        mu, _ = self._belief
+        _, functions, _ = self._functions(column, _MIDDLE)
+        steps = np.diff(mu[:, self._parameters(column)] @ functions.T, axis=1)
+        return np.maximum(steps, 0.0).sum(axis=1), np.maximum(-steps, 0.0).sum(axis=1)
+
+    def _size(self, column: int) -> tuple[Floats, Floats]:
+        """The standard deviation of a curve over rows, and the deviation of that.
+
+        Chance makes it too large: the variance of what is known is taken off, along each axis of
+        the posterior for itself. So axes of which nothing is known hide no others.
+        """
+        mean, covariance = self._joint(self._parameters(column))
+        _, functions, weight = self._functions(column, _ALL)
+        shared = np.atleast_2d(np.cov(functions.T, aweights=weight, bias=True))
+        scale, axes = np.linalg.eigh(shared)
+        root = axes * np.sqrt(np.maximum(scale, 0.0))
+        variance, axes = np.linalg.eigh(root.T @ covariance @ root)
+        variance = np.maximum(variance, 0.0)
+        square = np.einsum("ki,kij->kj", mean @ root, axes) ** 2
+        size = np.sqrt(np.maximum(square - variance, 0.0).sum(axis=1))
+        spread = np.sqrt((4.0 * square * variance + 2.0 * variance**2).sum(axis=1))
+        spread /= size + np.sqrt(np.maximum(square.sum(axis=1), 1e-300))
+        up, down = self._rises(column)
+        sign = np.where(up < _TURN * down, -1.0, 1.0)
+        return sign * size, spread
+
+    def by_class(self) -> tuple[Floats, Floats]:
+        """Importance and its standard deviation, for each row of parameters."""
+        mu, sigma = self._belief
+        n, terms, (credit, error) = self.n_columns, self.terms, self.wide.credit
+        mean, spread = mu[:, :n].copy(), sigma[:, :n].copy()
+        for j in terms.curved.tolist():
+            mean[:, j], spread[:, j] = self._size(j)
+        more, width = np.zeros_like(mean), np.zeros_like(mean)
+        of_pairs = (part.T[:, :, None] for part in self.pairs())
+        for pair, m, s in zip(terms.pairs, *of_pairs, strict=True):
+            more[:, pair] += np.maximum(m**2 - s**2, 0.0)
+            width[:, pair] += (m * s) ** 2
+        # Where several pairs say the same, each of them adds little to the others.
+        alone = credit**2 > more
+        more = np.where(alone, credit**2, more)
+        width = np.where(alone, (credit * error) ** 2, width)
+        total = np.sqrt(np.maximum(mean**2 + more, 1e-300))
+        wide = np.sqrt((mean * spread) ** 2 + width) / total
+        return np.where(more > 0.0, total, mean), np.where(more > 0.0, wide, spread)
+
+    def turns(self) -> Mask:
+        """Which columns have an importance without a sign: curves that turn, and pairs."""
+        found = np.asarray((self.wide.credit[0] > 0.0).any(axis=0))
+        found[self.terms.pairs] = True
+        for j in self.terms.curved.tolist():
+            up, down = self._rises(j)
+            found[j] |= bool((np.minimum(up, down) >= _TURN * np.maximum(up, down)).any())
+        return found
+
+    def pairs(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of each pair, for each row of parameters."""
+        mu, sigma = self._belief
+        at = self.n_columns + np.flatnonzero(self.terms.are_pairs)
+        return mu[:, at], sigma[:, at]
+
+    def curve(self, column: int, scores: Floats) -> tuple[Floats, Floats, Floats]:
+        """Values, what a column adds there, and the standard deviation of that.
+
+        It is less its mean over the rows between the values, which is known as well as one of so
+        many rows can be. What turns more often than the cosines do is not known: it is taken to be
+        half as large as the last two of them.
+        """
+        own, wide = self._parameters(column), self.wide
+        if wide.sparse is not None:
+            _, mean, deviation = wide.mixed.entries_of(column)
+            if abs(mean) > _ONE_SIGN * deviation > 0.0:
+                least = max(scores[0], -_NEAR * abs(mean) / deviation)
+                scores = np.sign(mean) * np.linspace(least, scores[-1], len(scores))
+        mu, covariance = self._joint(own)
+        values, functions, weight = self._functions(column, scores)
+        functions = functions - weight @ functions / weight.sum()
+        effect = mu @ functions.T
+        variance = np.einsum("gi,kij,gj->kg", functions, covariance, functions)
+        rows = np.minimum(wide.evidence_rows, 1.0 / (1.0 - wide.gamma))[:, None]
+        variance += np.var(effect, axis=1, keepdims=True) / np.maximum(rows, 1.0)
+        if len(own) > len(ORDERS):
+            known = np.maximum(mu**2 - np.einsum("kii->ki", covariance), 0.0)
+            last = known[:, -2:].max(axis=1, keepdims=True)
+            variance += (_UNSEEN * 2.0 / ORDERS[-1]) ** 2 * last
+        if self.scale is not None and self.scale.gain[column] and wide.sparse is None:
+            values = values / self.scale.gain[column] + self.scale.shift[column]
+        return values, effect, np.sqrt(np.maximum(variance, 0.0))

@@ -36,11 +36,11 @@ from fires.drift import Alarm, Detector
 from fires.kernels.gradient import weigh
 from fires.models import learners
 from fires.models.base import BaseModel, JointPosterior, Learner, Rates
-from fires.models.effects import Effects
 from fires.models.families import FAMILIES
 from fires.models.linear import Linear
 from fires.models.model_learner import ModelLearner
 from fires.models.scale import Scaler
+from fires.models.wide import Effects
 from fires.selectors import relations, significance
 from fires.selectors.base import OnlineSelector
 from fires.selectors.clock import Clock

@@ -10,8 +10,8 @@ import numpy as np
 
 from fires.core.types import Floats
 from fires.models.base import Learner
-from fires.models.effects import Effects
 from fires.models.relations import RelationsLearner
+from fires.models.wide import Effects
 
 _SPAN = 2.0  # normal scores between which a curve is shown: 95 % of the rows
 
