@@ -193,6 +193,9 @@ def groups():
             ),
             "FIRES of CSR, three classes": by_rows(lambda: fires.FIRES(3), "three", sparse=True),
             "FIRES, pairs": by_rows(lambda: fires.FIRES(3, relations="auto")),
+            "FIRES of CSR, curves": by_rows(
+                lambda: fires.FIRES(3, relations="curves"), sparse=True
+            ),
             "FIRES, minmax": by_rows(lambda: fires.FIRES(3, scale="minmax")),
             "FIRES, three classes": by_rows(lambda: fires.FIRES(3), "three"),
             "FIRES, three classes, gradient": by_rows(

@@ -540,10 +540,12 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     def curve(self, feature: int | str, *args: Any, **kwargs: Any) -> FeatureCurve:
         """The curve of a feature, in its own units: see :meth:`fires.FIRES.curve`."""
         curve: FeatureCurve = self.selector.curve(feature, *args, **kwargs)
-        moments, known = self.column_moments(), self.known_columns
+        moments, names, scaler = self.column_moments(), self.known_columns.names, self._scaler_
+        place = validation.as_columns([feature], self.n_features_in_, names, "FIRES")
+        if scaler is not None and scaler.sparse.ready and scaler.scale is not None:
+            return curve._replace(values=curve.values / scaler.sparse.gain(place))
         if moments is None or self.selector.own_scale() is not None:
             return curve
-        (place,) = validation.as_columns([feature], self.n_features_in_, known.names, "FIRES")
         return curve._replace(values=moments[0][place] + moments[1][place] * curve.values)
 
     @property

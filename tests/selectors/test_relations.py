@@ -206,14 +206,89 @@ def test_what_does_not_go_together_is_refused_in_one_line(X, curved, settings, l
         FIRES(2, **({"relations": "auto"} | settings)).partial_fit(frame, curved)
 
 
-def test_sparse_rows_stay_linear_or_are_refused(X, curved, tmp_path):
-    rows = sp.csr_array(X)
-    selector = FIRES(2, relations="auto").fit(rows, curved)
-    assert selector.relations_ == "linear"
+@pytest.fixture(scope="module")
+def sparse(X):
+    """A few entries of either sign; the presence of the third column matters, the sixth's value."""
+    rows = np.where(np.random.default_rng(8).random(X.shape) < 0.15, X, 0.0)
+    y = 2.0 * (rows[:, 2] != 0.0) + 1.5 * rows[:, 5] + noise() > 0.3
+    return sp.csr_array(rows), y
+
+
+@pytest.mark.parametrize("relations", ["curves", "auto"])
+def test_sparse_columns_matter_by_presence(sparse, relations, tmp_path):
+    rows, y = sparse
+    selector = FIRES(2, relations=relations).fit(rows, y)
+    assert (selected(selector), selector.relations_) == ([2, 5], "curves")
+    assert np.flatnonzero(selector.curved_).tolist() == [2]
+    assert 2 not in selected(FIRES(1).fit(rows, y))
+    values, effect, low, high = selector.curve(2, n_points=9)
+    absent = values == 0.0
+    assert absent.sum() == 1
+    assert (effect[absent] < 0.0) & (high[absent] < low[~absent].min())
     selector.save(tmp_path / "state")
-    assert_array_equal(fires.load(tmp_path / "state").importances_, selector.importances_)
+    loaded = fires.load(tmp_path / "state")
+    for one in (selector, loaded):
+        for i in range(0, 2_000, 100):
+            one.partial_fit(rows[i : i + 100], y[i : i + 100])
+    assert_array_equal(loaded.importances_, selector.importances_)
+    assert_array_equal(loaded.curve(2).low, selector.curve(2).low)
+
+
+def test_entries_of_one_sign_have_a_curve_of_that_sign(sparse):
+    rows, y = -abs(sparse[0]), sparse[1]
+    values = FIRES(2, relations="auto").fit(rows, y).curve(2).values
+    assert (values[:-1] < 0.0).all()
+    assert values[-1] == 0.0
+
+
+def test_the_importance_of_presence_is_its_spread(sparse):
+    selector = FIRES(2, relations="curves").fit(*sparse)
+    assert selector.importances_[2] == pytest.approx(2.0 * np.sqrt(0.15 * 0.85), rel=0.25)
+    assert selector.interval()[0][2] > 0.0
+
+
+def test_a_wide_sparse_table_is_not_made_dense(sparse):
+    rows, y = sparse
+    wide = sp.csr_array((rows.data, rows.indices * 100_000, rows.indptr), shape=(N, 800_000))
+    selector = FIRES(2, relations="curves", model="probit")
+    for i in range(0, N, 1_000):
+        selector.partial_fit(wide[i : i + 1_000], y[i : i + 1_000])
+    assert selected(selector) == [200_000, 500_000]
+
+
+def test_a_third_class_and_missing_entries_of_sparse_rows(sparse):
+    rows, y = sparse[0].copy(), np.where(sparse[1], "yes", "no").astype(object)
+    rows.data[::17] = np.nan
+    y[3_000:][rows[3_000:, [7]].toarray()[:, 0] > 0.0] = "never"
+    selector = FIRES(2, relations="auto")
+    for i in range(0, N, 100):
+        selector.partial_fit(rows[i : i + 100], y[i : i + 100])
+    assert selector.class_importances_.shape == (3, J)
+    assert 2 in selected(selector)
+
+
+def test_a_pipeline_shows_presence_in_the_units_of_the_column(sparse):
+    rows, y = sparse
+    pipeline = OnlinePipeline(FIRES(2, relations="auto"))
+    for i in range(0, N, 100):
+        pipeline.partial_fit(50.0 * rows[i : i + 100], y[i : i + 100])
+    assert np.ptp(pipeline.curve(2).values) == pytest.approx(200.0, rel=0.2)
+
+
+def test_where_entries_of_sparse_rows_matter_by_lines_nothing_is_found(sparse):
+    rows, _ = sparse
+    y = 1.5 * rows[:, [5]].toarray()[:, 0] + noise() > 0.0
+    selector, plain = FIRES(1, relations="auto").fit(rows, y), FIRES(1).fit(rows, y)
+    assert selector.relations_ == "linear"
+    assert_array_equal(selector.importances_, plain.importances_)
+
+
+def test_pairs_of_sparse_rows_are_refused_in_one_line(sparse):
     with pytest.raises(ValueError, match="is for dense rows"):
-        FIRES(2, relations="curves").fit(rows, curved)
+        FIRES(2, relations="pairs").fit(*sparse)
+
+
+def test_lines_have_no_curve(X, curved):
     with pytest.raises(AttributeError, match="curve is for relations="):
         FIRES(2).fit(X, curved).curve(2)
 

@@ -37,30 +37,6 @@ _EVEN_MEANS = MEANS.copy()
 
 
 @inner
-def _normal_scores(row: Floats, knots: Floats, slopes: Floats, out: Floats) -> None:
-    """The normal scores of one row, by the running quantiles of its columns."""
-    n_columns = len(out)
-    for j in range(n_columns):  # the first and the last line go on beyond the quantiles
-        first = min((row[j] - knots[0, j]) * slopes[0, j], _GAP)
-        out[j] = _FIRST + first + max((row[j] - knots[_LAST - 1, j]) * slopes[_LAST - 1, j], 0.0)
-    for k in range(1, _LAST - 1):
-        for j in range(n_columns):
-            out[j] += min(max((row[j] - knots[k, j]) * slopes[k, j], 0.0), _GAP)
-    for j in range(n_columns):
-        out[j] = min(max(out[j], -REACH), REACH)
-
-
-@inner
-def _normal_score(z: float, knots: Floats, slopes: Floats, j: int) -> float:
-    """The same for one entry."""
-    w: float = _FIRST + min((z - knots[0, j]) * slopes[0, j], _GAP)
-    for k in range(1, _LAST - 1):
-        w += min(max((z - knots[k, j]) * slopes[k, j], 0.0), _GAP)
-    w += max((z - knots[_LAST - 1, j]) * slopes[_LAST - 1, j], 0.0)
-    return float(min(max(w, -REACH), REACH))
-
-
-@inner
 def _slopes(knots: Floats) -> Floats:
     """How fast normal scores grow between two quantiles."""
     slopes = np.empty((_LAST, knots.shape[1]))
@@ -77,6 +53,24 @@ def _minus_sine(x: float) -> float:
     return -x * (1.0 - _S1 * s * (1.0 - _S2 * s * (1.0 - _S3 * s * (1.0 - _S4 * s))))
 
 
+@inner
+def _look_at(row: Floats, knots: Floats, slopes: Floats, w: Floats, cosine: Floats) -> None:
+    """The normal scores of one row, by the quantiles of its columns; and all cosines of these."""
+    n_columns = len(w)
+    for j in range(n_columns):  # the first and the last line go on beyond the quantiles
+        first = min((row[j] - knots[0, j]) * slopes[0, j], _GAP)
+        w[j] = _FIRST + first + max((row[j] - knots[_LAST - 1, j]) * slopes[_LAST - 1, j], 0.0)
+    for k in range(1, _LAST - 1):
+        for j in range(n_columns):
+            w[j] += min(max((row[j] - knots[k, j]) * slopes[k, j], 0.0), _GAP)
+    for j in range(n_columns):
+        w[j] = min(max(w[j], -REACH), REACH)
+        cosine[0, j], cosine[1, j] = 1.0, _minus_sine(w[j] * _TURN)
+    for q in range(2, len(cosine)):
+        for j in range(n_columns):
+            cosine[q, j] = 2.0 * cosine[1, j] * cosine[q - 1, j] - cosine[q - 2, j]
+
+
 @compiled
 def term_values(
     Z: Floats,
@@ -88,25 +82,17 @@ def term_values(
     spread: Floats,
     out: Floats,
 ) -> None:
-    """The terms of scaled rows: cosines, which come in ascending order for each column, and pairs.
+    """The terms of scaled columns: cosines, and products of two normal scores for order 0.
 
     The values of term m become ``(value - mean[m]) / spread[m]``.
     """
-    n_rows, n_terms = out.shape
-    slopes, cosine = _slopes(knots), np.empty((3, n_rows))
-    for m in range(n_terms):
-        i, j, q = first[m], second[m], order[m]
-        for b in range(n_rows):
-            if q == 0:
-                value = _normal_score(Z[b, i], knots, slopes, i)
-                value *= _normal_score(Z[b, j], knots, slopes, j)
-            else:
-                if q == ORDERS[0]:
-                    w = _normal_score(Z[b, i], knots, slopes, i)
-                    cosine[0, b], cosine[1, b] = 1.0, _minus_sine(w * _TURN)
-                    cosine[2, b] = cosine[1, b]
-                value = 2.0 * cosine[2, b] * cosine[1, b] - cosine[0, b]
-                cosine[0, b], cosine[1, b] = cosine[1, b], value
+    n_columns, slopes = Z.shape[1], _slopes(knots)
+    w, cosine = np.empty(n_columns), np.empty((ORDERS[-1] + 1, n_columns))
+    for b in range(len(Z)):
+        _look_at(Z[b], knots, slopes, w, cosine)
+        for m in range(len(order)):
+            i, j, q = first[m], second[m], order[m]
+            value = cosine[q, i] if q else w[i] * w[j]
             out[b, m] = (value - mean[m]) / spread[m]
 
 
@@ -132,16 +118,12 @@ def screen_rows(
     cosine, w, slopes = np.empty((n_functions + 2, n_columns)), np.empty(n_columns), _slopes(knots)
     for b in range(len(Z)):
         row, own = Z[b], weight[b]
-        _normal_scores(row, knots, slopes, w)
+        _look_at(row, knots, slopes, w, cosine)
         for j in range(n_columns):
             out[b, j] = w[j]
-            cosine[0, j], cosine[1, j] = 1.0, _minus_sine(w[j] * _TURN)
         for k in range(_LAST + 1):
             for j in range(n_columns):
                 below[k, j] += own if row[j] < knots[k, j] else 0.0
-        for q in range(n_functions):
-            for j in range(n_columns):
-                cosine[q + 2, j] = 2.0 * cosine[1, j] * cosine[q + 1, j] - cosine[q, j]
         for r in range(len(slope)):
             g = slope[r, b]
             for j in range(n_columns):

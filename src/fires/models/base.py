@@ -103,6 +103,11 @@ class Learner(Protocol):
         """The learner itself if it learns by Bayes' rule, and knows how sure it is of what."""
         return None
 
+    @property
+    def by_importance(self) -> bool:
+        """Whether a number of features is chosen by importances alone, not beside each other."""
+        return False
+
     def step(self, batch: CheckedBatch, y: Labels, rates: Rates) -> None:
         """Learn from one batch. On an error, nothing changes."""
 

@@ -112,6 +112,19 @@ class Mixed(ColumnScale):
         place, is_full = find_places(self.columns[order], columns)
         return np.append(order, -1)[np.where(is_full, place, -1)]
 
+    def entries_of(self, column: int) -> tuple[float, float, float]:
+        """The share of rows in which a column has an entry; mean and deviation of its entries."""
+        present = max(float(self.entries[column] - self.absent[column]), 1e-300)
+        mean = float(self.sums[column]) / present
+        variance = max(float(self.squares[column]) / present - mean**2, 0.0)
+        return present / max(self.count - self.absent[column], present), mean, variance**0.5
+
+    def know_presence(self, columns: Ints, first: int) -> None:
+        """From this place on, columns are the presence of others: an entry of 1 where they have."""
+        new = slice(first, first + len(columns))
+        self.absent[new], self.entries[new] = self.absent[columns], self.entries[columns]
+        self.sums[new] = self.squares[new] = self.entries[new] - self.absent[new]
+
     def units(self, columns: Ints) -> Floats:
         """Shift and gain of some columns."""
         units, place = np.zeros((2, len(columns))), self._places(columns)

@@ -13,25 +13,29 @@ fade. Terms that are beyond doubt start with an advantage of ten; at 0 they lose
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch, gaps_in, nothing, ones, row_major
 from fires.core.belief import Belief
 from fires.core.declared import Array, Declared, collect, restore
-from fires.core.errors import StateError
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Labels, Mask, Places
 from fires.kernels.assimilate import WIDTH
+from fires.kernels.linear import find_places
 from fires.kernels.select import top_k
-from fires.models.base import JointPosterior, Learner, Rates
+from fires.models.base import Learner, Rates
 from fires.models.bayes_learner import BayesLearner
+from fires.models.mixed import Mixed
 from fires.models.scale import Standard
-from fires.models.screen import Screen
+from fires.models.screen import PresenceScreen, Screen
+from fires.models.sparse_scale import SparseScale
 from fires.models.terms import Terms
-from fires.models.wide import Curve, WideLearner, scaled_at
+from fires.models.wide import Effects, WideLearner
 
 _FIRST = 250.0  # rows before the first look at the screen
 _EVERY = 500.0  # rows between two looks, later on
@@ -60,90 +64,61 @@ class RelationsLearner(Learner):
     def __init__(self, learner: BayesLearner, relations: str) -> None:
         self.relations, self.scaler = relations, learner.scaler
         self.races = relations == "auto"
-        self.plain: BayesLearner | None = learner if self.races else None
-        self.wide: WideLearner | None = None if self.races else WideLearner(learner)
         self.screen = Screen(learner.n_features, learner.n_rows, pairs=relations != "curves")
+        self.wide = WideLearner(learner, Terms(self.screen.knots))
+        self.plain: WideLearner | None = None  # the linear belief, while there are terms to race
         self.waited = 0.0  # rows since the last look
         self.owed = 0.0  # rows that the screen has not seen
-        self.ahead, self.leads = 0.0, not self.races  # of the wide belief, in the race
+        self.ahead, self.leads = 0.0, not self.races  # of the belief with terms, in the race
         self.gained = 0.0  # of log likelihoods, by the columns against the level
 
     @property
-    def _beliefs(self) -> list[BayesLearner]:
-        return [one for one in (self.plain, self.wide) if one is not None]
+    def _beliefs(self) -> list[WideLearner]:
+        return [self.wide] if self.plain is None else [self.plain, self.wide]
 
     @property
-    def _newest(self) -> BayesLearner:
-        """The belief with terms, if there are any."""
-        return self._beliefs[-1]
-
-    @property
-    def joint_posterior(self) -> JointPosterior:
+    def joint_posterior(self) -> WideLearner:
         """The belief that answers: see :class:`fires.models.base.Learner`."""
-        answers = self.wide if self.leads else self.plain
-        assert answers is not None
-        return answers
+        return self.wide if self.leads or self.plain is None else self.plain
 
     @property
-    def kind(self) -> str:
-        """What the belief that answers is made of: "linear", "curves" or "pairs"."""
-        if not self.leads or self.wide is None or not len(self.wide.terms):
-            return "linear"
-        return "pairs" if self.wide.terms.are_pairs.any() else "curves"
+    def sparse_scales(self) -> tuple[SparseScale | Mixed, ...]:
+        """See :class:`fires.models.base.Learner`."""
+        return self.scaler.sparse, *(one.mixed for one in self._beliefs)
 
-    def curve(self, column: int, scores: Floats) -> tuple[Floats, Curve]:
-        """The values of a column at normal scores, and what it adds there; see WideLearner."""
-        z = scaled_at(scores, self.screen.knots[:, column])
+    def effects(self) -> Effects:
+        """Curves and pairs of the belief that answers."""
         scale = self.scaler.dense
         assert isinstance(scale, Standard)
-        values = z / scale.gain[column] + scale.shift[column] if scale.gain[column] else z
-        answers = self.wide
-        if answers is None or not self.leads:
-            assert self.plain is not None
-            answers = WideLearner(self.plain)
-            answers.knots = self.screen.knots
-        return values, answers.curve(column, scores)
+        return Effects(self.joint_posterior, scale)
 
     # --- learning -----------------------------------------------------------------------------
 
     def step(self, batch: CheckedBatch, y: Labels, rates: Rates | None = None) -> None:
         """Learn from one batch. On an error, nothing changes."""
         weight = ones(batch.n_rows) if batch.weight is None else batch.weight
-        if not isinstance(batch.X, np.ndarray):
-            batch = replace(batch, X=batch.X.toarray())
-        Z, learn_scale = batch.X, nothing
-        gaps: Any = batch.gaps if batch.gaps is not None or not batch.n_missing else gaps_in(Z)
-        change = batch.change
-        if batch.scale != "standard":
-            Z, learn_scale = self.scaler.dense.scaled(Z, weight, batch.n_missing > 0)
-            change, self.scaler.dense.change = self.scaler.dense.change, None
-        Z = row_major(Z)
-        scaled = replace(batch, X=Z, scale="standard", n_missing=0, gaps=gaps, change=change)
-        newest, wide, led = self._newest, self.wide, self.leads
+        rows, learn_scale = self._scaled(batch, weight)
+        wide, led = self.wide, self.leads
         for one in self._beliefs:
             one.renewed = False
-        kept = copy.deepcopy(self.plain) if newest.family.kind == "counts" else None
-        values = (
-            None if wide is None or not len(wide.terms) else wide.terms.values(Z, wide.knots, gaps)
-        )
-        target = newest.target.look(y, weight)[0]
+        kept = copy.deepcopy(self.plain) if wide.family.kind == "counts" else None
+        target, widened = wide.target.look(y, weight)[0], wide.terms.widened(rows)
         if self.plain is not None:
-            self.plain.step(scaled, y)
-        if wide is not None:
-            rows = scaled if values is None else self._widened(scaled, values)
-            try:
-                wide.step(rows, y)
-            except ValueError:  # sums of counts overflow
-                self.plain = kept
-                raise
+            self.plain.step(rows, y)
+        try:
+            wide.step(widened, y)
+        except ValueError:  # sums of counts overflow
+            self.plain = kept
+            raise
         learn_scale()
         total = float(weight.sum())
         self.owed += total
+        values = widened.X[:, wide.n_columns :] if wide.sparse is None else np.empty((0, 0))
         if self.screen.rows < _ALL or self.owed > 1.5 * total:  # then every second batch
             slopes = self._slopes(target, weight, values)
-            self.screen.take(Z, weight, *slopes, newest.gamma**self.owed)
+            self.screen.take(rows.X, weight, *slopes, wide.gamma**self.owed)
             self.owed = 0.0
-        if wide is not None and values is not None:
+        if len(wide.terms):
             wide.terms.learn(values, weight)
         self._race(total)
         if self.joint_posterior.strengths:
@@ -154,39 +129,39 @@ class RelationsLearner(Learner):
             self._look()
         self.joint_posterior.renewed |= led != self.leads
 
-    def _widened(self, batch: CheckedBatch, values: Floats) -> CheckedBatch:
-        assert self.wide is not None
-        gaps, terms = batch.gaps, self.wide.terms
-        if gaps is not None:
-            gaps = np.hstack([gaps, gaps[:, terms.first] | gaps[:, terms.second]])
-        change = batch.change
-        if change is not None:  # terms have units of their own
-            none = np.repeat([[0.0], [1.0]], len(terms), axis=1)
-            change = np.hstack([change, none])
-        return replace(batch, X=np.hstack([batch.X, values]), gaps=gaps, change=change)
+    def _scaled(
+        self, batch: CheckedBatch, weight: Floats
+    ) -> tuple[CheckedBatch, Callable[[], None]]:
+        """The rows to learn from, and what learns their scale; beliefs scale sparse ones."""
+        X, learn, change, gaps = batch.X, nothing, batch.change, batch.gaps
+        if self.wide.sparse is not None:
+            return replace(batch, X=sp.csr_array(X) if isinstance(X, np.ndarray) else X), learn
+        Z = X if isinstance(X, np.ndarray) else X.toarray()
+        if gaps is None and batch.n_missing:
+            gaps = gaps_in(Z)
+        if batch.scale != "standard":
+            Z, learn = self.scaler.dense.scaled(Z, weight, batch.n_missing > 0)
+            change, self.scaler.dense.change = self.scaler.dense.change, None
+        facts: dict[str, Any] = {"scale": "standard", "n_missing": 0, "gaps": gaps}
+        return replace(batch, X=row_major(Z), change=change, **facts), learn
 
-    def _slopes(
-        self, target: Floats, weight: Floats, values: Floats | None
-    ) -> tuple[Floats, Floats]:
+    def _slopes(self, target: Floats, weight: Floats, values: Floats) -> tuple[Floats, Floats]:
         """The slopes of the log likelihood of the last rows, and those without what pairs add.
 
         While the columns predict worse than the level, they are the slopes at the level.
         """
-        learner, scores = self._newest, self._newest.family.scores
-        stats, added = learner.row_stats, np.zeros(1)
-        bend = stats[:, 2] / (1.0 + stats[:, WIDTH] * stats[:, 2])
-        slope: Floats = bend * stats[:, 3]
+        learner, scores, pairs = self.wide, self.wide.family.scores, self.wide.terms.are_pairs
+        stats, paired = learner.row_stats, bool(pairs.any())
+        slope: Floats = stats[:, 3] * stats[:, 2] / (1.0 + stats[:, WIDTH] * stats[:, 2])
         log_z, without = stats[:, 1], slope
         noise = learner.noise[:, None] if learner.family.noise else 0.0
-        paired = self.wide is not None and bool(self.wide.terms.are_pairs.any())
-        if values is not None and self.wide is not None and paired:
-            pairs = self.wide.terms.are_pairs
-            added = learner.mu[:, self.wide.n_columns + np.flatnonzero(pairs)] @ values[:, pairs].T
+        if paired:
+            added = learner.mu[:, learner.n_columns + np.flatnonzero(pairs)] @ values[:, pairs].T
             log_z, without, _ = scores(stats[:, 0] - added, stats[:, WIDTH] + noise, target)
             without = weight * without
         if paired or self.screen.rows < _LEARNING * learner.n_present:
-            level = learner.intercept_mean[:, None], learner.intercept_var[:, None] + noise
-            of_level, at_level, _ = scores(*level, target)
+            level = (learner.intercept_mean * learner.unit)[:, None]
+            of_level, at_level, _ = scores(level, learner.intercept_var[:, None] + noise, target)
             gain = float(weight @ (log_z - of_level).sum(axis=0))
             self.gained = self.gained * np.exp(-weight.sum() / _RACE) + gain
             if self.gained < 0.0:
@@ -196,7 +171,7 @@ class RelationsLearner(Learner):
 
     def _race(self, weight: float) -> None:
         """Let the belief answer that has predicted better."""
-        if self.plain is None or self.wide is None:
+        if self.plain is None:
             return
         gain = float(self.plain.losses.sum() - self.wide.losses.sum())
         self.ahead = self.ahead * np.exp(-weight / _RACE) + gain
@@ -204,37 +179,33 @@ class RelationsLearner(Learner):
 
     def _look(self) -> None:
         """Let terms come and go."""
-        screen, wide = self.screen, self.wide
-        screen.follow_quantiles()
-        terms = Terms() if wide is None else wide.terms
+        screen, wide, terms, n = self.screen, self.wide, self.wide.terms, self.screen.n_features
+        screen.refresh()
+        terms.knots = screen.knots
         # The squares in T know how much counts vary, which is most of their inflation.
-        is_count = self._newest.family.kind == "counts"
-        widening = 1.0 if is_count else float(np.sqrt(self._newest.inflation.max()))
-        keep = self._useful() if wide is not None else np.ones(0, dtype=np.bool_)
-        curved = terms.curved
+        is_count = wide.family.kind == "counts"
+        widening = 1.0 if is_count else float(np.sqrt(wide.inflation.max()))
+        keep = self._useful()
         strength = screen.curves() / widening
-        strength[curved] = 0.0
+        strength[terms.curved] = 0.0
         room = _MOST_CURVES - len(np.unique(terms.first[keep & ~terms.are_pairs]))
         curves: Ints = np.argsort(-strength, kind="stable")[: max(room, 0)]
         curves = np.sort(curves[strength[curves] > 1.0])
         pairs: Ints = np.empty((0, 2), dtype=np.int64)
-        if not screen.all_fit and len(screen.left):
-            scores = self._newest.scores()[: screen.n_features]
-            screen.follow(top_k(scores, len(screen.left)))
         if len(screen.left):
+            if not screen.all_fit:
+                screen.follow(top_k(wide.scores()[:n], len(screen.left)))
             found, beyond = screen.pairs()
-            known = terms.first * screen.n_features + terms.second
-            new = ~np.isin(found[:, 0] * screen.n_features + found[:, 1], known[terms.are_pairs])
+            new = ~np.isin(found @ [n, 1], terms.pairs @ [n, 1])
             room = _MOST_PAIRS - int((keep & terms.are_pairs).sum())
             pairs = found[new & (beyond > widening)][: max(room, 0)]
         if len(curves) or len(pairs) or not keep.all():
-            self._admit(terms.with_more(curves, pairs, keep), keep, screen.evidence(curves))
-        if self.wide is not None:
-            self.wide.knots = screen.knots
-            # Where lines predict, what pairs say for themselves is mostly said already.
-            counts = self.gained < 0.0 and self.wide.terms.are_pairs.any()
-            none = np.zeros_like(self.wide.credit)
-            self.wide.credit = np.stack(screen.credit()) if counts else none
+            more = terms.with_more(curves, pairs, keep, screen.orders)
+            self._admit(more, keep, screen.evidence(curves))
+        # Where lines predict, what pairs say for themselves is mostly said already.
+        counts = self.gained < 0.0 and self.wide.terms.are_pairs.any()
+        self.wide.credit = np.stack(screen.credit()) if counts else np.zeros_like(wide.credit)
+        self.wide.renewed |= bool(counts)
 
     def _useful(self) -> Mask:
         """Which terms stay: new ones, and those that add to the others.
@@ -242,20 +213,29 @@ class RelationsLearner(Learner):
         What says the same as another would leave together with it. So curves leave one at a time,
         and pairs stay while the screen, which does not know of pairs in the belief, finds them.
         """
-        assert self.wide is not None
         wide, terms, n = self.wide, self.wide.terms, self.screen.n_features
-        found = self.screen.pairs(_FOUND)[0] if len(self.screen.left) else wide.pairs
-        useful = np.isin(terms.first * n + terms.second, found[:, 0] * n + found[:, 1])
-        columns, mean, covariance = wide.leading_posterior()
-        at = np.searchsorted(columns, wide.n_columns + np.arange(len(terms)))
-        spread = np.sqrt(np.maximum(np.einsum("kii->ki", covariance)[:, at], 1e-300))
-        z = np.abs(mean[:, at] / spread).max(axis=0)
-        young = terms.rows < _SETTLED
-        useful |= ~terms.are_pairs | young
-        if (old := ~terms.are_pairs & ~young).any():
+        useful = ~terms.are_pairs | (terms.rows < _SETTLED)
+        if not useful.all():
+            found = self.screen.pairs(_FOUND)[0]
+            useful |= np.isin(n * terms.first + terms.second, found @ [n, 1])
+        old = ~terms.are_pairs & (terms.rows >= _SETTLED)
+        if old.any():
             curved, of = np.unique(terms.first[old], return_inverse=True)
-            most = np.zeros(len(curved))
-            np.maximum.at(most, of, z[old])
+            at = wide.n_columns + np.flatnonzero(old)
+
+            def deviations(mean: Floats, variance: Floats) -> Floats:
+                most = np.zeros(len(curved))
+                z = np.abs(mean) / np.sqrt(np.maximum(variance, 1e-300))
+                np.maximum.at(most, of, z.max(axis=0))
+                return most
+
+            # What is far beyond doubt for itself need not be looked at together with all others.
+            mean, variance = wide.coefficients()
+            most = deviations(mean[:, at], variance[:, at])
+            if most.min() < 2.0 * _NEEDLESS:
+                columns, mean, covariance = wide.leading_posterior()
+                place, _ = find_places(columns, at)
+                most = deviations(mean[:, place], np.einsum("kii->ki", covariance)[:, place])
             if most.min() < _NEEDLESS:
                 useful &= terms.are_pairs | (terms.first != curved[most.argmin()])
         return np.asarray(useful)
@@ -263,17 +243,15 @@ class RelationsLearner(Learner):
     def _admit(
         self, terms: Terms, kept: Mask, evidence: tuple[Floats, Floats] | None = None
     ) -> None:
-        if self.races and not len(terms):
-            self.wide, self.ahead, self.leads = None, 0.0, False
+        if self.plain is not None and not len(terms):
+            self.wide, self.plain, self.ahead, self.leads = self.plain, None, 0.0, False
             return
-        if self.wide is None:
-            assert self.plain is not None
-            self.wide = WideLearner(self.plain)
+        if self.races and self.plain is None:
+            self.plain = copy.deepcopy(self.wide)
             self.ahead, self.leads = _AHEAD, True
         before = np.union1d(self.wide.terms.first, self.wide.terms.second)
         self.wide = self.wide.with_terms(terms, kept, evidence)
         self.wide.renewed = not np.isin([terms.first, terms.second], before).all()
-        self.wide.knots = self.screen.knots
 
     # --- the answer ---------------------------------------------------------------------------
 
@@ -305,10 +283,9 @@ class RelationsLearner(Learner):
 
     def restart_features(self, columns: Places) -> None:
         """See :class:`fires.models.base.Learner`."""
-        if self.wide is not None:
-            kept = self.wide.terms.without(columns)
-            none = np.empty(0, dtype=np.int64), np.empty((0, 2), dtype=np.int64)
-            self._admit(self.wide.terms.with_more(*none, kept), kept)
+        kept = self.wide.terms.without(columns)
+        if not kept.all():
+            self._admit(self.wide.terms.kept(kept), kept)
         for one in self._beliefs:
             one.restart_features(columns)
         self.scaler.restart(columns)
@@ -319,54 +296,54 @@ class RelationsLearner(Learner):
         other = copy.copy(self)
         if self.plain is not None:
             other.plain = self.plain.with_classes(before, after)
-        if self.wide is not None:
-            other.wide = self.wide.with_classes(before, after)
-            other.wide.credit = np.zeros((2, other.wide.n_rows, self.screen.n_features))
-        screen, n_rows = self.screen, other._newest.n_rows
-        other.screen = Screen(screen.n_features, n_rows, pairs=len(screen.left) > 0)
-        other.screen.knots, other.screen.rows = screen.knots, screen.rows
+        other.wide = self.wide.with_classes(before, after)
+        other.screen = self.screen.with_rows(other.wide.n_rows)
         return other
 
-    def ready_for_sparse(self) -> Learner:
-        """The linear belief, if the first rows are sparse; later ones are made dense."""
-        if self._newest.evidence_rows.any():
+    def ready_for_sparse(self) -> RelationsLearner:
+        """The first batch decides between dense and sparse rows for all later ones."""
+        wide = self.wide
+        if wide.evidence_rows.any() or wide.sparse is not None:
             return self
-        if self.plain is not None:
-            return self.plain.ready_for_sparse()
-        raise ValueError(
-            f"relations={self.relations!r} is for dense rows: sparse ones need relations='linear'."
-        )
+        if self.relations == "pairs":
+            raise ValueError("relations='pairs' is for dense rows; of sparse ones, use 'curves'.")
+        other = copy.copy(self)
+        other.wide = WideLearner(wide.ready_for_sparse(), wide.terms)
+        other.screen = PresenceScreen(wide.n_columns, wide.n_rows)
+        return other
 
     # --- state --------------------------------------------------------------------------------
 
     def state(self) -> Arrays:
         """See :class:`fires.models.base.Learner`."""
         arrays = under("relations", collect(self, self.learnt)[1]) | self.scaler.state()
-        arrays |= under("screen", collect(self.screen, Screen.learnt)[1])
-        if self.plain is not None:
-            arrays |= under("plain", self.plain.state())
-        if self.wide is not None:
-            arrays |= under("wide", self.wide.state())
-            arrays |= under("terms", collect(self.wide.terms, Terms.learnt)[1])
-            arrays["credit"] = self.wide.credit.copy()
+        arrays |= under("screen", collect(self.screen, self.screen.learnt)[1])
+        plain, wide = self.plain, self.wide
+        if self.races:
+            arrays |= under("plain", (wide if plain is None else plain).state())
+        if plain is not None or not self.races:
+            arrays |= under("wide", wide.state())
+            arrays |= under("terms", collect(wide.terms, Terms.learnt)[1])
+            arrays["credit"] = wide.credit.copy()
         return arrays
 
     def restore(self, arrays: Arrays) -> None:
         """See :class:`fires.models.base.Learner`."""
-        learner, size = self._newest, self.screen.n_features
-        sizes = {"J": size, "R": learner.n_rows}
+        plain, found = part_of("plain", arrays), part_of("terms", arrays)
         restore(self, self.learnt, {}, part_of("relations", arrays), {})
         self.scaler.restore(arrays)
-        restore(self.screen, Screen.learnt, {}, part_of("screen", arrays), sizes)
-        if found := part_of("terms", arrays):
-            terms = Terms()
+        if part_of("rows", plain or part_of("wide", arrays)):
+            vars(self).update(vars(self.ready_for_sparse()))
+        sizes = {"J": self.screen.n_features, "R": self.wide.n_rows}
+        restore(self.screen, self.screen.learnt, {}, part_of("screen", arrays), sizes)
+        self.wide.terms.knots = self.screen.knots
+        if found:
+            terms = Terms(self.screen.knots)
             restore(terms, Terms.learnt, {}, found, dict(sizes))
-            self.wide = WideLearner(learner).with_terms(terms, np.zeros(0, dtype=np.bool_))
+            linear, none = copy.deepcopy(self.wide), np.zeros(0, dtype=np.bool_)
+            self.wide = self.wide.with_terms(terms, none)
             self.wide.restore(part_of("wide", arrays))
-            self.wide.knots = self.screen.knots
-            credit = Array(2, "R", "J", low=0.0)
-            self.wide.credit = credit.read("credit", {}, arrays, sizes)
-        if self.plain is not None:
-            self.plain.restore(part_of("plain", arrays))
-        if (self.wide if self.leads else self.plain) is None:
-            raise StateError("relations.leads names a belief that is not there")
+            self.wide.credit = Array(2, "R", "J", low=0.0).read("credit", {}, arrays, sizes)
+            self.plain = linear if self.races else None
+        if self.races:
+            self._beliefs[0].restore(plain)

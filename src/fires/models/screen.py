@@ -11,12 +11,14 @@ of the leading columns with all others. What a term has in common with the line 
 taken off, with both weighted by the squared slope. Rows that depend on each other count for less,
 see :mod:`fires.models.inflation`; T is also divided by its median over all columns, where
 that is greater than it should be. A term is found where T is beyond the limit of
-Bonferroni, for all terms, and for looks again and again.
+Bonferroni, for all terms, and for looks again and again. Of sparse rows, the presence of columns is
+tested.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import copy
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +26,11 @@ from scipy.linalg.blas import sgemm
 from scipy.special import ndtri
 
 from fires.core.declared import Array, Declared
-from fires.core.types import Floats, Ints
+from fires.core.types import CsrRows, Floats, Ints
+from fires.kernels.compiling import read_only
+from fires.kernels.linear import accumulate_csr
 from fires.kernels.screen import DEVIATIONS, KNOTS, ORDERS, screen_rows
+from fires.models.terms import PRESENCE
 
 _LEVEL = 0.002  # the probability of a false term, at a look at all terms together
 _EARLY = 4.0  # before row 2,000, when there were few looks, it is this over the rows
@@ -42,8 +47,8 @@ class Screen:
     """Sums of scores of terms, and the running quantiles of columns."""
 
     learnt: ClassVar[Declared] = {
-        "knots": Array(len(KNOTS), "J"),
         "rows": Array(low=0.0),
+        "knots": Array(len(KNOTS), "J"),
         "below": Array(len(KNOTS) + 1, "J", low=0.0),
         "n_kept": Array(2, low=0.0),
         "total": Array("R", len(ORDERS) + 1, "J"),
@@ -54,15 +59,28 @@ class Screen:
         "squares": Array("R", "J", "L", dtype="float32", low=0.0),
     }
 
+    orders: ClassVar[Ints] = ORDERS
+
     def __init__(self, n_features: int, n_rows: int, *, pairs: bool) -> None:
-        self.n_features, self.n_rows = n_features, n_rows
+        self.n_features, self.has_pairs = n_features, pairs and n_features > 1
         self.knots = np.repeat(KNOTS[:, None], n_features, axis=1)
-        self.rows = 0.0
         self.below = np.zeros((len(KNOTS) + 1, n_features))  # rows below each knot, and all of them
-        all_fit = n_features**2 * n_rows <= _MOST_SUMS
-        n_left = n_features if all_fit else _LEADING
-        self.left: Ints = np.arange(n_left if pairs and n_features > 1 else 0)
+        self.rows = 0.0
+        self._begin(n_rows)
+
+    def _begin(self, n_rows: int) -> None:
+        self.n_rows = n_rows
+        all_fit = self.n_features**2 * n_rows <= _MOST_SUMS
+        n_left = self.n_features if all_fit else _LEADING
+        self.left: Ints = np.arange(n_left if self.has_pairs else 0)
         self.restart()
+
+    def with_rows(self, n_rows: int) -> Self:
+        """A copy for other rows of parameters, which knows of quantiles only."""
+        other = copy.deepcopy(self)
+        other.below[:] = 0.0
+        other._begin(n_rows)
+        return other
 
     @property
     def all_fit(self) -> bool:
@@ -71,12 +89,12 @@ class Screen:
 
     def restart(self) -> None:
         """Forget what rows said of terms."""
-        self.total = np.zeros((self.n_rows, len(ORDERS) + 1, self.n_features))
+        self.total = np.zeros((self.n_rows, len(self.orders) + 1, self.n_features))
         self.square = np.zeros_like(self.total)
-        self.crossed = np.zeros((self.n_rows, len(ORDERS), self.n_features))
+        self.crossed = np.zeros((self.n_rows, len(self.orders), self.n_features))
         size = self.n_rows, self.n_features, len(self.left)
         self.products, self.squares = (np.zeros(size, dtype=np.float32) for _ in range(2))
-        self.n_kept = np.zeros(2)  # rows, n_kept as the sums and as those of squares
+        self.n_kept = np.zeros(2)  # rows, faded as the sums and as those of squares
 
     def follow(self, leading: Ints) -> None:
         """Sum the products of other columns with all, unless nearly all are the same."""
@@ -98,35 +116,27 @@ class Screen:
         self.squares *= np.float32(keep**2)
         self.n_kept *= [keep, keep**2]
 
-    def take(self, Z: Floats, weight: Floats, slope: Floats, of_pairs: Floats, keep: float) -> None:
+    def take(self, Z: Any, weight: Floats, slope: Floats, of_pairs: Floats, keep: float) -> None:
         """Take in scaled rows, with the slope of each for each row of parameters.
 
         Pairs have slopes of their own, which do not know of pairs in the belief.
         """
         scores, below = np.empty(Z.shape, dtype=np.float32), np.zeros((len(KNOTS), Z.shape[1]))
-        self.total *= keep
-        self.square *= keep**2
-        self.crossed *= keep**2
-        self.n_kept = self.n_kept * [keep, keep**2] + len(Z)
+        self.forget(keep)
+        self.n_kept += len(Z)
         sums = self.total, self.square, self.crossed
         screen_rows(Z, weight, slope, self.knots, scores, below, *sums)
         self.rows += float(weight.sum())
         self.below[-1] += float(weight.sum())
         self.below[:-1] += below
-        if len(self.left):
-            self._add_products(scores, of_pairs.astype(np.float32), keep)
-
-    def _add_products(
-        self, scores: npt.NDArray[np.float32], slope: npt.NDArray[np.float32], keep: float
-    ) -> None:
         left = scores if self.all_fit else scores[:, self.left]
         squared, columns = scores * scores, {"trans_b": 1, "overwrite_c": 1}
-        for k, own in enumerate(slope):
+        for k, own in enumerate(of_pairs.astype(np.float32) if self.has_pairs else ()):
             pulls = left * own[:, None]
-            sgemm(1.0, pulls.T, scores.T, keep, self.products[k].T, **columns)
-            sgemm(1.0, (pulls * pulls).T, squared.T, keep**2, self.squares[k].T, **columns)
+            sgemm(1.0, pulls.T, scores.T, 1.0, self.products[k].T, **columns)
+            sgemm(1.0, (pulls * pulls).T, squared.T, 1.0, self.squares[k].T, **columns)
 
-    def follow_quantiles(self) -> None:
+    def refresh(self) -> None:
         """Move the running quantiles by the rows since they were moved."""
         weight, knots = self.below[-1, 0], self.knots
         below = self.below[:-1] / weight
@@ -146,21 +156,27 @@ class Screen:
         return float(-ndtri(0.5 * level / max(n_terms * self.n_rows, 1)))
 
     def curves(self) -> Floats:
-        """The greatest T of the cosines of each column, over its limit."""
-        share = self.crossed / np.maximum(self.square[:, :1], 1e-12)
-        left = self.total[:, 1:] - share * self.total[:, :1]
-        variance = self.square[:, 1:] - share * self.crossed
-        known = variance > 0.02 * self.square[:, 1:]  # else it says no more than the line
+        """The greatest T of the terms of each column, over its limit."""
+        total, square, crossed = self._sums()
+        share = crossed / np.maximum(square[:, :1], 1e-12)
+        left = total[:, 1:] - share * total[:, :1]
+        variance = square[:, 1:] - share * crossed
+        known = variance > 0.02 * square[:, 1:]  # else it says no more than the line
         deviations = np.where(known, np.abs(left) / np.sqrt(np.where(known, variance, 1.0)), 0.0)
         deviations /= _control(deviations)
-        return np.asarray(deviations.max(axis=(0, 1)) / self.limit(self.n_features * len(ORDERS)))
+        return np.asarray(
+            deviations.max(axis=(0, 1)) / self.limit(self.n_features * len(self.orders))
+        )
+
+    def _sums(self) -> tuple[Floats, Floats, Floats]:
+        return self.total, self.square, self.crossed
 
     @property
     def _once(self) -> float:
-        """Squares have n_kept twice. The information that they stand for, fades once: how much."""
+        """Squares have faded twice. The information that they stand for fades once: how much."""
         return max(float(self.n_kept[0]) / max(float(self.n_kept[1]), 1.0), 1.0)
 
-    def evidence(self, columns: Ints) -> tuple[Floats, Floats]:
+    def evidence(self, columns: Ints) -> tuple[Floats, Floats] | None:
         """Pull and information of the cosines of columns, one column after the other."""
         unit = 2.0 / (ORDERS * DEVIATIONS)
         pull = self.total[:, 1:, columns] * unit[:, None]
@@ -207,6 +223,81 @@ class Screen:
         known = np.maximum(square, 1e-12) * self._once
         spread = np.sqrt(np.maximum(square, 1e-12)) / known
         return np.sqrt(np.maximum(z**2 - chance, 0.0)) * spread, spread
+
+
+class PresenceScreen(Screen):
+    """The same of sparse rows, at the cost of their entries: each column has one term.
+
+    A column is neither scaled nor centred here: at a look, what terms have in common with the level
+    is taken off.
+    """
+
+    learnt: ClassVar[Declared] = {
+        "rows": Array(low=0.0),
+        "n_kept": Array(2, low=0.0),
+        "total": Array("R", 2, "J"),
+        "square": Array("R", 2, "J", low=0.0),
+        "crossed": Array("R", 1, "J"),
+        "level": Array(2, "R"),
+        "decay": Array(low=1e-100),
+    }
+    orders = PRESENCE
+
+    def __init__(self, n_features: int, n_rows: int) -> None:
+        self.n_features, self.has_pairs, self.rows = n_features, False, 0.0
+        self.knots = self.below = np.empty((len(KNOTS), 0))
+        self._begin(n_rows)
+
+    def restart(self) -> None:
+        """See :class:`Screen`."""
+        super().restart()
+        self.level = np.zeros((2, self.n_rows))  # sums of slopes, and of their squares
+        self.decay = 1.0  # by which all other sums are to be multiplied; the square, of squares
+
+    def forget(self, keep: float) -> None:
+        """See :class:`Screen`."""
+        self.decay *= keep
+        self.level *= [[keep], [keep**2]]
+        self.n_kept *= [keep, keep**2]
+
+    def take(
+        self, Z: CsrRows, weight: Floats, slope: Floats, of_pairs: Floats, keep: float
+    ) -> None:
+        """Take in rows, with the slope of each for each row of parameters."""
+        self.forget(keep)
+        self.level += slope.sum(axis=1), (slope**2).sum(axis=1)
+        self.n_kept += Z.shape[0]
+        self.rows += float(weight.sum())
+        own, n_entries = np.tile(slope / self.decay, 2), len(Z.data)
+        # Each row twice: with its entries, and with their presence behind all columns.
+        rows = read_only(
+            np.append(Z.data, Z.data != 0.0),
+            np.append(Z.indices, Z.indices + np.int64(self.n_features)),
+            np.append(Z.indptr, Z.indptr[1:] + np.int64(n_entries)),
+        )
+        sums = (part.reshape(self.n_rows, -1) for part in (self.total, self.square))
+        accumulate_csr(*rows, own, own**2, *sums)
+        # An entry is its product with its presence.
+        once, crossed = (slope / self.decay) ** 2, self.crossed[:, 0]
+        entries = rows[0][:n_entries], rows[1][:n_entries], rows[2][: Z.shape[0] + 1]
+        accumulate_csr(*entries, once, np.zeros_like(once), crossed, np.zeros(crossed.shape))
+
+    def refresh(self) -> None:
+        """Sparse columns have none; sums are brought up to date."""
+        decay, self.decay = self.decay, 1.0
+        self.total *= decay
+        self.square *= decay**2
+        self.crossed *= decay**2
+
+    def _sums(self) -> tuple[Floats, Floats, Floats]:
+        level, squares = self.level[:, :, None, None]
+        of_line, present = self.crossed, self.square[:, 1:]  # times the squared slope
+        mean = np.concatenate([of_line, present], axis=1) / np.maximum(squares, 1e-300)
+        square = self.square - mean**2 * squares
+        return self.total - mean * level, square, of_line - mean[:, :1] * present
+
+    def evidence(self, columns: Ints) -> None:
+        """New terms start at the prior."""
 
 
 def _control(deviations: npt.NDArray[Any]) -> npt.NDArray[Any]:

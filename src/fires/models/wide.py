@@ -2,52 +2,45 @@
 
 from __future__ import annotations
 
-import copy
-from typing import NamedTuple, Self
+from functools import cached_property
+from typing import Self
 
 import numpy as np
-from scipy.special import ndtri
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
 from fires.core.types import Floats, Ints, Labels, Mask, Places, RowIndex
 from fires.kernels.linear import find_places
-from fires.kernels.screen import KNOTS, ORDERS
+from fires.kernels.screen import ORDERS
 from fires.models.base import Rates
 from fires.models.bayes_learner import BayesLearner
 from fires.models.covariance import MOST
-from fires.models.terms import Terms, cosines
+from fires.models.scale import Standard
+from fires.models.terms import Terms, cosines, scaled_at
 
-_GRID = np.linspace(-1.645, 1.645, 41)  # normal scores of the middle 90 %
-_NORMAL = ndtri((np.arange(200) + 0.5) / 200.0)  # normal scores of rows
+_ALL = np.linspace(-3.0, 3.0, 121)  # normal scores of rows
+_MIDDLE = np.linspace(-1.645, 1.645, 41)  # of the middle 90 %
 _UNSEEN = 0.5  # the share of the last cosines that those beyond them have
+_ONE_SIGN = 0.5  # deviations from 0 beyond which the mean of entries is taken for that of one sign
+_NEAR = 0.95  # the share of the way from that mean to 0 that a curve is shown for
+_TURN = 0.1  # the share of its rise by which a monotone curve may go back
 _TINY = 1e-3
 _LOOSE = 0.25  # the share of its bond that a member keeps where pairs are credited
-_TURN = 0.1  # the share of its rise by which a monotone curve may go back
-
-
-class Curve(NamedTuple):
-    """What a column adds to the linear predictor, and the standard deviation of that."""
-
-    effect: Floats
-    deviation: Floats
+_OWN = 0.125  # then, it is at most this share of its importance: chance alone keeps no member
 
 
 class WideLearner(BayesLearner):
     """A belief whose parameters are those of columns, and then those of terms.
 
-    What it says is about columns. The importance of a column with a curve, or in a pair, is the
-    standard deviation of what it adds to the linear predictor. It has a sign if the curve is
-    monotone, and the column is in no pair.
+    What it says is about columns: see :class:`Effects`. Without terms, it is
+    the linear belief that it was made of.
     """
 
-    def __init__(self, plain: BayesLearner) -> None:
-        vars(self).update(copy.deepcopy(vars(plain)))
-        self.terms, self.n_columns = Terms(), plain.n_features
+    def __init__(self, linear: BayesLearner, terms: Terms) -> None:
+        vars(self).update(vars(linear))
+        self.terms, self.n_columns = terms, linear.n_features
         # For each row of parameters: what columns add in pairs that have no term, and how sure.
         self.credit = np.zeros((2, self.n_rows, self.n_columns))
-        self.renewed = False  # whether columns got terms that had none, with the last batch
-        self.knots = np.repeat(KNOTS[:, None], self.n_columns, axis=1)  # running quantiles
 
     def with_terms(
         self, terms: Terms, kept: Mask, evidence: tuple[Floats, Floats] | None = None
@@ -61,31 +54,29 @@ class WideLearner(BayesLearner):
         other = self.rearranged(np.append(old, np.full(n_new, -1)))
         other.terms = terms
         other.count_columns(self.n_columns)
+        if other.sparse is not None:
+            other.mixed.know_presence(terms.first[len(terms) - n_new :], len(old))
         if evidence is not None:
             pull, information = evidence
             new = slice(len(old), len(old) + pull.shape[1])
             other.var[:, new] = 1.0 / (1.0 / other.prior + information)
             other.mu[:, new] = pull * other.var[:, new]
-        score = other.scores()
-        leading = other.leading
-        leading.follow(score, other.of_columns, other.prior, n_leading=min(MOST, len(score)))
+        score, (mu, var) = other.scores(), other.coefficients()
+        n_leading = min(MOST, len(score))
+        other.leading.follow(score, lambda at: (mu[:, at], var[:, at]), other.prior, n_leading)
         other._find_trust()
         return other
-
-    def of_columns(self, columns: Ints) -> tuple[Floats, Floats]:
-        """Means and variances of some parameters, each for itself."""
-        return self._means(columns), self._variances(columns)
 
     def step(self, batch: CheckedBatch, y: Labels, rates: Rates | None = None) -> None:
         """See :class:`BayesLearner`; an alarm about a term is one about its columns."""
         super().step(batch, y, rates)
-        terms, moved = self.terms, self.moved
-        self.moved = {j: size for j, size in moved.items() if j < self.n_columns}
+        if self.touched is not None:
+            self.touched = self.touched[self.touched < self.n_columns]
+        moved, self.moved = self.moved, {}
         for j, size in moved.items():
-            if j >= self.n_columns:
-                at = j - self.n_columns
-                for column in {int(terms.first[at]), int(terms.second[at])}:
-                    self.moved[column] = max(size, self.moved.get(column, 0.0))
+            at = j - self.n_columns
+            ends = {j} if at < 0 else {int(self.terms.first[at]), int(self.terms.second[at])}
+            self.moved |= {one: max(size, self.moved.get(one, 0.0)) for one in ends}
 
     def attend(self, resting: Mask, never: Mask, arrived: Places) -> None:
         """See :class:`BayesLearner`: a term is there if its columns are."""
@@ -96,9 +87,17 @@ class WideLearner(BayesLearner):
         super().attend(resting, never, arrived)
         self.count_columns(self.n_columns - int(np.count_nonzero(resting[: self.n_columns])))
 
+    def with_classes(self, before: Labels, after: Labels) -> Self:
+        """See :class:`BayesLearner`."""
+        other = super().with_classes(before, after)
+        other.credit = np.zeros((2, other.n_rows, self.n_columns))
+        return other
+
     @property
-    def owners(self) -> Places:
+    def owners(self) -> Places | None:
         """The column of each parameter; from the number of columns on, pairs are counted."""
+        if not len(self.terms):
+            return None
         pairs = self.terms.are_pairs
         own = np.where(pairs, self.n_columns + np.cumsum(pairs) - 1, self.terms.first)
         return np.append(np.arange(self.n_columns), own)
@@ -106,8 +105,12 @@ class WideLearner(BayesLearner):
     @property
     def pairs(self) -> Ints:
         """The two columns of each pair."""
-        pairs = self.terms.are_pairs
-        return np.column_stack([self.terms.first[pairs], self.terms.second[pairs]])
+        return self.terms.pairs
+
+    @property
+    def by_importance(self) -> bool:
+        """See :class:`fires.models.base.Learner`: where lines predict nothing, but pairs do."""
+        return bool(self.credit[0].any())
 
     def scores(self, columns: RowIndex = slice(None)) -> Floats:
         """Who leads: terms in any case, and the lines of their columns."""
@@ -125,64 +128,13 @@ class WideLearner(BayesLearner):
 
     def by_class(self) -> tuple[Floats, Floats]:
         """See :class:`BayesLearner`: of columns, with all their terms."""
-        n, terms = self.n_columns, self.terms
-        mu, sigma = super().by_class()
-        if not len(terms):
-            return mu, sigma
-        columns, _, covariance = self.leading_posterior()
-        mean, spread = mu[:, :n].copy(), sigma[:, :n].copy()
-        for j in terms.curved.tolist():
-            own = self._parameters(j)
-            place = find_places(columns, own)[0]
-            shared = np.cov(self._functions(j, _NORMAL).T, bias=True)
-            for k in range(self.n_rows):
-                found = _size(mu[k, own], covariance[k][np.ix_(place, place)], shared)
-                mean[k, j], spread[k, j] = found
-                up, down = self._rises(j, mu[k, own])
-                mean[k, j] *= -1.0 if up < _TURN * down else 1.0
-        more, width = np.zeros_like(mean), np.zeros_like(mean)
-        for pair, at in zip(self.pairs, n + np.flatnonzero(terms.are_pairs), strict=True):
-            m, s = mu[:, at, None], sigma[:, at, None]
-            more[:, pair] += np.maximum(m**2 - s**2, 0.0)
-            width[:, pair] += (m * s) ** 2
-        # Where several pairs say the same, each of them adds little to the others.
-        alone = self.credit[0] ** 2 > more
-        more = np.where(alone, self.credit[0] ** 2, more)
-        width = np.where(alone, (self.credit[0] * self.credit[1]) ** 2, width)
-        total = np.sqrt(np.maximum(mean**2 + more, 1e-300))
-        wide = np.sqrt((mean * spread) ** 2 + width) / total
-        return np.where(more > 0.0, total, mean), np.where(more > 0.0, wide, spread)
-
-    def _parameters(self, column: int) -> Ints:
-        """The line of a column and its cosines."""
-        own = (self.terms.first == column) & ~self.terms.are_pairs
-        return np.append(column, self.n_columns + np.flatnonzero(own))
-
-    def _functions(self, column: int, scores: Floats) -> Floats:
-        """The line of a column and its cosines, at normal scores."""
-        return np.column_stack([scaled_at(scores, self.knots[:, column]), cosines(scores)])
-
-    def _rises(self, column: int, mu: Floats) -> tuple[float, float]:
-        """How far a curve goes up, and down, over the middle 90 % of its column."""
-        steps = np.diff(self._functions(column, _GRID) @ mu)
-        return float(np.maximum(steps, 0.0).sum()), float(np.maximum(-steps, 0.0).sum())
-
-    def turns(self) -> Mask:
-        """Which columns have an importance without a sign: curves that turn, and pairs."""
-        mu, _ = super().by_class()
-        found = np.asarray((self.credit[0] > 0.0).any(axis=0))
-        found[self.pairs] = True
-        for j in self.terms.curved.tolist():
-            for own in mu[:, self._parameters(j)]:
-                up, down = self._rises(j, own)
-                found[j] |= min(up, down) >= _TURN * max(up, down)
-        return found
+        return Effects(self).by_class() if len(self.terms) else super().by_class()
 
     def features(self) -> Belief:
         """See :class:`BayesLearner`."""
+        if not len(self.terms):
+            return super().features()
         mu, sigma = self.by_class()
-        if self.n_rows == 1:
-            return Belief(mu[0], sigma[0])
         best = (np.abs(mu) - sigma).argmax(axis=0)[None]
         return Belief(*(np.take_along_axis(part, best, axis=0)[0] for part in (mu, sigma)))
 
@@ -192,63 +144,163 @@ class WideLearner(BayesLearner):
             return super().ranked(columns)
         belief, (_, bond) = self.features(), super().ranked(np.arange(self.n_columns))
         mu, sigma = belief.mu, belief.sigma
-        if self.credit[0].any():
+        if self.by_importance:
             # Pairs are credited less what the best of many shows by chance. So are lines.
             alone = self.credit[0].max(axis=0) == 0.0
             chance = 2.0 * np.log(max(self.n_columns, 2))
             left = np.sqrt(np.maximum(mu**2 - chance * sigma**2, (_TINY * mu) ** 2))
-            mu, bond = np.where(alone, left, mu), _LOOSE * bond
+            mu = np.where(alone, left, mu)
+            bond = np.minimum(_LOOSE * bond, _OWN * np.abs(mu))
         return mu[columns], bond[columns]
 
-    def pair_belief(self) -> tuple[Floats, Floats]:
+
+class Effects:
+    """Curves and pairs of a belief.
+
+    The importance of a column with a curve, or in a pair, is the standard deviation of what it adds
+    to the linear predictor. It has a sign if the curve is monotone, and the column is in no pair.
+    """
+
+    def __init__(self, wide: WideLearner, scale: Standard | None = None) -> None:
+        self.wide, self.terms, self.n_columns = wide, wide.terms, wide.n_columns
+        self.scale = scale  # of dense rows, if it is not learnt elsewhere
+
+    @property
+    def kind(self) -> str:
+        """What the belief is made of: "linear", "curves" or "pairs"."""
+        if not len(self.terms):
+            return "linear"
+        return "pairs" if self.terms.are_pairs.any() else "curves"
+
+    @cached_property
+    def _belief(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of all parameters."""
+        return BayesLearner.by_class(self.wide)
+
+    @cached_property
+    def _leading(self) -> tuple[Ints, Floats, Floats]:
+        return self.wide.leading_posterior()
+
+    def _parameters(self, column: int) -> Ints:
+        """The line of a column and its terms."""
+        own = (self.terms.first == column) & ~self.terms.are_pairs
+        return np.append(column, self.n_columns + np.flatnonzero(own))
+
+    def _joint(self, own: Ints) -> tuple[Floats, Floats]:
+        """Mean and covariance of some parameters."""
+        mu, sigma = self._belief
+        columns, _, covariance = self._leading
+        place, leads = find_places(columns, own)
+        if leads.all():
+            return mu[:, own], covariance[:, place[:, None], place]
+        return mu[:, own], sigma[:, own, None] ** 2 * np.eye(len(own))
+
+    def _functions(self, column: int, scores: Floats) -> tuple[Floats, Floats, Floats]:
+        """Values of a column at normal scores, its line and terms there, and their weights.
+
+        Of sparse rows, one of the values is 0; the others are those of entries.
+        """
+        density = np.exp(-0.5 * scores**2)
+        own = self._parameters(column)
+        if self.wide.sparse is None:
+            values = scaled_at(scores, self.terms.knots[:, column])
+            functions = np.column_stack([values, cosines(scores)])
+            return values, functions[:, : len(own)], density
+        mixed = self.wide.mixed
+        share, mean, deviation = mixed.entries_of(column)
+        values = np.append(0.0, mean + deviation * scores[1:])
+        density = np.append(1.0 - share, share * density[1:] / density[1:].sum())
+        functions = np.column_stack([values, values != 0.0])[:, : len(own)] * mixed.units(own)[1]
+        order = np.argsort(values, kind="stable")
+        return values[order], functions[order], density[order]
+
+    def _rises(self, column: int) -> tuple[Floats, Floats]:
+        """How far a curve goes up, and down, over the middle of its column."""
+        mu, _ = self._belief
+        _, functions, _ = self._functions(column, _MIDDLE)
+        steps = np.diff(mu[:, self._parameters(column)] @ functions.T, axis=1)
+        return np.maximum(steps, 0.0).sum(axis=1), np.maximum(-steps, 0.0).sum(axis=1)
+
+    def _size(self, column: int) -> tuple[Floats, Floats]:
+        """The standard deviation of a curve over rows, and the deviation of that.
+
+        Chance makes it too large: the variance of what is known is taken off, along each axis of
+        the posterior for itself. So axes of which nothing is known hide no others.
+        """
+        mean, covariance = self._joint(self._parameters(column))
+        _, functions, weight = self._functions(column, _ALL)
+        shared = np.atleast_2d(np.cov(functions.T, aweights=weight, bias=True))
+        scale, axes = np.linalg.eigh(shared)
+        root = axes * np.sqrt(np.maximum(scale, 0.0))
+        variance, axes = np.linalg.eigh(root.T @ covariance @ root)
+        variance = np.maximum(variance, 0.0)
+        square = np.einsum("ki,kij->kj", mean @ root, axes) ** 2
+        size = np.sqrt(np.maximum(square - variance, 0.0).sum(axis=1))
+        spread = np.sqrt((4.0 * square * variance + 2.0 * variance**2).sum(axis=1))
+        spread /= size + np.sqrt(np.maximum(square.sum(axis=1), 1e-300))
+        up, down = self._rises(column)
+        sign = np.where(up < _TURN * down, -1.0, 1.0)
+        return sign * size, spread
+
+    def by_class(self) -> tuple[Floats, Floats]:
+        """Importance and its standard deviation, for each row of parameters."""
+        mu, sigma = self._belief
+        n, terms, (credit, error) = self.n_columns, self.terms, self.wide.credit
+        mean, spread = mu[:, :n].copy(), sigma[:, :n].copy()
+        for j in terms.curved.tolist():
+            mean[:, j], spread[:, j] = self._size(j)
+        more, width = np.zeros_like(mean), np.zeros_like(mean)
+        of_pairs = (part.T[:, :, None] for part in self.pairs())
+        for pair, m, s in zip(terms.pairs, *of_pairs, strict=True):
+            more[:, pair] += np.maximum(m**2 - s**2, 0.0)
+            width[:, pair] += (m * s) ** 2
+        # Where several pairs say the same, each of them adds little to the others.
+        alone = credit**2 > more
+        more = np.where(alone, credit**2, more)
+        width = np.where(alone, (credit * error) ** 2, width)
+        total = np.sqrt(np.maximum(mean**2 + more, 1e-300))
+        wide = np.sqrt((mean * spread) ** 2 + width) / total
+        return np.where(more > 0.0, total, mean), np.where(more > 0.0, wide, spread)
+
+    def turns(self) -> Mask:
+        """Which columns have an importance without a sign: curves that turn, and pairs."""
+        found = np.asarray((self.wide.credit[0] > 0.0).any(axis=0))
+        found[self.terms.pairs] = True
+        for j in self.terms.curved.tolist():
+            up, down = self._rises(j)
+            found[j] |= bool((np.minimum(up, down) >= _TURN * np.maximum(up, down)).any())
+        return found
+
+    def pairs(self) -> tuple[Floats, Floats]:
         """Mean and standard deviation of each pair, for each row of parameters."""
-        mu, sigma = super().by_class()
+        mu, sigma = self._belief
         at = self.n_columns + np.flatnonzero(self.terms.are_pairs)
         return mu[:, at], sigma[:, at]
 
-    def curve(self, column: int, scores: Floats) -> Curve:
-        """What a column adds at normal scores, less its mean over the rows between them.
+    def curve(self, column: int, scores: Floats) -> tuple[Floats, Floats, Floats]:
+        """Values, what a column adds there, and the standard deviation of that.
 
-        The mean is known as well as one of so many rows can be. What turns more often than the
-        cosines do is not known: it is taken to be half as large as the last two of them.
+        It is less its mean over the rows between the values, which is known as well as one of so
+        many rows can be. What turns more often than the cosines do is not known: it is taken to be
+        half as large as the last two of them.
         """
-        own = self._parameters(column)
-        mu, sigma = super().by_class()
-        columns, _, covariance = self.leading_posterior()
-        place, leads = find_places(columns, own)
-        values = self._functions(column, scores)[:, : len(own)]
-        density = np.exp(-0.5 * scores**2)
-        values = values - density @ values / density.sum()
-        if leads.all():
-            shared = np.stack([one[np.ix_(place, place)] for one in covariance])
-        else:
-            shared = np.stack([np.diag(one[own] ** 2) for one in sigma])
-        effect = mu[:, own] @ values.T
-        variance = np.einsum("gi,kij,gj->kg", values, shared, values)
-        rows = np.minimum(self.evidence_rows, 1.0 / (1.0 - self.gamma))[:, None]
+        own, wide = self._parameters(column), self.wide
+        if wide.sparse is not None:
+            _, mean, deviation = wide.mixed.entries_of(column)
+            if abs(mean) > _ONE_SIGN * deviation > 0.0:
+                least = max(scores[0], -_NEAR * abs(mean) / deviation)
+                scores = np.sign(mean) * np.linspace(least, scores[-1], len(scores))
+        mu, covariance = self._joint(own)
+        values, functions, weight = self._functions(column, scores)
+        functions = functions - weight @ functions / weight.sum()
+        effect = mu @ functions.T
+        variance = np.einsum("gi,kij,gj->kg", functions, covariance, functions)
+        rows = np.minimum(wide.evidence_rows, 1.0 / (1.0 - wide.gamma))[:, None]
         variance += np.var(effect, axis=1, keepdims=True) / np.maximum(rows, 1.0)
-        if len(own) > 1:
-            last = np.maximum(mu[:, own] ** 2 - sigma[:, own] ** 2, 0.0)[:, -2:].max(axis=1)
-            variance += (_UNSEEN * 2.0 / ORDERS[-1]) ** 2 * last[:, None]
-        return Curve(effect, np.sqrt(np.maximum(variance, 0.0)))
-
-
-def scaled_at(scores: Floats, knots: Floats) -> Floats:
-    """The scaled values of a column at normal scores; the last lines go on beyond the knots."""
-    inside = np.interp(scores, KNOTS, knots)
-    slopes = np.diff(knots)[[0, -1]] / (KNOTS[1] - KNOTS[0])
-    below, above = np.minimum(scores - KNOTS[0], 0.0), np.maximum(scores - KNOTS[-1], 0.0)
-    return np.asarray(inside + slopes[0] * below + slopes[1] * above)
-
-
-def _size(mean: Floats, covariance: Floats, shared: Floats) -> tuple[float, float]:
-    """The standard deviation of a sum of functions over rows, and the deviation of that.
-
-    Chance makes it too large: the variances of the coefficients are taken off.
-    """
-    square = float(mean @ shared @ mean)
-    noise = shared @ covariance
-    left = max(square - float(np.trace(noise)), 0.0)
-    variance = 4.0 * float(mean @ noise @ shared @ mean) + 2.0 * float(np.trace(noise @ noise))
-    size = np.sqrt(left)
-    return float(size), float(np.sqrt(max(variance, 0.0)) / (size + np.sqrt(max(square, 1e-300))))
+        if len(own) > len(ORDERS):
+            known = np.maximum(mu**2 - np.einsum("kii->ki", covariance), 0.0)
+            last = known[:, -2:].max(axis=1, keepdims=True)
+            variance += (_UNSEEN * 2.0 / ORDERS[-1]) ** 2 * last
+        if self.scale is not None and self.scale.gain[column] and wide.sparse is None:
+            values = values / self.scale.gain[column] + self.scale.shift[column]
+        return values, effect, np.sqrt(np.maximum(variance, 0.0))

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 _POINTS = 21
 _CURVE: dict[str, Any] = {key: [(int, float)] for key in ("values", "effect", "low", "high")}
 _PAIR: dict[str, Any] = dict.fromkeys(("importance", "low", "high"), (int, float))
+_ENDS = "first", "second"
 RELATIONS: dict[str, Any] = {
     "kind": str,
     "curves": [_CURVE | {"feature": str, "class?": str}],
-    "pairs": [_PAIR | {"first": str, "second": str}],
+    "pairs": [_PAIR | dict.fromkeys(_ENDS, str)],
     "unsigned": [str],
 }
 """The form of :func:`relations_of`."""
@@ -35,25 +36,18 @@ def relations_of(pipeline: OnlinePipeline, features: Iterable[int] | None = None
     if features is None:
         chosen = selector.get_support(indices=True)
         features = chosen[np.argsort(selector.ranking_[chosen])].tolist()
-    known = selector.known_names
-
-    def called(feature: int | str) -> str:
-        if isinstance(feature, str):
-            return feature
-        return f"x{feature}" if known is None else str(known[feature])
-
     curved, unsigned, some = selector.curved_, selector.unsigned_, list(features)
+    known = selector.known_names
+    names = {j: f"x{j}" if known is None else str(known[j]) for j in some}
+    pairs = [pair._asdict() for pair in selector.pairs_]
+    for pair in pairs:
+        ends = {end: pair[end] if known is not None else f"x{pair[end]}" for end in _ENDS}
+        pair |= ends | {name: _short(pair[name]) for name in _PAIR}
     return {
         "kind": selector.relations_,
-        "curves": [
-            {"feature": called(place)} | _curve(pipeline, place) for place in some if curved[place]
-        ],
-        "pairs": [
-            {"first": called(pair.first), "second": called(pair.second)}
-            | {name: _short(getattr(pair, name)) for name in _PAIR}
-            for pair in selector.pairs_
-        ],
-        "unsigned": [called(place) for place in some if unsigned[place]],
+        "curves": [{"feature": names[j]} | _curve(pipeline, j) for j in some if curved[j]],
+        "pairs": pairs,
+        "unsigned": [names[j] for j in some if unsigned[j]],
     }
 
 

@@ -40,6 +40,7 @@ from fires.models.families import FAMILIES
 from fires.models.linear import Linear
 from fires.models.model_learner import ModelLearner
 from fires.models.scale import Scaler
+from fires.models.wide import Effects
 from fires.selectors import relations, significance
 from fires.selectors.base import OnlineSelector
 from fires.selectors.clock import Clock
@@ -150,7 +151,8 @@ class FIRES(OnlineSelector):
         have a curve. ``"pairs"``: also products of two features. Curves and pairs must earn their
         place, see :mod:`fires.models.relations`; without any, the answer is the linear one.
         ``"auto"``: as ``"pairs"``, as long as that predicts better than straight lines do. For
-        linear models with the Bayesian update, dense rows and ``scale="standard"``.
+        linear models with the Bayesian update and ``scale="standard"``. The curve of a column of
+        sparse rows is its line and its presence; these have no pairs.
     score : {"auto", "omega"}, default="auto"
         What features are ranked by. ``"auto"``: by the absolute importance (Bayesian update), or
         by omega (gradient update). ``"omega"``: by omega in any case.
@@ -625,28 +627,37 @@ class FIRES(OnlineSelector):
         half_width = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * self.uncertainties_
         low, high = self.importances_ - half_width, self.importances_ + half_width
         if self.relations_ != "linear":
-            turns = relations.unsigned(self._learner_, len(low))
-            turns = turns if self._groups_ is None else turns[: len(low)]
-            low = np.where(turns, np.maximum(low, 0.0), low)
+            low = np.where(self.unsigned_[: len(low)], np.maximum(low, 0.0), low)
         return low, high
+
+    @property
+    def _effects(self) -> Effects | None:
+        """Curves and pairs, once for a batch; None with lines only."""
+        self._check_fitted()
+        if "effects" not in self._seen_:
+            self._seen_["effects"] = relations.effects_of(self._learner_)
+        found: Effects | None = self._seen_["effects"]
+        return found
 
     @property
     def relations_(self) -> str:
         """What the answer is made of now: ``"linear"``, ``"curves"`` or ``"pairs"``."""
-        self._check_fitted()
-        return relations.kind_of(self._learner_)
+        return "linear" if self._effects is None else self._effects.kind
 
     @property
     def curved_(self) -> Mask:
         """Which features have a curve: see :meth:`curve`."""
-        self._check_fitted()
-        return relations.curved(self._learner_, self.n_features_in_)
+        curved = np.zeros(self.n_features_in_, dtype=np.bool_)
+        if self._effects is not None:
+            curved[self._effects.terms.curved] = True
+        return curved
 
     @property
     def unsigned_(self) -> Mask:
         """Which importances have no sign: of curves that turn, and of features in a pair."""
-        self._check_fitted()
-        return relations.unsigned(self._learner_, self.n_features_in_)
+        if self._effects is None:
+            return np.zeros(self.n_features_in_, dtype=np.bool_)
+        return self._effects.turns()
 
     def curve(
         self,
@@ -693,16 +704,14 @@ class FIRES(OnlineSelector):
         row = None
         if label is not None and len(self._learner_.by_class()[0]) > 1:
             row = self.classes_.tolist().index(label)
-        return relations.curve_of(self._learner_, int(places[0]), row, confidence, n_points)
+        return relations.curve_of(self._effects, int(places[0]), row, confidence, n_points)
 
     @property
     def pairs_(self) -> list[Pair]:
         """The pairs of features that add to the answer, the strongest first."""
-        self._check_fitted()
         known = self.known_names
         names: Sequence[Any] = range(self.n_features_in_) if known is None else known.tolist()
-        found = relations.pairs_of(self._learner_)
-        return [Pair(names[i], names[j], m, m - half, m + half) for i, j, m, half in found]
+        return [] if self._effects is None else relations.pairs_of(self._effects, names)
 
     def _belief(self) -> Belief:
         belief: Belief | None = self._seen_.get("belief")

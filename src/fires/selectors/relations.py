@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fires.core.types import Floats, Mask
+from fires.core.types import Floats
 from fires.models.base import Learner
 from fires.models.relations import RelationsLearner
+from fires.models.wide import Effects
 
 _SPAN = 2.0  # normal scores between which a curve is shown: 95 % of the rows
 
@@ -42,51 +44,32 @@ class Pair(NamedTuple):
     high: float
 
 
+def effects_of(learner: Learner) -> Effects | None:
+    """The curves and pairs of a learner; None if it has lines only."""
+    return learner.effects() if isinstance(learner, RelationsLearner) else None
+
+
 def curve_of(
-    learner: Learner, column: int, row: int | None, confidence: float, n_points: int
+    effects: Effects | None, column: int, row: int | None, confidence: float, n_points: int
 ) -> FeatureCurve:
     """The curve of a column, for one row of parameters; None for that in which it matters most."""
-    if not isinstance(learner, RelationsLearner):
+    if effects is None:
         raise AttributeError("curve is for relations='curves', 'pairs' or 'auto'.")
-    values, curve = learner.curve(column, np.linspace(-_SPAN, _SPAN, n_points))
-    effect, deviation = curve
+    values, effect, deviation = effects.curve(column, np.linspace(-_SPAN, _SPAN, n_points))
     if row is None:
         row = int(np.ptp(effect, axis=1).argmax())
     half = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * deviation[row]
     return FeatureCurve(values, effect[row], effect[row] - half, effect[row] + half)
 
 
-def pairs_of(learner: Learner, confidence: float = 0.95) -> list[tuple[int, int, float, float]]:
-    """The two columns of each pair, its importance and the half-width of its interval."""
-    if not isinstance(learner, RelationsLearner) or learner.kind != "pairs":
-        return []
-    assert learner.wide is not None
-    mu, sigma = learner.wide.pair_belief()
-    best = (np.abs(mu) - sigma).argmax(axis=0)[None]
-    mean, spread = (np.take_along_axis(part, best, axis=0)[0] for part in (mu, sigma))
-    half = NormalDist().inv_cdf(0.5 + 0.5 * confidence) * spread
-    found = zip(*learner.wide.pairs.T.tolist(), mean.tolist(), half.tolist(), strict=True)
-    return sorted(found, key=lambda pair: -abs(pair[2]))
-
-
-def kind_of(learner: Learner) -> str:
-    """What the answer is made of: "linear", "curves" or "pairs"."""
-    return learner.kind if isinstance(learner, RelationsLearner) else "linear"
-
-
-def curved(learner: Learner, n_features: int) -> Mask:
-    """Which features have a curve."""
-    found = np.zeros(n_features, dtype=np.bool_)
-    if isinstance(learner, RelationsLearner) and learner.kind != "linear":
-        assert learner.wide is not None
-        found[learner.wide.terms.curved] = True
-    return found
-
-
-def unsigned(learner: Learner, n_features: int) -> np.ndarray:
-    """Which importances have no sign: a standard deviation, which is not negative."""
-    if kind_of(learner) == "linear":
-        return np.zeros(n_features, dtype=np.bool_)
-    assert isinstance(learner, RelationsLearner)
-    assert learner.wide is not None
-    return learner.wide.turns()
+def pairs_of(effects: Effects, names: Sequence[Any]) -> list[Pair]:
+    """The pairs, the strongest first, with their 95 % intervals."""
+    mu, sigma = effects.pairs()
+    best = (np.abs(mu) - sigma).argmax(axis=0)
+    at = best, np.arange(len(best))
+    half = NormalDist().inv_cdf(0.975) * sigma[at]
+    found = zip(effects.terms.pairs.tolist(), mu[at].tolist(), half.tolist(), strict=True)
+    return [
+        Pair(names[i], names[j], mean, mean - width, mean + width)
+        for (i, j), mean, width in sorted(found, key=lambda pair: -abs(pair[1]))
+    ]

@@ -252,7 +252,7 @@ class SelectionRule:
         anew |= resting is not None and bool(resting[self.columns].any())
         if anew or k != self.k or self.waited >= min(_EVERY, _GROWN * learner.fewest_rows):
             learner.settle_classes()
-            if learner.renewed:  # they were chosen for what holds no more
+            if learner.renewed and not learner.by_importance:  # chosen for what holds no more
                 self.columns = _NONE
             self.columns, self.k, self.waited = self._chosen(learner, k, resting), k, 0.0
 
@@ -305,7 +305,7 @@ class SelectionRule:
 
     def _chosen(self, learner: JointPosterior, k: int, resting: Mask | None) -> Places:
         known = self.candidates(learner, resting)
-        if not len(known.numbers):
+        if not len(known.numbers) or (learner.by_importance and k != _AUTO):
             return _NONE if k == _AUTO else self._filled(learner, _NONE, k, resting)
         # After an alarm, they were chosen for what holds no more: they only fill places.
         members = _NONE if learner.strengths else self.columns
