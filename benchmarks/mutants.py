@@ -3,7 +3,7 @@
 Draws mutations of the code at the commit BASE, always the same ones. Each is looked up in the tree
 by function and statement, made in a copy of the tree, and tried by the tests that call the
 function, up to the first failure. A mutant whose statement is not there any more is "gone", and
-listed: what was renamed goes into RENAMED.
+listed: what was renamed goes into RENAMED, what was rewritten into MOVED.
 
     python -m benchmarks.mutants                     # all, on the working tree
     python -m benchmarks.mutants --base              # and what survives, on BASE with its tests
@@ -53,6 +53,35 @@ RENAMED: dict[str, str] = {
     "FollowedTable": "Follow",
 }
 """What identifiers are called now: functions, classes, names in statements; several by spaces."""
+MOVED: dict[str, tuple[str, str, str]] = {
+    "m01": (
+        "WindowRefit._check_weights",
+        "can(estimator, 'fit') and (not has_fit_parameter(estimator, 'sample_weight'))",
+        "(can(estimator, 'fit') or not has_fit_parameter(estimator, 'sample_weight'))",
+    ),
+    "m03": ("_Database._plain_errors", "_IN_USE.search(reason)", "False"),
+    "m06": ("read_only", "view.setflags(write=False)", "pass"),
+    "m13": ("_move", "path.name == _RUN", "(path.name != _RUN)"),
+    "m17": ("_Batch._asked", "not self.weighed", "self.weighed"),
+    "m18": ("_Counted.__call__", "as_numbers(y, self.model)", "None"),
+    "m21": ("FixedColumns.admit", "isinstance(matrix, np.ndarray)", "False"),
+    "m24": ("unpacked", "raise Damaged(str(error)) from error", "pass"),
+    "m28": ("RedisReader._check", "n_present = added - self._added", "n_present = added"),
+    "m32": ("BlockTable._followed", "places[-1]", "places[0]"),
+    "m36": ("Follow.mark", "return mark", "return None"),
+    "m39": ("_ready", "not isinstance(X, np.ndarray) and", "False"),
+    "m42": ("Screening._step", "self._z_, self._z_rest_, self._zz_, self._xz_ = of", "pass"),
+    "m45": ("decided", "return model", "return None"),
+    "m46": ("is_utf8", "data.isascii() or data.decode()", "(data.isascii() and data.decode())"),
+    "m51": ("SvmlightStream._rows", "wrong[y != np.round(y)] = 2", "pass"),
+    "m52": ("BayesLearner._spread", "np.maximum", "np.minimum"),
+    "m57": ("_Evaluation.__post_init__", "isinstance(window, StabilityWindow)", "True"),
+    "m60": ("_check_model", "raise ValueError(", "pass"),
+}
+"""Mutants of statements that were rewritten: in which function each is now, and what becomes what.
+
+An old text is the beginning of what ``ast.unparse`` writes for a node; the least such node counts.
+"""
 
 ROOT = Path(__file__).parents[1]
 SOURCES = "src/fires"
@@ -314,7 +343,17 @@ class Tree:
             if found:
                 several = f"its statement is in {len(found)} functions of that name"
                 return found[0] if len(found) == 1 else several
-        return "no such statement" if near else "no such function"
+        gone = "no such statement" if near else "no such function"
+        return self._find_moved(*MOVED[mutant.id]) if mutant.id in MOVED else gone
+
+    def _find_moved(self, name: str, old: str, new: str) -> tuple[Function, Site] | str:
+        found = {
+            ast.unparse(node): (function, ("moved", node, new))
+            for function in (function for function in self.functions if function.name == name)
+            for node in (node for part in function.statements for node in ast.walk(part))
+            if isinstance(node, (ast.stmt, ast.expr)) and ast.unparse(node).startswith(old)
+        }
+        return found[min(found, key=len)] if found else "it was moved, and is not there"
 
     @cached_property
     def tests(self) -> dict[str, tuple[float, frozenset[str]]]:

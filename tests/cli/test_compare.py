@@ -69,6 +69,11 @@ def csv_file(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def short_file(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("data") / "few.csv", table=make_table(300))
+
+
+@pytest.fixture(scope="module")
 def whole(csv_file):
     """One comparison with everything: what was printed, and the folder."""
     out = csv_file.parent / "new" / "comparison"
@@ -149,10 +154,10 @@ def test_the_first_named_is_what_others_are_tested_against(csv_file):
 
 
 @pytest.mark.parametrize("name", [name for name in SELECTORS if name not in MODELS])
-def test_every_name_is_a_selector(csv_file, name):
+def test_every_name_is_a_selector(short_file, name):
     if name == "window-lightgbm":
         pytest.importorskip("lightgbm")
-    result = run(csv_file, "-t", "label", "-s", name, "--seeds", 1, "--top", 0.3, "--json")
+    result = run(short_file, "-t", "label", "-s", name, "--seeds", 1, "--top", 0.3, "--json")
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)
     assert facts["reference"] == name
@@ -222,10 +227,10 @@ def test_binary_selectors_are_left_out_of_many_classes_in_one_line(tmp_path):
     )
 
 
-def test_few_runs_or_pieces_come_with_a_caution(tmp_path):
-    path = write(tmp_path / "short.csv", table=make_table(300))
+def test_few_runs_or_pieces_come_with_a_caution(short_file):
     for seeds, words in ((3, "takes 3 pieces of the stream"), (1, "takes 3 runs or more")):
-        said = " ".join(run(path, "-t", "label", "-s", "ofs", "--seeds", seeds).stdout.split())
+        result = run(short_file, "-t", "label", "-s", "ofs", "--seeds", seeds)
+        said = " ".join(result.stdout.split())
         assert f"Caution: differences are not tested, which {words}" in said
 
 
@@ -301,7 +306,7 @@ def test_what_does_not_fit_the_target_is_one_line(tmp_path, target, options, wor
     assert_fails(run(path, "-t", target, "-s", "fires", *options), "events.csv", *words)
 
 
-@pytest.mark.parametrize("target", ["amount", "number"])
+@pytest.mark.parametrize("target", ["amount", pytest.param("number", marks=pytest.mark.slow)])
 def test_numbers_are_compared(tmp_path, target):
     path, out = write(tmp_path / "events.csv", target), tmp_path / "out"
     score = ("--score", "r2") if target == "number" else ()

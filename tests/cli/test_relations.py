@@ -95,7 +95,7 @@ def test_curves_are_those_of_the_pipeline_in_the_units_of_the_data(run, known):
 
 
 def test_of_three_classes_a_curve_is_of_one(tmp_path):
-    table, score = runs.relations_table()
+    table, score = runs.relations_table(1_500)
     names = np.array(["low", "mid", "high"])
     table = table.with_columns(label=pl.Series(names[np.digitize(score, [-2.0, 2.0])]))
     table.write_csv(tmp_path / "x.csv")
@@ -125,6 +125,7 @@ def shots_of(run):
     return {path.name: read_state(path) for path in sorted((run / "snapshots").iterdir())}
 
 
+@pytest.mark.slow  # what is saved of curves is tested with the states
 def test_a_run_with_curves_that_is_killed_ends_as_one_that_is_not(run, tmp_path):
     options = ("-t", "label", "--top", 5, "--relations", "auto", "--checkpoint", 3)
     source = json.loads((run / "run.json").read_bytes())["settings"]["file"][0]

@@ -410,7 +410,8 @@ def test_what_stands_above_noise_stands_above_a_gap(csv_file, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param("classes", marks=pytest.mark.slow), "numbers", "many"]
+    "kind",
+    [*(pytest.param(kind, marks=pytest.mark.slow) for kind in ("classes", "numbers")), "many"],
 )
 def test_the_best_of_much_noise_is_not_above_it(tmp_path, kind):
     """The 95 % interval may leave out 0 for some of them, and these are ranked first."""

@@ -7,8 +7,10 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 from fires.columns import Column, Columns, Hints
+from fires.columns.warnings import standardised
 from fires.core.errors import StateError
 
 
@@ -170,3 +172,7 @@ def test_many_columns_with_one_surprise_share_a_line():
     frame = pl.DataFrame({f"p{i}": ["5%", "6%"] for i in range(9)})
     (line,) = Columns.learn(frame).surprises()
     assert line == 'columns "p0", "p1", "p2" and 6 more: "5%" is read as 5'
+
+
+def test_a_column_of_zeros_is_standardised_to_zeros():
+    assert_array_equal(standardised(np.zeros((3, 1))), np.zeros((3, 1)))

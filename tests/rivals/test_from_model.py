@@ -126,6 +126,16 @@ def test_sparse_coefficients_are_read_too():
     assert_array_equal(weights_of(estimator.sparsify(), 5), dense)
 
 
+def test_sparse_rows_with_long_indices_are_learnt_from():
+    """Most of scikit-learn refuses them, however few the entries are."""
+    X, y = next(stream(n_classes=2))
+    rows = sp.csr_array(X)
+    rows.indices, rows.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+    one, other = (FromModel(2, estimator=SGDClassifier(random_state=0)) for _ in range(2))
+    one.partial_fit(rows, y)
+    assert_array_equal(one.weights_, other.partial_fit(sp.csr_array(X), y).weights_)
+
+
 def test_the_relevant_features_are_found():
     selector = FromModel(2, estimator=SGDClassifier(random_state=0))
     for X, y in stream(30):

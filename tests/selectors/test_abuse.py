@@ -192,8 +192,10 @@ def test_huge_values_are_refused_by_every_model(update, model, kind, scale, tmp_
     assert state(selector, tmp_path) == before
 
 
-@pytest.mark.parametrize("model", ["probit", "gaussian", "poisson"])
-@pytest.mark.parametrize("what", ["1e200", "all 1e200", "the greatest number"])
+@pytest.mark.parametrize(
+    ("what", "model"),
+    [("1e200", "probit"), ("all 1e200", "gaussian"), ("the greatest number", "poisson")],
+)
 def test_huge_values_are_refused_where_columns_are_many(what, model, tmp_path):
     """Such rows are scaled while they are learnt from."""
     selector = FIRES(2, model=model)
@@ -357,7 +359,7 @@ def test_a_model_of_ones_own_keeps_its_classes(tmp_path):
 @scales
 def test_batches_of_one_row_find_the_feature(kind, scale):
     selector = FIRES(1, scale=scale)
-    for X, y in batches(600, n_rows=1):
+    for X, y in batches(300, n_rows=1):
         selector.partial_fit(kind(X), y)
     assert_finite(selector)
     assert_array_equal(selector.get_support(indices=True), [2])
@@ -434,7 +436,7 @@ def test_the_unit_of_a_column_does_not_matter(kind, scale, exponents):
 @kinds
 def test_no_unit_is_too_small_or_too_great_for_the_others(kind, exponent):
     selector = FIRES(1)
-    for X, y in batches(200):
+    for X, y in batches(60):
         X = X.copy()
         X[:, 0] *= 10.0**exponent
         selector.partial_fit(kind(X), y)

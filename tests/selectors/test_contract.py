@@ -1,6 +1,7 @@
 """Every selector that learns from rows keeps the contract of ``fires.checks``, and what follows."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
@@ -74,6 +75,10 @@ class Case:
     skip: tuple[str, ...] = ()
     load_options: dict[str, Any] = field(default_factory=dict)
     dear: bool = False
+
+    @cached_property  # scikit-learn writes an estimator in half a millisecond
+    def name(self):
+        return f"{self.selector!r} {self.target}".replace("\n", "")
 
     def learnt(self, form=np.asarray):
         selector = clone(self.selector)
@@ -236,13 +241,9 @@ def mark(case, sentence=""):
     return marks + [pytest.mark.slow] * ((case.dear or again) and not always)
 
 
-def name(case):
-    return f"{case.selector!r} {case.target}".replace("\n", "")
-
-
 def over(wanted):
     """Run a test over cases."""
-    cases = [pytest.param(case, id=name(case), marks=mark(case)) for case in CASES if wanted(case)]
+    cases = [pytest.param(case, id=case.name, marks=mark(case)) for case in CASES if wanted(case)]
     return pytest.mark.parametrize("case", cases)
 
 
@@ -250,7 +251,7 @@ def in_turn(argument, values):
     """Run a test over all cases, each with one of the values: cases do not differ in these."""
     pairs = [
         pytest.param(
-            case, values[i % len(values)], id=f"{name(case)}-{i % len(values)}", marks=mark(case)
+            case, values[i % len(values)], id=f"{case.name}-{i % len(values)}", marks=mark(case)
         )
         for i, case in enumerate(CASES)
     ]
@@ -281,7 +282,7 @@ def test_every_selector_of_rows_has_a_case():
 @pytest.mark.parametrize(
     "check",
     [
-        pytest.param(check, id=f"{name(case)}-{sentence}", marks=mark(case, sentence))
+        pytest.param(check, id=f"{case.name}-{sentence}", marks=mark(case, sentence))
         for case in CASES
         for sentence, check in selector_checks(
             case.selector, target=case.target, load_options=case.load_options, skip=case.skip

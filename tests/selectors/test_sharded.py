@@ -20,10 +20,10 @@ def gradient(**setting):
     return FIRES(2, update="gradient", **setting)
 
 
-def learn(selector, X, y, n_shards=3, **options):
+def learn(selector, X, y, n_shards=3, weight=None, **options):
     """Learn from shards; y is cut as it is."""
     missing = int(np.isnan(X.data if sp.issparse(X) else X).sum())
-    shards = Shards.cut(CheckedBatch(X, np.asarray(y), None, missing), n_shards)
+    shards = Shards.cut(CheckedBatch(X, np.asarray(y), weight, missing), n_shards)
     n_features = X.shape[1]
     return partial_fit_sharded(selector, shards.evaluate, n_features=n_features, **options)
 
@@ -52,6 +52,16 @@ def test_new_labels_may_appear_in_any_shard(labels):
         one.partial_fit(X, y)
         learn(many, X, y)
         assert_same(one, many)
+
+
+def test_weights_count_as_many_rows_as_in_one_process():
+    rng = np.random.default_rng(0)
+    one, many = FIRES(2), FIRES(2)
+    for _ in range(2):
+        X, y, weight = rows(rng), rng.integers(0, 2, 30), rng.integers(1, 4, 30).astype(float)
+        one.partial_fit(X, y, sample_weight=weight)
+        learn(many, X, y, weight=weight)
+        np.testing.assert_allclose(many.weight_sums_, one.weight_sums_)
 
 
 def test_what_the_target_is_follows_from_all_shards():

@@ -808,6 +808,15 @@ def test_what_is_wrong_in_a_sparse_file_costs_its_line(tmp_path):
     assert batches[-1].position.line == 503
 
 
+def test_a_fraction_behind_whole_labels_costs_its_line(tmp_path):
+    path = saved(tmp_path, b"1 1:1\n0 1:2\n", "x.svm")
+    stream = from_file(path)
+    path.write_bytes(path.read_bytes() + b"0.5 1:3\n1 1:4\n")  # once the labels were looked at
+    (batch,) = stream.batches(10)
+    assert batch.y.tolist() == [1, 0, 1]
+    assert stream.rejected.count == 1
+
+
 def test_indices_may_start_at_zero_and_labels_may_be_fractions(tmp_path):
     path = saved(tmp_path, b"1.5 qid:2 0:1 3:2 # x:9\n2 qid:2 1:5\r\n-.5 2:1e-3\n", "x")
     stream, (batch,) = sparse_batches(path)

@@ -216,9 +216,10 @@ def small_portions(monkeypatch):
 def test_entries_that_were_trimmed_before_they_were_read_are_named(redis_server, small_portions):
     names = redis_server.write("events", flat(300))
     bookmark = bookmark_after(redis_server, 3)
-    redis_server.client.xtrim("events", minid=names[100], approximate=False)
-    rest = from_redis(redis_server.uri("events"), until_end=True, after=bookmark)
-    assert ids(rest.batches(50)) == list(range(150, 300))  # what was read may go
+    for n_gone in (50, 100):  # what was read may go
+        redis_server.client.xtrim("events", minid=names[n_gone], approximate=False)
+        rest = from_redis(redis_server.uri("events"), until_end=True, after=bookmark)
+        assert ids(rest.batches(50)) == list(range(150, 300))
     redis_server.client.xtrim("events", minid=names[180], approximate=False)
     text = refusal(redis_server, bookmark)
     last, first = names[99].decode(), names[180].decode()

@@ -70,8 +70,8 @@ def command(
         for step in run.steps(stream, _BATCH_SIZE):
             run.record(step)
             selected[step.index, step.selected] = True
-            stability = f"stability {step.stability:.2f}"
-            show(partial(seen, totals.n_rows, started, totals.n_rows, stability))
+            more, of = f"stability {step.stability:.2f}", f" of {_N_SAMPLES:,}"
+            show(partial(seen, totals.n_rows, started, totals.n_rows, more, of=of))
         facts |= {
             "rejected_rows": 0,
             "doubts": [vars(doubt) for doubt in run.watch.settled(names, ())],

@@ -89,11 +89,13 @@ def one_bar(
             yield show
 
 
-def seen(n_rows: int, began: float, done: float | None, *more: str, before: int = 0) -> Header:
+def seen(
+    n_rows: int, began: float, done: float | None, *more: str, before: int = 0, of: str = ""
+) -> Header:
     """What a bar shows of rows: how many, how far that is, how fast, and more."""
     speed = (n_rows - before) / (time.perf_counter() - began)
     now = ", ".join([f"{speed:,.0f} rows/s", *more])
-    return {"description": f"{n_rows:,} rows", "completed": done, "now": now}
+    return {"description": f"{n_rows:,}{of} rows", "completed": done, "now": now}
 
 
 @contextmanager
