@@ -112,7 +112,8 @@ def test_columns_that_became_several_features_are_told_as_one():
     moved = [record for record in sink.records if record["left"]]
     assert (moved[0]["left"], moved[0]["came"]) == (["town_1"], ["age"])
     for record in sink.records:
-        assert [one["rank"] for one in record["features"]] == [1]
+        assert len(record["features"]) == 1
+    assert sink.records[-1]["features"][0]["rank"] == 1  # soon after the change, it need not be
 
 
 def test_importances_are_computed_only_for_a_record():

@@ -72,14 +72,18 @@ def test_on_a_cluster_the_next_step_is_that_of_one_process(sparse):
     assert_same_belief(stays.pipeline.selector, moved.pipeline.selector)
 
 
+def scaled(mixed, X):
+    """Sparse rows on their scale, as a dense array."""
+    return mixed.rows(mixed.touched(X, np.ones(100), missing=True))[0].take(np.arange(N_FEATURES))
+
+
 def test_by_bayes_rule_sparse_rows_are_on_the_same_scale():
     run = begun(sparse=True)
     X, _ = rows(4, sparse=True)
     learner, pipeline = run.pipeline.selector._learner_, run.pipeline
-    twice = learner.mixed.rows(pipeline._scaler_.applied(X), np.ones(100))[0]
-    wanted = twice.take(np.arange(N_FEATURES))
+    wanted = scaled(learner.mixed, pipeline._scaler_.applied(X))
     selector = on_cluster(run).pipeline.selector
-    found = selector._learner_.mixed.rows(X, np.ones(100))[0].take(np.arange(N_FEATURES))
+    found = scaled(selector._learner_.mixed, X)
     assert np.abs(wanted).max() > 1.0
     assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 

@@ -88,8 +88,12 @@ def plain_scores(selector, X, columns):
 
 def mixed(learner, X):
     """Sparse rows, scaled one after the other: none of them can be a batch that has moved."""
-    rows = [copy.deepcopy(learner.mixed).rows(X[[place]], np.ones(1))[0] for place in range(90)]
-    return np.concatenate([row.take(np.arange(6)) for row in rows])
+    rows = []
+    for place in range(90):
+        scale = copy.deepcopy(learner.mixed)
+        batch = scale.touched(X[[place]], np.ones(1), missing=True)
+        rows.append(scale.rows(batch)[0].take(np.arange(6)))
+    return np.concatenate(rows)
 
 
 def plain_predictions(selector, X, columns):

@@ -63,7 +63,10 @@ def assert_same(opened, fixed, names):
     for attribute in ("importances_", "uncertainties_", "weights_"):
         assert_allclose(getattr(opened, attribute), getattr(fixed, attribute), rtol=1e-7, atol=1e-9)
     assert_allclose(opened.class_importances_, fixed.class_importances_, rtol=1e-7, atol=1e-9)
-    assert opened.alarms_ == fixed.alarms_
+    # Sums over arrays of another width are rounded otherwise.
+    assert [one[:3] for one in opened.alarms_] == [one[:3] for one in fixed.alarms_]
+    strengths = [[one.strength for one in alarms] for alarms in (opened.alarms_, fixed.alarms_)]
+    assert_allclose(*strengths, rtol=1e-7)
 
 
 # --- the law ------------------------------------------------------------------------------------

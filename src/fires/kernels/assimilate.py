@@ -434,16 +434,16 @@ def add_to_sums(
     for k in range(len(sums)):
         stat, share, own = stats[k], trust[k], facts[k, INTERCEPT_VAR]
         for b in range(n_rows):
-            known, said = stat[2, b], stat[0, b] + stat[3, b]
+            known, told = stat[2, b], stat[0, b] + stat[3, b]
             if not all_lead:
                 row, led, wide = Z[b], 0.0, own
                 for j in range(size):
                     # In the middle of a batch, it was between its values before and after.
                     led += 0.5 * (before[k, j] + mean[k, j]) * row[j]
                     wide += var[k, j] * row[j] * row[j]
-                said -= share * (stat[ADDED, b] - led)
+                told -= share * (stat[ADDED, b] - led)
                 known /= 1.0 + known * share * max(stat[WIDTH, b] - wide, 0.0)
-            precision[b], value[b] = known, said
+            precision[b], value[b] = known, told
             learnable += known
         add_information(Z, precision, value, weight, gamma, sums[k])
     return learnable

@@ -128,6 +128,7 @@ class BayesLearner(Learner):
         self.gamma = 1.0 - 1.0 / memory  # the share of its evidence that is kept from row to row
         # The likelihood of a class bends less along mu than across it; that of a number does not.
         self.stretches = self.family.kind == "classes"
+        self._may_overflow = scale != "standard" or self.family.kind == "counts"
         self.own_prior = 1.0 if fit_intercept else 0.0
         self.changes = Changes(1, n_features, self.family, warm_up=0.0)
         self.count_columns(n_features)
@@ -359,10 +360,6 @@ class BayesLearner(Learner):
         self._hold_unit()
         learn_scale()
         return row_major(rows.take(self.leading.columns)), rows
-
-    @property
-    def _may_overflow(self) -> bool:
-        return self.scale != "standard" or self.family.kind == "counts"
 
     def _belief(self) -> _Kept:
         """A copy of all that a loop over rows changes."""
