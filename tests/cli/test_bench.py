@@ -125,7 +125,7 @@ def test_cells_that_fail_are_named_and_the_code_is_1(protocol, empty, in_threads
     def fail(*data):
         raise RuntimeError("worn\nout")
 
-    monkeypatch.setattr(OFS, "partial_fit", fail)
+    monkeypatch.setattr(OFS, "learn", fail)
     failing = ("kdd2020", "--quick", "--datasets", "rtg", "--methods", "ofs,fires-glm")
     options = ("--protocol", protocol, "--jobs", 1, "--no-figures")
     result = run(*failing, *options, "--out", empty / "out")

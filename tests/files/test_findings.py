@@ -397,7 +397,8 @@ def test_a_truncated_file_gives_the_table_of_what_could_be_read(
     assert saved.n_samples_seen_ == document(result)["rows"]
 
 
-@pytest.mark.parametrize(("limit", "batch_size"), [(4_000, 5), (500, 1_000)])
+# Full in the middle, when the records grow; and at the end, when the state is saved.
+@pytest.mark.parametrize(("limit", "batch_size"), [(4_000, 50), (3_000, 1_000)])
 def test_a_full_disk_does_not_lose_the_table(
     truth, lines, tmp_path, command, file_size_limit, limit, batch_size, monkeypatch
 ):
@@ -414,6 +415,19 @@ def test_a_full_disk_does_not_lose_the_table(
     (line,) = result.stderr.splitlines()
     assert "File too large" in line
     assert str(out) in line
+
+
+def test_a_disk_that_is_full_at_the_start_ends_the_run_before_the_first_row(
+    truth, lines, tmp_path, command, file_size_limit
+):
+    path, out = tmp_path / "x.csv", tmp_path / "out"
+    path.write_text("".join(lines(planted(truth, n_rows=300))), encoding="utf-8")
+    with file_size_limit(500):
+        result = command("select", path, "-t", "y", "-k", 2, "--json", "--out", out)
+    assert (result.exit_code, result.stdout) == (2, "")
+    (line,) = result.stderr.splitlines()
+    assert line == f"Error: {out / 'run.toml'}: File too large"
+    assert not out.exists()
 
 
 def test_an_out_of_compare_that_cannot_be_written_does_not_lose_the_table(

@@ -282,9 +282,12 @@ def aggregated(mu: Tensor, sigma: Tensor, how: str) -> tuple[Tensor, Tensor]:
 # --- models ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Settings:
-    """The settings that all these models have, besides ``n_draws``."""
+    """What the settings that all these models have may be, besides ``n_draws``.
+
+    It is no base class: a model lists its own settings first, and has its own defaults.
+    """
 
     rate: float = number(1.0, wanted="a positive number")
     aggregate: str = choice("rms", "abs", "paper")
@@ -566,18 +569,21 @@ class MonteCarlo(ABC):
 
     def check(self) -> None:
         """Raise an error if a setting makes no sense."""
+        torch = self.torch()
         check_count("n_draws", self.n_draws)
-        check_declared(self if isinstance(self, Settings) else Settings, vars(self))
-        if self.device == "cuda" and not self.torch().cuda.is_available():
+        check_declared(Settings, vars(self))
+        if self.device == "cuda" and not torch.cuda.is_available():
             raise ValueError("device='cuda', but torch sees no GPU on this machine.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class PaperModel(Settings, MonteCarlo):
-    """A model of the paper, as published or in a scaled form that learns well at any width."""
+class PaperModel(MonteCarlo):
+    """A model of the paper, as published or in a scaled form that learns well at any width.
 
-    form: str = choice("scaled", "paper")
-    decay: float = number(1.0, ends="[)")
+    A subclass is a dataclass, which declares its settings.
+    """
+
+    form: str
+    decay: float
 
     @classmethod
     def as_published(cls, **changes: Any) -> Self:
@@ -625,6 +631,11 @@ class PaperModel(Settings, MonteCarlo):
         """
         scaled = max(1.0, n_features / _NARROW), self.decay
         return (1.0, 0.0) if self.form == "paper" else scaled
+
+    def check(self) -> None:
+        """Raise an error if a setting makes no sense."""
+        super().check()
+        check_declared(self, vars(self))
 
 
 def copy_outputs(new: Tensor, old: Tensor, sources: list[int | None]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fires.core.belief import Belief
@@ -79,8 +79,14 @@ class SoftTree(mc.PaperModel):
     n_draws: int = 5
     leaves: str = choice("logit", "mixture")
     penalty: float = number(0.01, ends="[)")
-    _: KW_ONLY
-    rate: float = number(3000.0, wanted="a positive number")
+    form: str = choice("scaled", "paper")
+    rate: float = 3000.0
+    aggregate: str = "rms"
+    balance: bool = True
+    task: str = "auto"
+    device: str = "cpu"
+    dtype: str = "float32"
+    decay: float = number(1.0, ends="[)")
 
     def __post_init__(self) -> None:
         if not is_count(self.depth) or self.depth > 16:
@@ -156,7 +162,7 @@ class SoftTree(mc.PaperModel):
 
 
 def _imbalance(reached: Tensor, after: Tensor, weight: Tensor) -> Tensor:
-    """The penalty of the nodes of one depth, without its factors; summed over mc."""
+    """The penalty of the nodes of one depth, without its factors; summed over draws."""
     least = 1e-6
     weight = weight / weight.mean()  # so that tiny weights do not look like no rows
     coming = weight @ reached.exp()
