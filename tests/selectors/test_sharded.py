@@ -326,3 +326,13 @@ def test_a_pipeline_takes_it_as_it_takes_its_selector(tmp_path, sparse):
     again = fires.load(tmp_path / "pipeline")
     assert isinstance(again.selector, FIRES)
     assert_same(plain.selector, again.selector)
+
+
+def test_columns_that_go_with_the_target_lead_from_the_first_batch_on():
+    rng, relevant = np.random.default_rng(0), np.arange(5200, 5205)
+    selector = FIRES(5)
+    for _ in range(3):
+        X = rng.normal(size=(200, 5205))
+        y = X[:, relevant].sum(axis=1) + rng.logistic(size=200) > 0
+        learn(selector, X, y)
+    assert selector.get_support()[relevant].sum() >= 4

@@ -38,6 +38,7 @@ from fires.core.errors import OVERFLOW, InputError
 from fires.core.sharding import Rounds, Sums, Task
 from fires.core.types import Floats, Ints
 from fires.kernels.assimilate import ALONG, NOISE, NOISE_ROWS, ROWS
+from fires.kernels.select import top_k
 from fires.models.base import Learner, Rates
 from fires.models.bayes_learner import WIDE, BayesLearner
 from fires.models.bayes_sums import Point, PointSums, Watched
@@ -209,7 +210,8 @@ class _Step(ShardedBatch[BayesTarget]):
         leading.waited += float(self.looked["batch rows"])
         n_rows = float(learner.evidence_rows.min()) + self.total
         n_rows = math.inf if learner.n_features > WIDE else n_rows
-        if leading.holds_all or not leading.is_due(n_rows):
+        is_first = not learner.evidence_rows.any()
+        if leading.holds_all or not (is_first or leading.is_due(n_rows)):
             return
         after = copy.copy(learner)
         after.mu = np.array([search.trial[:-1] for search in self.searches])
@@ -218,7 +220,10 @@ class _Step(ShardedBatch[BayesTarget]):
         def belief(columns: Ints) -> tuple[Floats, Floats]:
             return before.theta[:, columns], before.var[:, columns]
 
-        leading.follow(after._of_groups(after.scores()), belief, learner.prior)
+        scores = after._of_groups(after.scores())
+        if is_first:  # none has led on merit yet
+            leading.lead(top_k(scores, len(leading.columns)))
+        leading.follow(scores, belief, learner.prior)
 
     def move(self) -> None:
         """Move the belief and all that goes with it, once nothing can fail any more."""
