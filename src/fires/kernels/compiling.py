@@ -139,18 +139,3 @@ class _Compiling(event.Listener):
 
 
 event.register("numba:compile", _Compiling())  # type: ignore[no-untyped-call]
-
-
-def load_compiled(kernel: Callable[..., Any], *arguments: Any) -> None:
-    """Call a kernel for the first time, with the garbage collector switched off.
-
-    In its first call numba loads some seventy modules. The collector would look through their
-    objects again and again, which takes a fifth of the time and frees nothing.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        kernel(*arguments)
-    finally:
-        if enabled:
-            gc.enable()

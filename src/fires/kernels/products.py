@@ -12,7 +12,6 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np import arrayobj
 
 from fires.core.types import Floats
 from fires.kernels.compiling import inner
@@ -22,7 +21,6 @@ LINES, LANES = 4, 8
 _AT_ONCE = 128  # rows that stay in the fastest memory for all blocks
 _FUSED = ("contract",)
 _build: Any = cgutils  # they have no types
-_arrays: Any = arrayobj
 
 
 def _block(
@@ -33,7 +31,7 @@ def _block(
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kinds, lanes = signature.args, ir.VectorType(ir.DoubleType(), LANES)
         one, two, three = (
-            _arrays.make_array(kinds[k])(context, builder, args[k]) for k in (0, 1, 6)
+            context.make_array(kinds[k])(context, builder, args[k]) for k in (0, 1, 6)
         )
         start, stop, i, j = args[2:6]
         first = ir.Constant(ir.IntType(32), 0)

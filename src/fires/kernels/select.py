@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from fires.core.batch import row_major
 from fires.core.types import CsrRows, Floats, Matrix, Places
 from fires.core.validation import LARGEST
-from fires.kernels.compiling import compiled, inner, load_compiled
+from fires.kernels.compiling import compiled, inner
 
 Indices = npt.NDArray[np.int64]
 
@@ -23,11 +23,6 @@ def _total(values: npt.NDArray[np.floating]) -> float:
     for i in range(len(values)):
         total += abs(values[i])
     return total
-
-
-_EMPTY = np.zeros(0)
-_EMPTY.flags.writeable = False
-load_compiled(_total, _EMPTY)
 
 
 def scan(values: npt.NDArray[np.floating]) -> tuple[int, int, int]:

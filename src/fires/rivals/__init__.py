@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import StateError
@@ -66,22 +65,7 @@ REGISTRY = {name: f"fires.{module}" for module, names in _MODULES.items() for na
 def __getattr__(name: str) -> Any:
     if name not in REGISTRY:
         raise AttributeError(f"module 'fires.rivals' has no attribute {name!r}")
-    _register()
     return imported(REGISTRY[name], name)
-
-
-@cache
-def _register() -> None:
-    """Register our selectors with scikit-learn: ``isinstance(selector, SelectorMixin)`` is True.
-
-    They do not inherit from the mixin, because its module takes as long to load as all of ours. The
-    command imports selectors from their own files and does not need it.
-    """
-    from sklearn.feature_selection import SelectorMixin
-
-    from fires.selectors.base import OnlineSelector
-
-    SelectorMixin.register(OnlineSelector)
 
 
 def is_registered(kind: type) -> bool:

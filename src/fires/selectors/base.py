@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cache
@@ -72,6 +73,17 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
     n_samples_seen_: int
     _checked_: tuple[Any, ...] | None = None  # the settings that were checked last
     _seen_: dict[Hashable, Any]  # what was computed since the last batch
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Make a selector that scikit-learn knows as a ``SelectorMixin``.
+
+        It does not inherit from it, because that module takes longer to load than all of ours.
+        """
+        loaded = sys.modules.get("sklearn.feature_selection")
+        if mixin := getattr(loaded, "SelectorMixin", None):
+            mixin.register(OnlineSelector)
+        selector: Self = super().__new__(cls)
+        return selector
 
     # --- what a subclass writes -------------------------------------------------------------
 
