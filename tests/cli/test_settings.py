@@ -271,3 +271,26 @@ def test_every_option_of_every_command_says_what_it_does():
                 assert option.help, f"{command.name} {option.opts}"
                 seen += 1
     assert seen > 100
+
+
+def test_the_help_of_select_fits_on_a_screen_and_every_option_is_in_one_group():
+    short = CliRunner().invoke(main, ["select", "--help"]).output
+    assert len(short.splitlines()) <= 40
+    assert "--decimal" not in short
+    whole = CliRunner().invoke(main, ["select", "--help-all"]).output
+    assert "Other options" not in whole
+    for option in main.commands["select"].params:
+        if isinstance(option, click.Option):
+            assert f"{option.opts[-1]} " in whole
+    titles = [line for line in whole.splitlines() if line.endswith(":") and line[0] != " "]
+    assert titles == [
+        *("Usual options:", "What to select:", "How to read FILE:", "Stream sources:"),
+        *("Run and resume:", "Output:"),
+    ]
+
+
+def test_the_list_of_commands_is_whole():
+    shown = CliRunner().invoke(main, ["--help"]).output
+    assert "..." not in shown.replace("[ARGS]...", "")
+    for name in main.commands:
+        assert f"\n  {name} " in shown

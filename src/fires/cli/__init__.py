@@ -25,6 +25,13 @@ class _Failure(click.ClickException):
 class _Commands(click.Group):
     """Commands that fail with one line and a code for scripts, without a traceback."""
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each command does, in groups."""
+        for title, commands in _GROUPS.items():
+            with formatter.section(title):
+                lines = [(str(one.name), one.get_short_help_str(limit=100)) for one in commands]
+                formatter.write_dl(lines)
+
     def __call__(self, *arguments: Any, **settings: Any) -> Any:
         """Run as a program, not within another one: the process ends with the command."""
         return super().__call__(*arguments, obj="program", **settings)
@@ -50,7 +57,10 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="fires")
 def main() -> None:
-    """Which features of a data stream matter now, and how sure is that?"""
+    """Which features of a data stream matter now, how sure are we, is that stable?
+
+    Start with:  fires demo
+    """
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name or a sign that the terminal's encoding lacks must not end a run.
         sys.stdout.reconfigure(errors="replace")
@@ -60,7 +70,7 @@ def main() -> None:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def _completion(ctx: click.Context, shell: str) -> None:
-    """Print what makes SHELL complete the names and options of fires.
+    """Print the completion script for SHELL.
 
     For bash, add this line to ~/.bashrc:  eval "$(fires completion bash)"
     """
@@ -70,9 +80,14 @@ def _completion(ctx: click.Context, shell: str) -> None:
     click.echo(kind(root, {}, "fires", "_FIRES_COMPLETE").source())
 
 
-for one in (
-    *(select.command, report.serve, report.report, apply.predict, apply.transform),
-    *(explain.command, compare.command, columns.command, demo.command, data.command),
-    *(bench.command, _completion),
-):
-    main.add_command(one)
+_GROUPS = {
+    "Select features": (select.command, compare.command, columns.command, demo.command),
+    "Work with a run": (
+        *(report.report, report.serve, explain.command, apply.predict, apply.transform),
+    ),
+    "Reproduce the paper": (bench.command, data.command),
+    "Shell": (_completion,),
+}
+for group in _GROUPS.values():
+    for one in group:
+        main.add_command(one)

@@ -90,7 +90,7 @@ def predict(
     overwrite: bool = options.OVERWRITE,
     quiet: bool = options.QUIET,
 ) -> None:
-    """Predict the target of the rows in FILE by what RUN has learnt.
+    """Predict the target of the rows in FILE with the model of RUN.
 
     RUN is a folder that fires select --out has made. FILE is anything that fires select reads;
     its columns are read as they were in the run. Only the selected columns are needed, in any
@@ -219,7 +219,7 @@ def transform(
     overwrite: bool = options.OVERWRITE,
     quiet: bool = options.QUIET,
 ) -> None:
-    """Reduce the rows in FILE to the columns that RUN has selected.
+    """Reduce FILE to the columns that RUN has selected.
 
     RUN is a folder that fires select --out has made. FILE is anything that fires select reads.
     The values stay as they are in FILE: text is not encoded, nothing is scaled. But where text

@@ -86,7 +86,7 @@ _METHODS = (  # what makes them takes long to import
 
 @click.group("bench")
 def command() -> None:
-    """The experiments of the paper (Haug et al., KDD 2020), run again."""
+    """Run the experiments of the paper (Haug et al., KDD 2020)."""
 
 
 @options.command("kdd2020", group=command)

@@ -21,7 +21,7 @@ def command(
     target: str | None = options.target(),
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Show how the columns of FILE are understood.
+    """Show how the columns of FILE are interpreted.
 
     The first rows, 10,000 at most, decide what a column holds: numbers, dates, categories. Shown
     are its kind, the share of missing values, how many values differ, an example, and what

@@ -128,25 +128,24 @@ class _Options:
     Parameters
     ----------
     seeds
-        Runs of each selector; each leaves out another tenth of the rows, and has its own random
-        numbers. One uses all rows; it takes three to test differences.
+        Runs of each selector; each leaves out another tenth of the rows. One uses all rows; tests
+        need three.
     predictor
-        What uses the features: the Bayesian linear model of FIRES, a Perceptron, Gaussian naive
-        Bayes, a Hoeffding tree, or for numbers a linear regression.
+        What is trained on the selected features: FIRES's Bayesian linear model, a Perceptron,
+        Gaussian naive Bayes, a Hoeffding tree, or for numbers a linear regression.
     score
-        What is compared: accuracy, but not where one class is rare; r2 or mae of numbers.
+        What is compared. auto: accuracy for classes, R2 for numbers.
     scale
-        How columns are scaled while the stream flows, for all alike; efs needs minmax.
+        How columns are scaled, for all selectors alike; efs needs minmax.
     report
-        Also write compare.html to --out: a page that opens in any browser.
+        Also write compare.html to --out: one page, opens in any browser.
     """
 
     target: str | None = options.target()
     selectors: tuple[str, ...] = options.option(
         "NAME,...",
-        f"What to compare, out of {', '.join(SELECTORS)}. The first named is what the "
-        "others are tested against; all (features), random, and majority or mean are always "
-        "there.",
+        f"Out of {', '.join(SELECTORS)}. The others are tested against the first; all (features), "
+        "random, and majority or mean are always included.",
         "-s",
         type=as_selectors,
         default="fires,ofs,efs,fsds",
@@ -167,19 +166,13 @@ class _Options:
 
 @options.command("compare", options.debug, options.config)
 def command(given: _Options = options.part(_Options)) -> None:
-    """Compare selectors on FILE: which of them to use, and whether it matters.
+    """Compare selectors on FILE: which one to use, and whether it matters.
 
-    FILE is a table as for fires select, but no pipe: it is read several times. The target holds
-    classes or numbers. Each selector learns from its batches in their order; a predictor that
-    sees nothing but the selected features is tested on each batch before both learn from it. A
-    missing value counts as the mean of its column so far.
-
-    The table shows, for each selector, how well its features predict, with the spread over
-    repeated runs; its stability while the stream flows; whether repeated runs agree on the
-    features; and whether the difference from the first selector named is more than chance: a
-    t-test over runs and pieces of the stream, corrected for the number of comparisons. Below it,
-    one line says whether any selection beats all features, random ones, and saying the most
-    common class, or the mean, of the rows before.
+    FILE is a table as for fires select, but no pipe: it is read several times. Each selector learns
+    batch by batch; a predictor that sees only the selected features is tested on each batch before
+    both learn from it. The table shows how well the features predict, with the spread over repeated
+    runs; how stable the selected set is; and whether the difference from the first selector is
+    significant (t-test, corrected for the number of comparisons).
 
     Examples
     --------

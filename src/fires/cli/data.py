@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @click.group("data")
 def command() -> None:
-    """The data sets of the paper: which there are, and where.
+    """List and download the data sets of the paper.
 
     Files are looked for in the folder that the environment variable FIRES_DATA_DIR names, and in
     a cache (FIRES_CACHE_DIR) that downloads go to.

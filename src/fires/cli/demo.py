@@ -29,7 +29,7 @@ def command(
     ),
     seed: int = options.count(0, "Which stream: each number makes another one.", least=0),
 ) -> None:
-    """Follow a change in a stream whose truth is known.
+    """Detect concept drift in a stream whose relevant features are known.
 
     20,000 rows of 50 features flow by; 5 features decide the label, and half-way 5 others take
     over. Shows which features matter now, how sure FIRES is of it and how soon it noticed the

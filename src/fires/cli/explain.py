@@ -28,7 +28,7 @@ _MOST_STAYS, _MOST_NAMES = 10, 8
 def command(
     run: Path = options.RUN, feature: str = options.argument(), as_json: bool = options.AS_JSON
 ) -> None:
-    """Tell the history of FEATURE in RUN.
+    """Show the history of FEATURE in RUN.
 
     RUN is a folder that fires select --out has made. Shown are how the column was read, its rank
     and importance, what the sign of it says, whether it is selected, when it came and left, and

@@ -129,9 +129,65 @@ def command(
         for add in more:
             run = add(run)
         epilog = f"\b\nExamples:\n{indent(examples, '  ')}" if examples else None
-        return (group or click).command(name, help=text, epilog=epilog)(takes(run))
+        made = (group or click).command(name, _Command, help=text, epilog=epilog)(takes(run))
+        if len(made.params) > _MANY:
+            made.params.append(_HELP_ALL)
+        return made
 
     return make
+
+
+class _Command(click.Command):
+    """A command whose many options are shown in groups; ``--help`` shows the usual ones alone."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the usual options first; the others if they are few or asked for."""
+        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
+        left = {_key(one): one for one in options}
+        if "help-all" not in left:
+            return super().format_options(ctx, formatter)
+        for title, names in (GROUPS | {"Other options": left}).items():
+            group = [left.pop(name) for name in list(names) if name in left]
+            shown = [line for one in group if (line := one.get_help_record(ctx))]
+            if shown:
+                with formatter.section(title):
+                    formatter.write_dl(shown)
+            if not ctx.meta.get("fires.help_all"):
+                return None
+        return None
+
+
+def _show_all(ctx: click.Context, option: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        ctx.meta["fires.help_all"] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+_MANY = 25  # options that are too many for one list
+_HELP_ALL = click.Option(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    help="Show every option and exit.",
+    callback=_show_all,
+)
+# How the help groups the options of commands that have many; the first group is shown by --help.
+GROUPS: Mapping[str, Sequence[str]] = {
+    title: names.split()
+    for title, names in {
+        "Usual options": "target top model relations selectors exclude out resume report live "
+        "json help-all help",
+        "What to select": "batch-size memory time drift groups redundancy columns absent "
+        "forget-after seed seeds as-published predictor score scale",
+        "How to read FILE": "categorical numeric max-categories keep-suspicious na-values decimal "
+        "thousands dates sep encoding no-header comment",
+        "Stream sources": "follow position until-end max-wait rate engine master",
+        "Run and resume": "overwrite checkpoint max-bad config debug log-level quiet",
+        "Output": "transform emit emit-every metrics shape",
+    }.items()
+}
 
 
 def _flat(declared: Mapping[str, _Given | _Part]) -> Iterator[tuple[str, _Given]]:
@@ -334,28 +390,27 @@ def stream_facts(stream: TableStream, seconds: float) -> dict[str, Any]:
 _K = number_or_share(1, "a number of features nor a fraction below 1, nor 'auto'", "auto")
 TOP = option(
     "K",
-    "How many features to select: a number, a fraction such as 0.1, or auto: as many as are "
-    "significantly non-zero.",
+    "Features to select: a number, a fraction such as 0.1, or auto: all that are significant.",
     "-k",
     type=_K,
     default=10,
 )
 RUN = argument(type=PATH)
 RUNS = argument(metavar="RUN...", nargs=-1, required=True, type=PATH)
-OVERWRITE = flag("Replace what --out names, if an earlier run has written it.")
-QUIET = flag("Nothing but the result and errors: no bar, no notices.", "-q")
-AS_JSON = flag("Print the result as JSON, not as a table.", "--json")
+OVERWRITE = flag("Replace an earlier run in --out.")
+QUIET = flag("Print only the result and errors.", "-q")
+AS_JSON = flag("Print the result as JSON.", "--json")
 debug = click.option(
     "--debug",
     is_flag=True,
-    help="Show where in the program an error arose.",
+    help="Show the traceback of an error.",
     expose_value=False,
     callback=lambda ctx, option, value: ctx.meta.update({"fires.debug": value}),
 )
 config = click.option(
     "--config",
     metavar="TOML",
-    help="Take FILE and options from a file as --out writes it; those given here win.",
+    help="Read FILE and options from a TOML file, as --out writes it; the command line wins.",
     type=PATH,
     is_eager=True,
     expose_value=False,

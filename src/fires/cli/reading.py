@@ -43,39 +43,35 @@ class Reading:
     Parameters
     ----------
     exclude
-        Columns to leave out; several with commas or one by one.
+        Columns to leave out, separated by commas.
     categorical
-        Columns that hold categories, even if they look like numbers; several with commas or one by
-        one.
+        Columns of categories, even if they look like numbers; separated by commas.
     numeric
-        Columns that hold numbers; what is none counts as missing; several with commas or one by
-        one.
+        Columns of numbers; other values count as missing; separated by commas.
     keep_doubtful
         Use ids, clocks and copies of other columns too, without warnings.
     na_values
-        Words that stand for a missing value, besides the usual ones; several with commas or one by
-        one.
+        More words for a missing value, separated by commas.
     decimal
-        What begins the decimals.
+        The decimal separator.
     thousands
-        What stands between thousands.
+        The thousands separator.
     dates
-        How to read 01/02/2024 where the rows do not settle it.
+        How to read 01/02/2024 if the rows leave it open.
     sep
-        What separates the fields: ";", tab, space, ...  [default: found]
+        The field separator: ";", tab, space, ...  [default: detected]
     encoding
         The encoding of text, such as latin-1.
     no_header
-        The first line is a row; the columns are called column_1, column_2, ...
+        The first line is a row; columns are named column_1, column_2, ...
     comment
-        Lines that begin with it are left out.
+        Lines that start with this are skipped.
     follow
-        FILE grows: go on when it does, also in the file that takes its place.
+        Keep reading as FILE grows, through log rotation.
     position
-        The column of a query that its rows are ordered by, all different, so that a later --resume
-        can go on.
+        A unique column of a query that its rows are ordered by: --resume needs it.
     until_end
-        End where a topic or a stream of Redis ends now; otherwise more is waited for.
+        Stop at the current end of a topic or Redis stream instead of waiting for more.
     """
 
     file: tuple[str, ...] = options.argument(metavar="FILE...", nargs=-1, required=True)

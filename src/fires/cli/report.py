@@ -30,7 +30,7 @@ def report(
     out: Path | None = options.option("FILE", type=options.PATH),
     overwrite: bool = options.OVERWRITE,
 ) -> None:
-    """Write the page of a run as one file, which opens in any browser, offline.
+    """Write RUN as one HTML page that opens in any browser, offline.
 
     RUN is a folder that fires select --out has made: of a run that has ended, goes on or was
     killed. Several are shown side by side. An earlier report.html in RUN is replaced.
@@ -85,7 +85,7 @@ def serve(
     host: str = options.option(default="127.0.0.1"),
     attached: bool = options.flag(hidden=True),
 ) -> None:
-    """Show runs in a browser, also while they go on.
+    """Serve a live page of runs, also while they are in progress.
 
     RUN is a folder that fires select --out has made; several are shown side by side. The page shows
     what is new about once a second. The folder is only read. A run that has ended, that was killed,

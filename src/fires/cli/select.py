@@ -50,35 +50,19 @@ _LOG = logging.getLogger("fires")
 
 @shared.command("select", shared.debug, shared.config)
 def command(options: Options = shared.part(Options)) -> None:
-    """Rank the features of FILE by how much they tell about a target.
+    """Rank the features of FILE by their importance for a target.
 
-    FILE is text with a header (CSV, TSV), NDJSON, ARFF, svmlight, Parquet or Arrow, text packed or
-    not, or - for standard input; fires columns FILE shows how it is understood. Several files, or a
-    pattern such as "events/*.csv", are read one after the other. It can also be a topic
-    (kafka://HOST:PORT/TOPIC), a stream of Redis (redis://HOST:PORT/KEY) or a query
-    ("duckdb:FILE?select ...", "sqlite:FILE?select ..."). Rows are read once, in bounded memory,
-    batch by batch, as they come. Those that cannot be used are counted, shown and left out.
-
-    While it reads, a linear model that sees nothing but the selected features is tested on each
-    batch before it learns from it. Its accuracy says what the selection is worth, beside that of
-    the same model on all features, and of saying the most common class of the rows before; balanced
-    accuracy counts every class alike. Where the target holds numbers or counts, the scores are
-    R2 (1 is perfect, 0 no better than the mean of the rows before) and MAE, the mean absolute
-    error. svmlight needs no --target.
-
-    Whatever ends the run early, Ctrl-C or an error: what was learnt until then is shown and saved.
-    With --out, even a run that was killed goes on with --resume, and loses nothing.
+    FILE is CSV, TSV, NDJSON, ARFF, svmlight, Parquet or Arrow, compressed or not; several files or
+    a pattern; - for standard input; kafka://HOST:PORT/TOPIC, redis://HOST:PORT/KEY, or a query
+    ("duckdb:FILE?select ..."). It is read once, in bounded memory. A linear model on the selected
+    features is tested on each batch before it learns from it. With --out, a run that was killed can
+    be resumed without loss.
 
     Examples
     --------
     fires select events.csv --target label --top 20
-    fires select events.csv --target label --top auto
-    fires select events.parquet --target amount --model gaussian --out run/
-    zcat events.csv.gz | fires select - --target label --exclude id,time --json
+    fires select events.parquet --target amount --out run/ --report
     fires select kafka://localhost:9092/events --target label --out run/
-    fires select "duckdb:warehouse.db?select * from events" --position id --target label --out run/
-    fires select events.parquet --target label --out run/ --report --live
-    fires select "logs/*.csv" --target label --columns open --forget-after 100000
     fires select --resume run/
     """
     refuse_what_does_not_go_together(options)

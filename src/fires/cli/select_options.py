@@ -33,69 +33,65 @@ class Options:
     Parameters
     ----------
     model
-        What the target is: classes (probit, logistic), numbers (gaussian) or counts (poisson).
+        Kind of target: classes (probit, logistic), numbers (gaussian), counts (poisson).
     max_categories
         Categories of a text column that get a code of their own.
     seed
-        For models that draw random numbers; the linear ones do not.
+        Random seed, for models that draw random numbers; the linear ones do not.
     as_published
-        The paper to the letter: a probit without intercept. Nothing is scaled, for the Perceptron
-        neither.
+        Exactly as in the paper: a probit without intercept, nothing scaled, a Perceptron.
     columns
-        Whether all files have the columns of the first; open: new ones join, absent ones rest.
+        fixed: all files have the columns of the first. open: columns may come and go.
     absent
-        With --columns open: what it means that a row does not have a column.
+        With --columns open: what an absent column means.
     forget_after
-        With --columns open: forget a column that has been absent for so many rows.
+        With --columns open: forget a column that has been absent for N rows.
     redundancy
-        Both select alike: of redundant features, one is selected, and it says for which others.
+        Accepted for compatibility: of redundant features, one is always selected.
     memory
-        After so many rows, or so long (90s, 5m, 12h, 7d, 2w), evidence has faded to 1/e.
+        Rows, or time (90s, 5m, 12h, 7d, 2w), after which evidence has decayed to 1/e.
     time
-        With --memory 7d: the column that says when a row was. It is no feature.
+        With --memory 7d: the column with the timestamp. It is not used as a feature.
     drift
-        Which changes raise an alarm, after which most of the evidence is dropped.
+        Which drift detector to use; an alarm discards most of the evidence.
     relations
-        Which effects to look for: straight lines; curves; also products of two columns. auto:
-        these, as long as they predict better than lines.
+        Effects to look for: linear; curves; also pairwise interactions; auto: what predicts best.
     groups
-        Columns that are ranked and selected together; once for each group. --top counts groups.
+        Columns that are ranked and selected together; repeat for each group. --top counts groups.
     out
-        Folder for the result, and for what a later --resume needs: features.csv, columns.csv,
-        state.safetensors, run.json, run.toml, steps.jsonl, checkpoints and more.
+        Folder for results, checkpoints and what --resume needs.
     resume
-        Go on with the run in a folder that --out has made, wherever it ended; FILE and options
-        are those of the run.
+        Resume the run in this folder, with its own FILE and options.
     checkpoint
-        How often to save the run while it goes on: every so many batches, or 10s, 5m, ... Time is
-        stretched so that saving takes a twentieth of it at most.
+        How often to save the run: every N batches, or 10s, 5m, ... Saving takes at most 5% of the
+        time.
     transform
-        Also write the selected columns of all rows to --out, a Parquet file a checkpoint.
+        Also write the selected columns of all rows to --out, one Parquet file per checkpoint.
     max_bad
-        End the run if more rows than this cannot be used: a number, or a share of all rows.
+        Stop if more rows than this are unusable: a number, or a fraction of all rows.
     max_wait
-        Learn from fewer rows than a batch has if no more come for so long.
+        Learn from an incomplete batch if no rows arrive for this long.
     engine
-        What reads and learns: this program, or Spark.
+        What reads and learns: this process, or Spark.
     master
-        With --engine spark: where Spark runs, such as local[2] or spark://HOST:7077.
+        With --engine spark: the master URL, such as local[2] or spark://HOST:7077.
     rate
-        Learn from no more rows a second than this.
+        Process at most this many rows per second.
     emit
-        Tell which features are selected whenever that changes, as JSON lines: to a file, - for
+        Publish the selected features whenever they change, as JSON lines: to a file, - for
         standard output, redis://... or kafka://...
     emit_every
-        When --emit tells it.
+        When to publish.
     metrics
-        Answer Prometheus on this port, by default to this machine alone.
+        Serve Prometheus metrics on this port, by default on localhost only.
     log_level
-        Write events of this level and above to standard error, with the time.
+        Log events of this level and above to standard error, with timestamps.
     report
-        At the end, also write report.html to --out: a page that opens in any browser.
+        Also write the page report.html to --out.
     shape
-        The features are the pixels of a picture, row by row: its height and width.
+        The features are the pixels of an image, row by row: its height and width.
     live
-        Show the same page while the run goes on; its address is on standard error.
+        Serve that page during the run.
     """
 
     target: str | None = shared.target()
