@@ -56,3 +56,7 @@ LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 def test_links_between_pages_lead_somewhere(page):
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+def test_a_stranger_reads_the_readme_in_a_minute():
+    assert len(PAGES[0].read_text(encoding="utf-8").splitlines()) <= 130
