@@ -390,9 +390,9 @@ def test_a_file_is_no_folder_to_write_to(csv_file):
     [
         (
             ["-s", "ofs", "--predictor", "tree"],
-            "hoeffding_tree needs river: pip install 'fires[river]'",
+            "hoeffding_tree needs river: pip install '.[river]'",
         ),
-        (["-s", "ofs,fires-sdt"], "SoftTree needs torch: pip install 'fires[torch]'"),
+        (["-s", "ofs,fires-sdt"], "SoftTree needs torch: pip install '.[torch]'"),
     ],
 )
 def test_a_library_that_is_not_installed_is_one_line(csv_file, options, line, monkeypatch):
@@ -415,7 +415,7 @@ def test_a_missing_library_is_one_line_whatever_the_command(name, monkeypatch):
     monkeypatch.setattr(command, "params", [])
     result = CliRunner().invoke(main, arguments)
     assert (result.exit_code, result.stdout) == (2, "")
-    said = "Error: This command needs no_such_library: pip install 'fires[plot]'\n"
+    said = "Error: This command needs no_such_library: pip install '.[plot]'\n"
     assert result.stderr == said
 
 
