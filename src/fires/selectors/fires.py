@@ -30,7 +30,7 @@ from fires.core.settings import (
     plain,
 )
 from fires.core.state import Arrays, State, part_of, under
-from fires.core.types import Estimator, Floats, Header, Mask, Places, Seed
+from fires.core.types import Estimator, Floats, Header, Mask, Matrix, Places, RowsLike, Seed
 from fires.core.validation import as_columns, as_numbers
 from fires.drift import Alarm, Detector
 from fires.kernels.gradient import weigh
@@ -44,10 +44,10 @@ from fires.models.wide import Effects
 from fires.selectors import relations, significance
 from fires.selectors.base import OnlineSelector
 from fires.selectors.clock import Clock
-from fires.selectors.columns import FixedColumns, KnownColumns
+from fires.selectors.columns import FixedColumns, KnownColumns, framed
 from fires.selectors.drift import DriftMonitor, check_drift
 from fires.selectors.open_columns import OpenColumns, Presence
-from fires.selectors.relations import FeatureCurve, Pair
+from fires.selectors.relations import Contributions, FeatureCurve, Pair
 from fires.selectors.rule import SelectionRule
 from fires.selectors.selector import settings
 from fires.selectors.significance import Groups
@@ -705,6 +705,57 @@ class FIRES(OnlineSelector):
         if label is not None and len(self._learner_.by_class()[0]) > 1:
             row = self.classes_.tolist().index(label)
         return relations.curve_of(self._effects, int(places[0]), row, confidence, n_points)
+
+    def contributions(
+        self, X: RowsLike, label: Hashable | None = None, *, confidence: float = 0.95
+    ) -> Contributions:
+        """Why this row: what each selected feature adds to its linear predictor, with an interval.
+
+        That is importance times standardised value, or the height of the feature's curve. Pairs do
+        not count. A missing value adds nothing. For ``update="bayes"``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
+            Named columns may come in any order.
+        label : optional
+            With three or more classes, the one to tell from the rest; by default, feature by
+            feature, that for which it matters most.
+        confidence : float, default=0.95
+            The probability with which an interval holds what the feature adds.
+
+        Returns
+        -------
+        Contributions
+            ``effect``, ``low`` and ``high``, each (n_samples, n_selected); frames, if X is one.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(2000, 5))
+        >>> selector = FIRES(2).fit(X, X[:, 1] - X[:, 3] + rng.normal(size=2000) > 0)
+        >>> effect, low, high = selector.contributions([[0.0, 2.0, 0.0, 1.0, 0.0]])
+        >>> effect.round(1), bool((low < effect).all() and (effect < high).all())
+        (array([[ 1.9, -0.9]]), True)
+        """
+        found = self.contributions_of(self._checked(X), label, confidence)
+        names = self.get_feature_names_out()
+        return Contributions(*(framed(X, part, names) for part in found))
+
+    def contributions_of(
+        self, rows: Matrix, label: Hashable | None, confidence: float
+    ) -> Contributions:
+        """See :meth:`contributions`, for rows as the selector learns from them."""
+        check_number("confidence", confidence, high=1.0, wanted="a number between 0 and 1")
+        self._check_fitted()
+        posterior = self._learner_.joint_posterior
+        if posterior is None:
+            raise AttributeError("contributions is for update='bayes', with a linear model.")
+        row = None
+        if label is not None and posterior.n_rows > 1:
+            row = self.classes_.tolist().index(label)
+        how = rows, self._selected(), row, confidence
+        return relations.contributions_of(self._learner_, posterior, *how)
 
     @property
     def pairs_(self) -> list[Pair]:
