@@ -127,6 +127,8 @@ def groups():
             "Screening": by_rows(lambda: fires.Screening(3), "three"),
             "Screening of numbers": by_rows(lambda: fires.Screening(3), "numbers"),
             "ChiSquared": by_rows(lambda: fires.ChiSquared(3), "three"),
+            "HEFT": by_rows(lambda: fires.HEFT(3), "three"),
+            "DXMiner": by_rows(lambda: fires.DXMiner(3), "three"),
             "AllFeatures": by_rows(fires.AllFeatures),
             "FixedFeatures": by_rows(lambda: fires.FixedFeatures([1, 2])),
             "RandomFeatures": by_rows(lambda: fires.RandomFeatures(3, random_state=0)),

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from fires.rivals.rows.second_order import AROW as AROW
     from fires.rivals.rows.second_order import SCW as SCW
     from fires.rivals.screening import Screening as Screening
+    from fires.rivals.windows.dxminer import DXMiner as DXMiner
+    from fires.rivals.windows.heft import HEFT as HEFT
     from fires.rivals.windows.incremental_permutation import (
         IncrementalPermutation as IncrementalPermutation,
     )
@@ -56,6 +58,8 @@ _MODULES = {
     "rivals.from_model": ("FromModel",),
     "rivals.fsds": ("FSDS",),
     "rivals.screening": ("Screening",),
+    "rivals.windows.dxminer": ("DXMiner",),
+    "rivals.windows.heft": ("HEFT",),
     "rivals.windows.incremental_permutation": ("IncrementalPermutation",),
     "rivals.windows.window_refit": ("WindowRefit",),
 }
