@@ -80,7 +80,16 @@ def by_rows(make, kind="classes", sparse=False, **given):
     return fit, go_on, given
 
 
-BOTH = {"OFS", "OFSPartial", "PEtrun", "EFS", "AROW", "SCW", "FTRL"}  # a loop for CSR of their own
+BOTH = {
+    "ASCW",
+    "OFS",
+    "OFSPartial",
+    "PEtrun",
+    "EFS",
+    "AROW",
+    "SCW",
+    "FTRL",
+}  # a loop for CSR of their own
 
 
 def by_columns(make, levels=False):
@@ -122,6 +131,7 @@ def groups():
             "AROW": by_rows(lambda: fires.AROW(3)),
             "AROW truncated": by_rows(lambda: fires.AROW(3, truncate="weight")),
             "SCW": by_rows(lambda: fires.SCW(3, truncate="confidence")),
+            "ASCW": by_rows(lambda: fires.ASCW(3, n_learners=2)),
             "FTRL": by_rows(lambda: fires.FTRL(3)),
             "FSDS": by_rows(lambda: fires.FSDS(3)),
             "Screening": by_rows(lambda: fires.Screening(3), "three"),

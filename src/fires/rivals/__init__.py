@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fires.rivals.chi_squared import ChiSquared as ChiSquared
     from fires.rivals.from_model import FromModel as FromModel
     from fires.rivals.fsds import FSDS as FSDS
+    from fires.rivals.rows.ascw import ASCW as ASCW
     from fires.rivals.rows.efs import EFS as EFS
     from fires.rivals.rows.ftrl import FTRL as FTRL
     from fires.rivals.rows.ofs import OFS as OFS
@@ -49,6 +50,7 @@ _MODULES = {
     "rivals.arriving.osfs": ("FastOSFS", "OSFS"),
     "rivals.arriving.saola": ("GroupSAOLA", "SAOLA"),
     "rivals.rows.second_order": ("AROW", "SCW"),
+    "rivals.rows.ascw": ("ASCW",),
     "rivals.rows.efs": ("EFS",),
     "rivals.rows.ftrl": ("FTRL",),
     "rivals.rows.ofs": ("OFS", "OFSPartial", "PEtrun"),
