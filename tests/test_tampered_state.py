@@ -149,6 +149,8 @@ def groups():
             "FastOSFS": by_columns(lambda: fires.FastOSFS(test="g2"), levels=True),
             "SAOLA": by_columns(fires.SAOLA),
             "GroupSAOLA": by_columns(lambda: fires.GroupSAOLA(measure="su"), levels=True),
+            "OGFS": by_columns(fires.OGFS),
+            "GFSFS": by_columns(fires.GFSFS),
             "LeverageScores": by_columns(lambda: fires.LeverageScores(random_state=0)),
             "Grafting": by_columns(fires.Grafting),
             "FromModel": by_rows(

@@ -12,8 +12,10 @@ from fires.core.moved import imported
 if TYPE_CHECKING:
     from fires.core.state import Arrays
     from fires.rivals.arriving.alpha_investing import AlphaInvesting as AlphaInvesting
+    from fires.rivals.arriving.gfsfs import GFSFS as GFSFS
     from fires.rivals.arriving.grafting import Grafting as Grafting
     from fires.rivals.arriving.leverage import LeverageScores as LeverageScores
+    from fires.rivals.arriving.ogfs import OGFS as OGFS
     from fires.rivals.arriving.osfs import OSFS as OSFS
     from fires.rivals.arriving.osfs import FastOSFS as FastOSFS
     from fires.rivals.arriving.saola import SAOLA as SAOLA
@@ -45,8 +47,10 @@ if TYPE_CHECKING:
 _MODULES = {
     "selectors.fires": ("FIRES",),
     "rivals.arriving.alpha_investing": ("AlphaInvesting",),
+    "rivals.arriving.gfsfs": ("GFSFS",),
     "rivals.arriving.grafting": ("Grafting",),
     "rivals.arriving.leverage": ("LeverageScores",),
+    "rivals.arriving.ogfs": ("OGFS",),
     "rivals.arriving.osfs": ("FastOSFS", "OSFS"),
     "rivals.arriving.saola": ("GroupSAOLA", "SAOLA"),
     "rivals.rows.second_order": ("AROW", "SCW"),
