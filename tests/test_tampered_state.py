@@ -121,6 +121,11 @@ def groups():
         given = {} if ours else {"predictor": predictor}
         return by_rows(lambda: fires.OnlinePipeline(selector(), predictor()), **kind, **given)
 
+    def module():
+        import torch
+
+        return torch.nn.Linear(N_FEATURES, 3)
+
     found = {
         "rows": {
             "OFS": by_rows(lambda: fires.OFS(3)),
@@ -176,6 +181,11 @@ def groups():
                 lambda: fires.IncrementalPermutation(3, model=GaussianNB(), random_state=0),
                 "three",
                 model=GaussianNB,
+            ),
+            "LICON": by_rows(lambda: fires.LICON(3), "three"),
+            "LICON of numbers": by_rows(lambda: fires.LICON(3), "numbers"),
+            "LICON, a module": by_rows(
+                lambda: fires.LICON(3, model=module()), "three", model=module
             ),
             "CancelOut": by_rows(lambda: fires.CancelOut(3, hidden=(4,), random_state=0)),
             "CancelOut of numbers": by_rows(lambda: fires.CancelOut(3, hidden=(4,)), "numbers"),

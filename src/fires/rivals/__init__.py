@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from fires.rivals.windows.incremental_permutation import (
         IncrementalPermutation as IncrementalPermutation,
     )
+    from fires.rivals.windows.licon import LICON as LICON
     from fires.rivals.windows.window_refit import WindowRefit as WindowRefit
     from fires.selectors.fires import FIRES as FIRES
 
@@ -67,6 +68,7 @@ _MODULES = {
     "rivals.windows.dxminer": ("DXMiner",),
     "rivals.windows.heft": ("HEFT",),
     "rivals.windows.incremental_permutation": ("IncrementalPermutation",),
+    "rivals.windows.licon": ("LICON",),
     "rivals.windows.window_refit": ("WindowRefit",),
 }
 # Every method, by name, and the module it is in. Only these can be saved and loaded.
