@@ -116,8 +116,8 @@ class ASCW(RowByRowSelector):
     def _run(self, rows: Rows, signs: Floats) -> bool:
         means, n, k = self._theta_[::2], len(self._hits_), self._resolve_k()
         X = sp.csr_array(rows, (len(signs), means.shape[1])) if isinstance(rows, tuple) else rows
-        said, is_so = X @ means.T > 0.0, (signs > 0.0)[:, None]
-        counts = (said & is_so, said & ~is_so, ~said & is_so)
+        predicted, positive = X @ means.T > 0.0, (signs > 0.0)[:, None]
+        counts = (predicted & positive, predicted & ~positive, ~predicted & positive)
         self._hits_ = self._hits_ + np.stack([part.sum(axis=0) for part in counts], axis=1)
         rule = second_order.SCW_1, float(ndtri(self.confidence)), float(self.C)
         nothing = np.zeros(0, dtype=np.int64)
