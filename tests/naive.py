@@ -152,21 +152,44 @@ def ftrl_plain(
     return z, np.sqrt(n)
 
 
+def entropy_plain(*parts: Sequence[float]) -> float:
+    """The entropy of rows of categories, in nats."""
+    counts: dict[tuple[float, ...], int] = {}
+    for row in zip(*parts, strict=True):
+        counts[row] = counts.get(row, 0) + 1
+    shares = [count / len(parts[0]) for count in counts.values()]
+    return -sum(share * math.log(share) for share in shares)
+
+
+def information_plain(x: Codes, column: Codes) -> tuple[float, float]:
+    """The mutual information of two columns of codes, and their symmetrical uncertainty."""
+    rows = [(a, c) for a, c in zip(x.tolist(), column.tolist(), strict=True) if min(a, c) >= 0]
+    if not rows:
+        return 0.0, 0.0
+    a, c = zip(*rows, strict=True)
+    single, both = entropy_plain(a) + entropy_plain(c), entropy_plain(a, c)
+    return single - both, 2.0 * (single - both) / single if single > 0.0 else 0.0
+
+
 def uncertainties_plain(x: Codes, columns: Codes) -> Floats:
     """The definition of :func:`uncertainties`."""
+    return np.array([information_plain(x, column)[1] for column in columns])
 
-    def entropy(*parts: Codes) -> float:
-        _, counts = np.unique(np.stack(parts), axis=1, return_counts=True)
-        p = counts / counts.sum()
-        return float(-(p * np.log(p)).sum())
 
-    out = []
-    for column in columns:
-        both = (x >= 0) & (column >= 0)
-        a, c = x[both], column[both]
-        single = entropy(a) + entropy(c)
-        out.append(2.0 * (single - entropy(a, c)) / single if single > 0.0 else 0.0)
-    return np.array(out)
+def cut_plain(x: Sequence[float], n_bins: int) -> Codes:
+    """The definition of :func:`fires.rivals.discrete.cut`, for rows of weight 1."""
+    values = [value for value in x if not math.isnan(value)]
+    few = sorted(set(values))
+    codes = []
+    for value in x:
+        if math.isnan(value):
+            codes.append(-1)
+        elif len(few) <= n_bins:
+            codes.append(few.index(value))
+        else:
+            below, equal = sum(v < value for v in values), sum(v == value for v in values)
+            codes.append(math.floor(n_bins * (below + equal / 2) / len(values)))
+    return np.array(codes, dtype=np.int16)
 
 
 def contingency_plain(x: Codes, y: Codes, given: Codes, chi2: bool) -> float:

@@ -16,6 +16,7 @@ from fires import (
     FIRES,
     FSDS,
     FTRL,
+    LICON,
     OFS,
     SCW,
     AllFeatures,
@@ -64,7 +65,7 @@ OTHER_SETTINGS = [
     CancelOut(2, hidden=(), gate="softmax", target="numbers", random_state=0),
 ]
 # The check shuffles rows; these learn row by row, in the order that rows come in.
-IN_ORDER = (AROW, SCW, FTRL, OFS, OFSPartial, PEtrun, EFS, IncrementalPermutation)
+IN_ORDER = (AROW, SCW, FTRL, OFS, OFSPartial, PEtrun, EFS, IncrementalPermutation, LICON)
 SHUFFLED = "check_sample_weight_equivalence_on_{}_data"
 
 

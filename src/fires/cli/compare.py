@@ -38,7 +38,16 @@ _CALLED = {
 }
 _NOT_COMPARED = {
     *("AlphaInvesting", "FastOSFS", "Grafting", "GroupSAOLA", "LeverageScores", "OSFS", "SAOLA"),
-    *("OFSPartial", "PEtrun", "FixedFeatures", "FromModel", "CancelOut", "ChiSquared"),
+    *(
+        "GFSFS",
+        "OGFS",
+        "OFSPartial",
+        "PEtrun",
+        "FixedFeatures",
+        "FromModel",
+        "CancelOut",
+        "ChiSquared",
+    ),
 }  # they take columns one by one, or need more than a number of features
 SELECTORS = {
     **{_CALLED.get(name, name.lower()): name for name in REGISTRY if name not in _NOT_COMPARED},
