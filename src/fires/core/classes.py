@@ -14,7 +14,6 @@ from fires.core.state import Arrays, State
 from fires.core.types import Codes as Codes
 from fires.core.types import GivenClasses, Header, Json, JsonObject, Label
 from fires.core.types import Labels as Labels
-from fires.core.validation import frames_of_ours
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,6 +249,8 @@ def are_numbers(
     many = f"{n_distinct} different whole numbers in {len(y)} rows"
     if y.dtype.kind != "f":
         raise TargetError(f"{{y}} holds {many}", hint=f"say whether they are {choices}.")
+    from fires.core.validation import frames_of_ours  # and with it scikit-learn
+
     numbers = f"y holds {many}, as floats: it is taken as numeric, not as classes"
     warnings.warn(numbers, UserWarning, stacklevel=frames_of_ours())
     return True
