@@ -161,12 +161,14 @@ class FIRES(OnlineSelector):
         ``n_features_to_select`` counts groups. Or a list of lists with the names of columns, such
         as ``[["lat", "lon"]]``; each other column is for itself. By default each feature is, but
         for the columns of a table that become several features.
-    drift : {"auto", "alarm", None} or detector, default="auto"
+    drift : {"auto", "alarm", "erics", None} or detector, default="auto"
         Which changes raise an alarm; after one about all features, most of the evidence is dropped.
         ``"auto"``: with the Bayesian update, :class:`fires.drift.SlopeAlarm` watches all
         features together and :class:`fires.drift.ScoreTests` each of them; with the gradient
         update, nothing does. ``"alarm"``: the gradient update is watched too, by
-        :class:`fires.drift.SurpriseAlarm`. None: no alarms. A detector with ``update(x)`` and
+        :class:`fires.drift.SurpriseAlarm`. ``"erics"``: it is watched by
+        :class:`fires.drift.ERICS`, of the paper's authors, whose alarms change nothing else. None:
+        no alarms. A detector with ``update(x)`` and
         ``drift_detected``, as River's have, is told losses and takes the place of the watch over
         all features.
     learning_rate : float, default=0.01
@@ -392,7 +394,7 @@ class FIRES(OnlineSelector):
     def _choose(self, learner: JointPosterior | None, n_rows: int, weight: float) -> None:
         """After a step on rows of this total weight: take note of alarms, and choose."""
         row = vars(self).get("n_samples_seen_", 0) + n_rows
-        is_alarm = self._monitor_.update(learner, row, weight)
+        is_alarm = self._monitor_.update(self._learner_, row)
         if learner is not None:
             self._rule_.update(learner, self._resolve_k(), weight, self._resting(), anew=is_alarm)
 
@@ -436,7 +438,7 @@ class FIRES(OnlineSelector):
             places[source[source >= 0]] = np.flatnonzero(source >= 0)
             self._learner_ = self._learner_.rearranged(source)
             self._rule_ = self._rule_.rearranged(places, len(source))
-            self._monitor_ = self._monitor_.rearranged(source, places)
+            self._monitor_ = self._monitor_.rearranged(source, places, self._learner_)
         forgets = self.forget_after is not None
         self._presence_ = self._presence_.with_batch(batch, self._n_seen, forgets=forgets)
 
@@ -571,7 +573,7 @@ class FIRES(OnlineSelector):
         if posterior is not None and self._groups_ is not None:
             posterior.groups = self._groups_.of
         self._rule_ = SelectionRule(self._width, self._groups_, scored=scored)
-        self._monitor_ = DriftMonitor(self.drift, self.memory_rows)
+        self._monitor_ = DriftMonitor(self.drift, self._learner_)
         self._begun_ = True
 
     def take_scale(self, scaler: Scaler) -> None:
@@ -929,13 +931,15 @@ class FIRES(OnlineSelector):
                 "redundancy='drop' is for linear models, update='bayes' and score='auto': others "
                 "do not know how features are correlated, or rank them for themselves."
             )
+        if isinstance(self.drift, str) and self.drift == "erics" and by_bayes:
+            raise ValueError("drift='erics' watches a gradient: it needs update='gradient'.")
         by_time = seconds_of(self.memory) is not None
         if by_time != (self.time is not None):
             raise ValueError("memory as a time, and time, which names a column, go together.")
         if self._begun_:
             if groups != self._groups_:
                 raise ValueError("groups cannot change once something was learnt.")
-            self._monitor_.follow(self.drift)
+            self._monitor_.follow(self.drift, self._learner_)
             return
         self._groups_ = groups
         if self.columns == "open" and not (linear and self.groups is None):
