@@ -138,8 +138,8 @@ def check_drift(name: str, drift: str | Detector | None) -> None:
         check_choice(name, drift, ("auto", "alarm", "erics", None), known)
     elif not (hasattr(drift, "update") and hasattr(drift, "drift_detected")):
         raise ValueError(
-            "drift must be 'auto', 'alarm', 'erics', None, or a detector with the method update and "
-            f"the attribute drift_detected, as River's have; got {drift!r}."
+            "drift must be 'auto', 'alarm', 'erics', None, or a detector with the method update "
+            f"and the attribute drift_detected, as River's have; got {drift!r}."
         )
 
 

@@ -136,8 +136,11 @@ class FIRES(OnlineSelector):
         ``"probit"`` (the paper's linear model) or ``"logistic"`` for classes, ``"gaussian"`` for
         numbers, ``"poisson"`` for counts, or any :class:`fires.models.base.BaseModel`. ``"auto"``
         takes gaussian if the first batch's target is continuous and probit otherwise.
-    update : {"bayes", "gradient"}, default="bayes"
-        How a linear model learns. Other models learn by gradient, whatever this says.
+    update : {"bayes", "gradient", "variational"}, default="bayes"
+        How a linear model learns. ``"variational"`` is streaming variational Bayes, to compare
+        with: the alternative to its gradient that the paper names. It forgets nothing, and is not
+        for counts: see :class:`fires.models.variational.VariationalLearner`. Other models learn by
+        gradient.
     memory : float, str or timedelta, default=10000
         Bayesian update: after so many rows, evidence has faded to 1/e. Less follows slow changes
         sooner, and makes intervals wider. It can be a time as well: ``"90s"``, ``"5m"``, ``"12h"``,
@@ -180,7 +183,7 @@ class FIRES(OnlineSelector):
     weight_penalty : float, default=0.01
         In omega: :math:`\lambda_r`. It rescales the weights and never changes their order.
     mu_init, sigma_init : float or array (n_features,), default=0.0 and 1.0
-        Gradient update: where the built-in linear models start.
+        Gradient update: where the built-in linear models start; variational update: the prior.
     fit_intercept : bool, default=True
         Learn an intercept, which is never ranked; for the built-in models.
     scale : {"standard", "minmax", None}, default="standard"
@@ -278,7 +281,7 @@ class FIRES(OnlineSelector):
     forget_after: int | None = count(None)
     redundancy: str = choice("ignore", "drop")
     model: str | BaseModel = checked("auto", _check_model)
-    update: str = choice("bayes", "gradient")
+    update: str = choice("bayes", "gradient", "variational")
     memory: float | str | timedelta = checked(_MEMORY, _check_memory)
     time: str | None = None
     relations: str = choice("linear", "curves", "pairs", "auto")
@@ -349,7 +352,7 @@ class FIRES(OnlineSelector):
             self._rearrange(batch)
         target = self.meet_target(batch)
         by_bayes = self._rule_.scored
-        if by_bayes:  # a gradient divides by the total weight
+        if by_bayes or self.update == "variational":  # a gradient divides by the total weight
             memory = self.memory if isinstance(self.memory, float) else self.memory_rows
             weight, self.weight_sums_ = effective_weights(
                 batch.weight, n_rows, self.weight_sums_, memory
@@ -564,6 +567,7 @@ class FIRES(OnlineSelector):
             scale=self.scale,
             starts=(self.mu_init, self.sigma_init),
             memory=self.memory_rows if self.update == "bayes" else None,
+            variational=self.update == "variational",
             watches=isinstance(self.drift, str),
             relations=self.relations if relations is None else relations,
             rng=lambda: generator(self.random_state, "fires"),
@@ -872,7 +876,7 @@ class FIRES(OnlineSelector):
     def _refuse_auto(self) -> None:
         """Raise: something else learns than what knows how sure it is."""
         linear = isinstance(self.model, str | Linear)
-        what = "update='gradient'" if linear else type(self.model).__name__
+        what = f"update={self.update!r}" if linear else type(self.model).__name__
         raise ValueError(
             f"n_features_to_select='auto' asks how sure an importance is, and {what} does not "
             "know: use a linear model with update='bayes', or a number of features."
@@ -931,7 +935,10 @@ class FIRES(OnlineSelector):
                 "redundancy='drop' is for linear models, update='bayes' and score='auto': others "
                 "do not know how features are correlated, or rank them for themselves."
             )
-        if isinstance(self.drift, str) and self.drift == "erics" and by_bayes:
+        if self.update == "variational" and not linear:
+            raise ValueError("update='variational' is for linear models.")
+        watches_gradient = isinstance(self.drift, str) and self.drift == "erics"
+        if watches_gradient and linear and self.update != "gradient":
             raise ValueError("drift='erics' watches a gradient: it needs update='gradient'.")
         by_time = seconds_of(self.memory) is not None
         if by_time != (self.time is not None):
