@@ -176,6 +176,7 @@ CASES = [
     Case(SCW(K, variant="II", truncate="weight")),
     Case(Screening(K)),
     Case(Screening(K, measure="f", forgetting=0.02), "many classes"),
+    Case(Screening(K, measure="t", forgetting=0.02), "many classes"),
     Case(Screening(K, target="numbers"), "numbers"),
     Case(
         WindowRefit(K, estimator=RidgeClassifier(), random_state=0),
