@@ -40,6 +40,7 @@ from fires import (
 from fires.checks import selector_checks
 from fires.checks.data import NAMES, as_frame, make_batches, with_entry
 from fires.checks.selectors import find_target, learnt_names, saved_state
+from fires.predictors import AdPredictor
 from fires.selectors.base import OnlineSelector
 
 K = 3
@@ -153,6 +154,11 @@ CASES = [
         skip=WRAPPED,
         load_options={"model": SGDRegressor()},
     ),
+    Case(
+        FromModel(K, estimator=AdPredictor()),
+        skip=WRAPPED,
+        load_options={"model": AdPredictor()},
+    ),
     Case(IncrementalPermutation(K, random_state=0), "many classes", skip=FILLING),
     Case(IncrementalPermutation(K, reservoir=10, scale=None, random_state=0)),
     Case(
@@ -229,7 +235,7 @@ def door(case):
 
 
 def mark(case, sentence=""):
-    """CancelOut is run where torch is installed. Of a rival, one setting is run each time."""
+    """Torch and River may not be installed. Of a rival, one setting is run each time."""
     kind = type(case.selector)
     alike = [c for c in CASES if type(c.selector) is kind]
     if kind is FIRES:
@@ -241,8 +247,11 @@ def mark(case, sentence=""):
     elif sentence == "fit_is_partial_fit_on_slices":  # only the base class has a fit
         alike = CASES[:1]
     again = case is not alike[0]
-    needs_torch = isinstance(case.selector, CancelOut) and find_spec("torch") is None
-    marks = [pytest.mark.skip(reason="torch is not installed")] if needs_torch else []
+    given = getattr(case.selector, "estimator", None)
+    needs = {CancelOut: "torch", AdPredictor: "river"}
+    library = needs.get(kind) or needs.get(type(given))
+    lacks = library is not None and find_spec(library) is None
+    marks = [pytest.mark.skip(reason=f"{library} is not installed")] if lacks else []
     always = sentence in ALWAYS and kind is not FIRES
     return marks + [pytest.mark.slow] * ((case.dear or again) and not always)
 
