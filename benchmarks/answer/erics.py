@@ -1,9 +1,10 @@
 """ERICS and our alarms on streams whose drift is known: power, delay and false alarms.
 
 Five of twenty columns decide a class. After 500 batches of 100 rows all five are replaced, or one
-of them is, or the coefficient of one is halved, or nothing happens. What alarms say within 50 batches after the drift is set beside what
-they say within 50 batches in which nothing happens: an alarm that is always on sees every drift.
-The gradient learns at ten times the paper's rate, as ERICS takes ten steps on each batch.
+of them is, or the coefficient of one is halved, or nothing happens. What alarms say within 50
+batches after the drift is set beside what they say within 50 batches in which nothing happens: an
+alarm that is always on sees every drift. The gradient learns at ten times the paper's rate, as
+ERICS takes ten steps on each batch.
 """
 
 from __future__ import annotations
