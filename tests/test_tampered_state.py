@@ -123,9 +123,11 @@ def groups():
             "AROW truncated": by_rows(lambda: fires.AROW(3, truncate="weight")),
             "SCW": by_rows(lambda: fires.SCW(3, truncate="confidence")),
             "FTRL": by_rows(lambda: fires.FTRL(3)),
+            "OLI2DS": by_rows(lambda: fires.OLI2DS(3)),
             "FSDS": by_rows(lambda: fires.FSDS(3)),
             "Screening": by_rows(lambda: fires.Screening(3), "three"),
             "Screening of numbers": by_rows(lambda: fires.Screening(3), "numbers"),
+            "Screening by t": by_rows(lambda: fires.Screening(3, measure="t"), "three"),
             "ChiSquared": by_rows(lambda: fires.ChiSquared(3), "three"),
             "AllFeatures": by_rows(fires.AllFeatures),
             "FixedFeatures": by_rows(lambda: fires.FixedFeatures([1, 2])),
@@ -201,6 +203,8 @@ def groups():
             "FIRES, three classes, gradient": by_rows(
                 lambda: fires.FIRES(3, update="gradient"), "three"
             ),
+            "FIRES, erics": by_rows(lambda: fires.FIRES(3, update="gradient", drift="erics")),
+            "FIRES, variational": by_rows(lambda: fires.FIRES(3, update="variational"), "three"),
             "FIRES, as many as are there": by_rows(lambda: fires.FIRES("auto"), "three"),
             "FIRES, a user's model": by_rows(lambda: fires.FIRES(3, model=Mine()), model=Mine),
             "pipeline, BayesLinear": pipeline(lambda: fires.FIRES(3), fires.predictors.BayesLinear),
