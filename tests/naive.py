@@ -171,6 +171,34 @@ def information_plain(x: Codes, column: Codes) -> tuple[float, float]:
     return single - both, 2.0 * (single - both) / single if single > 0.0 else 0.0
 
 
+def oli2ds_plain(X: Floats, y: Floats, limit: float, rate: float) -> list[float]:
+    """The definition of :func:`oli2ds`, with a dict for each row: the coefficients."""
+    w: dict[int, float] = dict.fromkeys(range(X.shape[1]), 0.0)
+    seen: dict[int, list[float]] = {j: [] for j in w}
+    before: set[int] | None = None
+    n_rows = {-1.0: 1, 1.0: 1}
+    for features, sign in zip(X.tolist(), y.tolist(), strict=True):
+        x = {j: value for j, value in enumerate(features) if value}
+        n_rows[sign] += before is not None
+        for j, value in x.items():
+            seen[j].append(value)
+        if not x:
+            continue
+        shared = {j for j in x if before is None or j in before}
+        variance = {j: float(np.var(seen[j])) for j in x}
+        total = sum(variance.values())
+        share = sum(variance[j] for j in shared) / total if total > 0.0 else 1.0
+        p = {j: share if j in shared else 1.0 - share for j in x}
+        loss = max(0.0, 1.0 - sign * sum(p[j] * w[j] * x[j] for j in x))
+        norm = sum((p[j] * x[j]) ** 2 for j in x)
+        rarity = n_rows[-sign] / (n_rows[1.0] + n_rows[-1.0])
+        step = rarity * rate * min(limit, loss / norm if norm > 0.0 else loss)
+        for j in x:
+            w[j] += step * sign * p[j] * x[j]
+        before = set(x)
+    return list(w.values())
+
+
 def uncertainties_plain(x: Codes, columns: Codes) -> Floats:
     """The definition of :func:`uncertainties`."""
     return np.array([information_plain(x, column)[1] for column in columns])

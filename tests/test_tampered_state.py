@@ -138,9 +138,11 @@ def groups():
             "SCW": by_rows(lambda: fires.SCW(3, truncate="confidence")),
             "ASCW": by_rows(lambda: fires.ASCW(3, n_learners=2)),
             "FTRL": by_rows(lambda: fires.FTRL(3)),
+            "OLI2DS": by_rows(lambda: fires.OLI2DS(3)),
             "FSDS": by_rows(lambda: fires.FSDS(3)),
             "Screening": by_rows(lambda: fires.Screening(3), "three"),
             "Screening of numbers": by_rows(lambda: fires.Screening(3), "numbers"),
+            "Screening by t": by_rows(lambda: fires.Screening(3, measure="t"), "three"),
             "ChiSquared": by_rows(lambda: fires.ChiSquared(3), "three"),
             "HEFT": by_rows(lambda: fires.HEFT(3), "three"),
             "DXMiner": by_rows(lambda: fires.DXMiner(3), "three"),
@@ -225,6 +227,8 @@ def groups():
             "FIRES, three classes, gradient": by_rows(
                 lambda: fires.FIRES(3, update="gradient"), "three"
             ),
+            "FIRES, erics": by_rows(lambda: fires.FIRES(3, update="gradient", drift="erics")),
+            "FIRES, variational": by_rows(lambda: fires.FIRES(3, update="variational"), "three"),
             "FIRES, as many as are there": by_rows(lambda: fires.FIRES("auto"), "three"),
             "FIRES, a user's model": by_rows(lambda: fires.FIRES(3, model=Mine()), model=Mine),
             "pipeline, BayesLinear": pipeline(lambda: fires.FIRES(3), fires.predictors.BayesLinear),

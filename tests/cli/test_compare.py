@@ -155,8 +155,9 @@ def test_the_first_named_is_what_others_are_tested_against(csv_file):
 
 @pytest.mark.parametrize("name", [name for name in SELECTORS if name not in MODELS])
 def test_every_name_is_a_selector(short_file, name):
-    if name == "window-lightgbm":
-        pytest.importorskip("lightgbm")
+    needs = {"window-lightgbm": "lightgbm", "adpredictor": "river"}
+    if name in needs:
+        pytest.importorskip(needs[name])
     result = run(short_file, "-t", "label", "-s", name, "--seeds", 1, "--top", 0.3, "--json")
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fires.rivals.rows.ofs import OFS as OFS
     from fires.rivals.rows.ofs import OFSPartial as OFSPartial
     from fires.rivals.rows.ofs import PEtrun as PEtrun
+    from fires.rivals.rows.oli2ds import OLI2DS as OLI2DS
     from fires.rivals.rows.second_order import AROW as AROW
     from fires.rivals.rows.second_order import SCW as SCW
     from fires.rivals.screening import Screening as Screening
@@ -58,6 +59,7 @@ _MODULES = {
     "rivals.rows.efs": ("EFS",),
     "rivals.rows.ftrl": ("FTRL",),
     "rivals.rows.ofs": ("OFS", "OFSPartial", "PEtrun"),
+    "rivals.rows.oli2ds": ("OLI2DS",),
     "rivals.baselines": ("AllFeatures", "FixedFeatures", "RandomFeatures"),
     "rivals.cancelout": ("CancelOut",),
     "rivals.chi_squared": ("ChiSquared",),
