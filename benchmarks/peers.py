@@ -264,8 +264,7 @@ def main() -> list[Row]:
     before = json.loads(RATIOS.read_text(encoding="utf-8"))
     for size, one in ratios.items():
         for name, ratio in one.items():
-            if ratio > 1.2 * before.get(size, {}).get(name, np.inf):
-                print(
-                    f"slower: {name}, {size}: {ratio:.3g} times {LIMIT}, was {before[size][name]:.3g}"
-                )
+            was = before.get(size, {}).get(name, np.inf)
+            if ratio > 1.2 * was:
+                print(f"slower: {name}, {size}: {ratio:.3g} times {LIMIT}, was {was:.3g}")
     return []
