@@ -1,15 +1,18 @@
 """The README and every page: the code they show runs, and prints what they say."""
 
 import re
+import shlex
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
 from fires.bench.datasets import loading as datasets
 from fires.bench.datasets.files import DataUnavailable, not_at_hand
+from fires.cli import main
 from fires.core.errors import MissingExtra
 
 ROOT = Path(__file__).parents[1]
@@ -60,3 +63,24 @@ def test_links_between_pages_lead_somewhere(page):
 
 def test_a_stranger_reads_the_readme_in_a_minute():
     assert len(PAGES[0].read_text(encoding="utf-8").splitlines()) <= 130
+
+
+COMMAND = re.compile(
+    r"^(?:    |\$ |.*[|] )(?:\$ )?(fires [a-z].*)$|`(fires [a-z][^`]*)`", re.MULTILINE
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_and_their_options_are_there(page):
+    for found in COMMAND.findall(page.read_text(encoding="utf-8")):
+        line = "".join(found).split("  #")[0].split(" | ")[0].split(" > ")[0]
+        words, command = shlex.split(line.replace("...", "").rstrip("\\ "))[1:], main
+        while isinstance(command, click.Group) and words and words[0] in command.commands:
+            command, words = command.commands[words[0]], words[1:]
+        assert command is not main or words[0].startswith("-"), line
+        known = {
+            name for option in command.params for name in (*option.opts, *option.secondary_opts)
+        }
+        for word in words:
+            if word.startswith("--") and word not in ("--help", "--version"):
+                assert word.split("=")[0] in known, line
