@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import fires
 from fires.bench.datasets import loading as datasets
 from fires.bench.datasets.files import DataUnavailable, not_at_hand
 from fires.core.errors import MissingExtra
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 SAID = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
 CODE = {page: BLOCK.findall(page.read_text(encoding="utf-8")) for page in PAGES}
@@ -25,9 +26,13 @@ def some_stream():
     return [(X, X[:, 0] > 0)]
 
 
+def name_of(page):
+    return page.relative_to(ROOT).as_posix().removeprefix("docs/")
+
+
 def case(page):
-    trains_a_net = page.name == "models.md"
-    return pytest.param(page, id=page.name, marks=[pytest.mark.slow] if trains_a_net else [])
+    trains_a_net = name_of(page) == "models.md"
+    return pytest.param(page, id=name_of(page), marks=[pytest.mark.slow] if trains_a_net else [])
 
 
 @pytest.mark.parametrize("page", [case(page) for page in PAGES if CODE[page]])
@@ -52,7 +57,13 @@ def test_the_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeyp
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_between_pages_lead_somewhere(page):
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("name", fires.rivals.REGISTRY)
+def test_every_selector_has_a_page(name):
+    page = ROOT / "docs" / "methods" / f"{name.lower()}.md"
+    assert page.read_text(encoding="utf-8").startswith(f"# {name}\n")
