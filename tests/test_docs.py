@@ -1,21 +1,26 @@
-"""The README and every page: the code they show runs, and prints what they say."""
+"""The README and every page: their code and commands run, and print what the page says."""
 
+import doctest
 import re
+import shlex
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import fires
+from fires import cli
 from fires.bench.datasets import loading as datasets
 from fires.bench.datasets.files import DataUnavailable, not_at_hand
 from fires.core.errors import MissingExtra
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"^\$ fires (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 SAID = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
 CODE = {page: BLOCK.findall(page.read_text(encoding="utf-8")) for page in PAGES}
 
@@ -24,6 +29,15 @@ def some_stream():
     """What the README's first lines learn from."""
     X = np.random.default_rng(0).normal(size=(40, 25))
     return [(X, X[:, 0] > 0)]
+
+
+def follow(block):
+    """Run the commands of a block, each of which prints the lines below it; ... is any text."""
+    for line, shown in COMMAND.findall(block):
+        result = CliRunner().invoke(cli.main, shlex.split(line))
+        assert result.exit_code == 0, result.output
+        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        assert doctest.OutputChecker().check_output(shown, result.stdout, flags), result.stdout
 
 
 def name_of(page):
@@ -43,7 +57,10 @@ def test_the_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(datasets, "fetch", fetch)
     names = {"stream": some_stream()}
-    for block in CODE[page]:  # each goes on where the one before it has ended
+    for language, block in CODE[page]:  # each goes on where the one before it has ended
+        if language == "console":
+            follow(block)
+            continue
         printed = StringIO()
         try:
             with redirect_stdout(printed):
