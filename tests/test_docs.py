@@ -3,9 +3,11 @@
 import doctest
 import re
 import shlex
+import sys
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -56,7 +58,10 @@ def test_the_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeyp
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(datasets, "fetch", fetch)
-    names = {"stream": some_stream()}
+    module = ModuleType("page")  # where classes of a page are found again by pickle
+    monkeypatch.setitem(sys.modules, "page", module)
+    names = vars(module)
+    names["stream"] = some_stream()
     for language, block in CODE[page]:  # each goes on where the one before it has ended
         if language == "console":
             follow(block)
