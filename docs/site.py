@@ -34,7 +34,7 @@ def on_page_markdown(markdown, page, **_):
     )
     if folder == METHODS:
         name = markdown.splitlines()[0].removeprefix("# ")
-        markdown += f"\n\n::: fires.rivals.{name}\n"
+        markdown += f"\n\n::: fires.rivals.{name}\n    options: {{members: false}}\n"
     return markdown
 
 
