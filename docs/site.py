@@ -11,6 +11,7 @@ DOCS = Path(__file__).resolve().parent
 METHODS = DOCS / "methods"
 LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)#]+)[^)]*\)")
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
+EMPTY_HEADER = re.compile(r"<th([^>]*)></th>")
 MATH_BLOCK = re.compile(r"^( *)\.\. math::(.*\n(?:(?:\1 +.*)?\n)*)", re.MULTILINE)
 MATH = re.compile(r":math:`([^`]+)`")
 ROLE = re.compile(r":\w+:`~?(?:[\w.]+\.)?([\w*]+)`")
@@ -39,13 +40,13 @@ def on_page_markdown(markdown, page, **_):
 
 
 def on_page_content(content, **_):
-    """Turn formulas into MathML, which browsers draw without a script."""
+    """Turn formulas into MathML, which browsers draw without a script; no header cell is empty."""
 
     def mathml(found):
         display = "block" if found[1] == "div" else "inline"
         return convert(html.unescape(found[2]).strip(), display=display)
 
-    return FORMULA.sub(mathml, content)
+    return EMPTY_HEADER.sub(r"<td\1></td>", FORMULA.sub(mathml, content))
 
 
 class RestructuredText(Extension):
