@@ -47,8 +47,8 @@ def name_of(page):
 
 
 def case(page):
-    trains_a_net = name_of(page) == "models.md"
-    return pytest.param(page, id=name_of(page), marks=[pytest.mark.slow] if trains_a_net else [])
+    takes_long = name_of(page) in {"models.md", "fires-or.md"}
+    return pytest.param(page, id=name_of(page), marks=[pytest.mark.slow] if takes_long else [])
 
 
 @pytest.mark.parametrize("page", [case(page) for page in PAGES if CODE[page]])
