@@ -152,21 +152,72 @@ def ftrl_plain(
     return z, np.sqrt(n)
 
 
+def entropy_plain(*parts: Sequence[float]) -> float:
+    """The entropy of rows of categories, in nats."""
+    counts: dict[tuple[float, ...], int] = {}
+    for row in zip(*parts, strict=True):
+        counts[row] = counts.get(row, 0) + 1
+    shares = [count / len(parts[0]) for count in counts.values()]
+    return -sum(share * math.log(share) for share in shares)
+
+
+def information_plain(x: Codes, column: Codes) -> tuple[float, float]:
+    """The mutual information of two columns of codes, and their symmetrical uncertainty."""
+    rows = [(a, c) for a, c in zip(x.tolist(), column.tolist(), strict=True) if min(a, c) >= 0]
+    if not rows:
+        return 0.0, 0.0
+    a, c = zip(*rows, strict=True)
+    single, both = entropy_plain(a) + entropy_plain(c), entropy_plain(a, c)
+    return single - both, 2.0 * (single - both) / single if single > 0.0 else 0.0
+
+
+def oli2ds_plain(X: Floats, y: Floats, limit: float, rate: float) -> list[float]:
+    """The definition of :func:`oli2ds`, with a dict for each row: the coefficients."""
+    w: dict[int, float] = dict.fromkeys(range(X.shape[1]), 0.0)
+    seen: dict[int, list[float]] = {j: [] for j in w}
+    before: set[int] | None = None
+    n_rows = {-1.0: 1, 1.0: 1}
+    for features, sign in zip(X.tolist(), y.tolist(), strict=True):
+        x = {j: value for j, value in enumerate(features) if value}
+        n_rows[sign] += before is not None
+        for j, value in x.items():
+            seen[j].append(value)
+        if not x:
+            continue
+        shared = {j for j in x if before is None or j in before}
+        variance = {j: float(np.var(seen[j])) for j in x}
+        total = sum(variance.values())
+        share = sum(variance[j] for j in shared) / total if total > 0.0 else 1.0
+        p = {j: share if j in shared else 1.0 - share for j in x}
+        loss = max(0.0, 1.0 - sign * sum(p[j] * w[j] * x[j] for j in x))
+        norm = sum((p[j] * x[j]) ** 2 for j in x)
+        rarity = n_rows[-sign] / (n_rows[1.0] + n_rows[-1.0])
+        step = rarity * rate * min(limit, loss / norm if norm > 0.0 else loss)
+        for j in x:
+            w[j] += step * sign * p[j] * x[j]
+        before = set(x)
+    return list(w.values())
+
+
 def uncertainties_plain(x: Codes, columns: Codes) -> Floats:
     """The definition of :func:`uncertainties`."""
+    return np.array([information_plain(x, column)[1] for column in columns])
 
-    def entropy(*parts: Codes) -> float:
-        _, counts = np.unique(np.stack(parts), axis=1, return_counts=True)
-        p = counts / counts.sum()
-        return float(-(p * np.log(p)).sum())
 
-    out = []
-    for column in columns:
-        both = (x >= 0) & (column >= 0)
-        a, c = x[both], column[both]
-        single = entropy(a) + entropy(c)
-        out.append(2.0 * (single - entropy(a, c)) / single if single > 0.0 else 0.0)
-    return np.array(out)
+def cut_plain(x: Sequence[float], n_bins: int) -> Codes:
+    """The definition of :func:`fires.rivals.discrete.cut`, for rows of weight 1."""
+    values = [value for value in x if not math.isnan(value)]
+    few = sorted(set(values))
+    codes = []
+    for value in x:
+        if math.isnan(value):
+            codes.append(-1)
+        elif len(few) <= n_bins:
+            codes.append(few.index(value))
+        else:
+            below, equal = sum(v < value for v in values), sum(v == value for v in values)
+            codes.append(math.floor(n_bins * (below + equal / 2) / len(values)))
+    return np.array(codes, dtype=np.int16)
 
 
 def contingency_plain(x: Codes, y: Codes, given: Codes, chi2: bool) -> float:

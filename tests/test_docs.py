@@ -89,3 +89,7 @@ def test_links_between_pages_lead_somewhere(page):
 def test_every_selector_has_a_page(name):
     page = ROOT / "docs" / "methods" / f"{name.lower()}.md"
     assert page.read_text(encoding="utf-8").startswith(f"# {name}\n")
+
+
+def test_a_stranger_reads_the_readme_in_a_minute():
+    assert len(PAGES[0].read_text(encoding="utf-8").splitlines()) <= 130

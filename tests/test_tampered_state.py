@@ -80,7 +80,16 @@ def by_rows(make, kind="classes", sparse=False, **given):
     return fit, go_on, given
 
 
-BOTH = {"OFS", "OFSPartial", "PEtrun", "EFS", "AROW", "SCW", "FTRL"}  # a loop for CSR of their own
+BOTH = {
+    "ASCW",
+    "OFS",
+    "OFSPartial",
+    "PEtrun",
+    "EFS",
+    "AROW",
+    "SCW",
+    "FTRL",
+}  # a loop for CSR of their own
 
 
 def by_columns(make, levels=False):
@@ -112,6 +121,11 @@ def groups():
         given = {} if ours else {"predictor": predictor}
         return by_rows(lambda: fires.OnlinePipeline(selector(), predictor()), **kind, **given)
 
+    def module():
+        import torch
+
+        return torch.nn.Linear(N_FEATURES, 3)
+
     found = {
         "rows": {
             "OFS": by_rows(lambda: fires.OFS(3)),
@@ -122,11 +136,16 @@ def groups():
             "AROW": by_rows(lambda: fires.AROW(3)),
             "AROW truncated": by_rows(lambda: fires.AROW(3, truncate="weight")),
             "SCW": by_rows(lambda: fires.SCW(3, truncate="confidence")),
+            "ASCW": by_rows(lambda: fires.ASCW(3, n_learners=2)),
             "FTRL": by_rows(lambda: fires.FTRL(3)),
+            "OLI2DS": by_rows(lambda: fires.OLI2DS(3)),
             "FSDS": by_rows(lambda: fires.FSDS(3)),
             "Screening": by_rows(lambda: fires.Screening(3), "three"),
             "Screening of numbers": by_rows(lambda: fires.Screening(3), "numbers"),
+            "Screening by t": by_rows(lambda: fires.Screening(3, measure="t"), "three"),
             "ChiSquared": by_rows(lambda: fires.ChiSquared(3), "three"),
+            "HEFT": by_rows(lambda: fires.HEFT(3), "three"),
+            "DXMiner": by_rows(lambda: fires.DXMiner(3), "three"),
             "AllFeatures": by_rows(fires.AllFeatures),
             "FixedFeatures": by_rows(lambda: fires.FixedFeatures([1, 2])),
             "RandomFeatures": by_rows(lambda: fires.RandomFeatures(3, random_state=0)),
@@ -137,6 +156,8 @@ def groups():
             "FastOSFS": by_columns(lambda: fires.FastOSFS(test="g2"), levels=True),
             "SAOLA": by_columns(fires.SAOLA),
             "GroupSAOLA": by_columns(lambda: fires.GroupSAOLA(measure="su"), levels=True),
+            "OGFS": by_columns(fires.OGFS),
+            "GFSFS": by_columns(fires.GFSFS),
             "LeverageScores": by_columns(lambda: fires.LeverageScores(random_state=0)),
             "Grafting": by_columns(fires.Grafting),
             "FromModel": by_rows(
@@ -162,6 +183,11 @@ def groups():
                 lambda: fires.IncrementalPermutation(3, model=GaussianNB(), random_state=0),
                 "three",
                 model=GaussianNB,
+            ),
+            "LICON": by_rows(lambda: fires.LICON(3), "three"),
+            "LICON of numbers": by_rows(lambda: fires.LICON(3), "numbers"),
+            "LICON, a module": by_rows(
+                lambda: fires.LICON(3, model=module()), "three", model=module
             ),
             "CancelOut": by_rows(lambda: fires.CancelOut(3, hidden=(4,), random_state=0)),
             "CancelOut of numbers": by_rows(lambda: fires.CancelOut(3, hidden=(4,)), "numbers"),
@@ -201,6 +227,8 @@ def groups():
             "FIRES, three classes, gradient": by_rows(
                 lambda: fires.FIRES(3, update="gradient"), "three"
             ),
+            "FIRES, erics": by_rows(lambda: fires.FIRES(3, update="gradient", drift="erics")),
+            "FIRES, variational": by_rows(lambda: fires.FIRES(3, update="variational"), "three"),
             "FIRES, as many as are there": by_rows(lambda: fires.FIRES("auto"), "three"),
             "FIRES, a user's model": by_rows(lambda: fires.FIRES(3, model=Mine()), model=Mine),
             "pipeline, BayesLinear": pipeline(lambda: fires.FIRES(3), fires.predictors.BayesLinear),

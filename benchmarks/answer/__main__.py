@@ -14,6 +14,7 @@ PARTS = (
     "datasets",
     "predictors",
     "drift",
+    "erics",
     "coverage",
     "numbers",
     "robust",

@@ -364,3 +364,108 @@ class SurpriseAlarm:
         self.variance += excess * (1.0 / max(self.batches, 5.0) if young else _PACE)
         self.total = 0.0 if young else max(self.total + step, 0.0)
         return self.total
+
+
+class ERICS:
+    r"""Watch how much information each batch moves through the parameters (Haug, Kasneci, 2020).
+
+    Between the beliefs :math:`P_{i-1}` and :math:`P_i` before and after a batch, the entropy and
+    the Kullback-Leibler divergence change by
+
+    .. math::
+        h(P_i) - h(P_{i-1}) + \operatorname{KL}(P_i \Vert P_{i-1}) = \tfrac12 \sum_k c_{ik},
+        \qquad c_{ik} = \frac{\sigma_{ik}^2 + (\mu_{ik} - \mu_{i-1,k})^2}{\sigma_{i-1,k}^2} - 1
+
+    Over the last :math:`M - 1` batches, :math:`A_i = \frac{1}{2M} \sum | \sum_k c_{ik} |` is the
+    average of all features together, and without the sum over k, that of one feature. There is an
+    alarm when :math:`\Delta = A_i - A_{i-W+1}` exceeds a threshold :math:`\alpha`. That starts at
+    :math:`|\Delta|`, loses the share :math:`\beta n` of itself after n batches without an alarm,
+    and starts again after one.
+
+    **So it must fire in the end.** :math:`\alpha` falls like :math:`e^{-\beta n^2 / 2}`, to a
+    hundredth after 300 quiet batches, and any rise of the average is an alarm then. What it
+    measures is in ``docs/answer.md``.
+
+    Ours: a feature of several rows of parameters, one per class, adds up over them. A standard
+    deviation of 0, which would divide by zero, counts as no change.
+
+    Parameters
+    ----------
+    mu, sigma : ndarray (n_rows, n_features)
+        The belief before the first batch.
+    window : int, default=50
+        M and W.
+    beta : float, default=1e-4
+        How fast the threshold falls.
+
+    References
+    ----------
+    J. Haug, G. Kasneci, "Learning Parameter Distributions to Detect Concept Drift in Data
+    Streams", ICPR 2020.
+
+    Examples
+    --------
+    >>> mu, sigma = np.zeros((1, 2)), np.ones((1, 2))
+    >>> erics = ERICS(mu, sigma, window=3, beta=0.1)
+    >>> for t in range(1, 6):
+    ...     changes = erics.update(mu + 0.01 * t, sigma - 0.005 * t)
+    >>> erics.update(mu + 0.3, sigma - 0.1).round(4)  # of all together, then of each
+    array([0.0241, 0.012 , 0.012 ])
+    """
+
+    learnt: ClassVar[Declared] = {
+        "mu": Array("R", "J"),
+        "sigma": Array("R", "J", low=0.0),
+        "changes": Array("M", "J"),  # c of the last batches, the newest last
+        "averages": Array("*", "F"),  # of all features together, then of each
+        "threshold": Array("F", low=0.0, missing=True),  # NaN: starts with the next batch
+        "quiet": Array("F", low=0.0),  # batches since an alarm
+    }
+
+    def __init__(self, mu: Floats, sigma: Floats, *, window: int = 50, beta: float = 1e-4) -> None:
+        self.window, self.beta = window, beta
+        self.look(mu, sigma)
+        n_features = mu.shape[1]
+        self.changes = np.zeros((window - 1, n_features))
+        self.averages = np.empty((0, 1 + n_features))
+        self.threshold, self.quiet = np.full(1 + n_features, np.nan), np.zeros(1 + n_features)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes of what was learnt, by their letters."""
+        n_batches, n_features = self.changes.shape
+        return {"J": n_features, "F": 1 + n_features, "M": n_batches}
+
+    def look(self, mu: Floats, sigma: Floats) -> None:
+        """Measure the next change from this belief on."""
+        self.mu, self.sigma = mu.copy(), sigma.copy()
+
+    def update(self, mu: Floats, sigma: Floats) -> Floats:
+        """Take in the belief after a batch; the rise of every alarm, of all, then each; else 0."""
+        change = np.zeros(mu.shape[1])
+        if mu.shape == self.mu.shape:  # not if there are more classes now
+            known = self.sigma > 0.0
+            moved = sigma**2 + (mu - self.mu) ** 2
+            ratio = np.divide(moved, self.sigma**2, out=np.ones_like(moved), where=known)
+            change = (ratio - 1.0).sum(axis=0)
+        self.look(mu, sigma)
+        self.changes = np.vstack([self.changes[1:], change])
+        together = np.abs(self.changes.sum(axis=1)).sum()
+        average = np.append(together, np.abs(self.changes).sum(axis=0)) / (2.0 * self.window)
+        self.averages = np.vstack([self.averages, average])[-self.window :]
+        rise = average - self.averages[0] if len(self.averages) > 1 else average
+        self.threshold *= 1.0 - self.beta * self.quiet
+        self.threshold = np.where(np.isnan(self.threshold), np.abs(rise), self.threshold)
+        found = rise > self.threshold
+        self.threshold[found], self.quiet = np.nan, np.where(found, 0.0, self.quiet + 1.0)
+        return np.where(found, rise, 0.0)
+
+    def rearranged(self, source: Places, mu: Floats, sigma: Floats) -> ERICS:
+        """A copy for other columns: where each comes from, and the belief about them."""
+        other = ERICS(mu, sigma, window=self.window, beta=self.beta)
+        other.changes = np.where(source < 0, 0.0, self.changes[:, source])
+        every, new = np.append(0, source + 1), np.append(False, source < 0)
+        other.averages = np.where(new, 0.0, self.averages[:, every])
+        other.threshold = np.where(new, np.nan, self.threshold[every])
+        other.quiet = np.where(new, 0.0, self.quiet[every])
+        return other

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Hashable, Sequence, Sized
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -43,8 +43,15 @@ from fires.predictors.adapters import SklearnPredictor
 from fires.predictors.base import can
 from fires.predictors.step import PredictorStep, Slots, step_from_state, step_state
 from fires.selectors.base import OnlineSelector
-from fires.selectors.columns import FixedColumns, InputValidator, KnownColumns, forget
+from fires.selectors.columns import (
+    FixedColumns,
+    InputValidator,
+    KnownColumns,
+    forget,
+    framed,
+)
 from fires.selectors.open_columns import OpenColumns
+from fires.selectors.relations import Contributions
 
 if TYPE_CHECKING:
     from fires.columns import Columns
@@ -547,6 +554,20 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         if moments is None or self.selector.own_scale() is not None:
             return curve
         return curve._replace(values=moments[0][place] + moments[1][place] * curve.values)
+
+    def contributions(
+        self, X: RowsLike, label: Hashable | None = None, *, confidence: float = 0.95
+    ) -> Contributions:
+        """What each selected feature adds: see :meth:`fires.FIRES.contributions`."""
+        found = self.selector.contributions_of(self._shown(X), label, confidence)
+        names = self.selector.get_feature_names_out()
+        return Contributions(*(framed(X, part, names) for part in found))
+
+    @property
+    def explains(self) -> bool:
+        """Whether there are :meth:`contributions`."""
+        learner = getattr(self.selector, "learner", None)
+        return learner is not None and learner.joint_posterior is not None
 
     @property
     def gives_probabilities(self) -> bool:

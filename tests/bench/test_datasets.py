@@ -341,5 +341,5 @@ def test_generated_data_sets_have_the_paper_s_width_and_any_length():
 
 def test_without_river_a_generated_data_set_is_unavailable_like_any_other(monkeypatch):
     monkeypatch.setattr(optional, "find_spec", lambda name: None)
-    with pytest.raises(DataUnavailable, match=r"RandomTree needs river.*'fires\[river\]'"):
+    with pytest.raises(DataUnavailable, match=r"RandomTree needs river.*'\.\[river\]'"):
         load("rtg")

@@ -214,7 +214,7 @@ def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
         raise MissingExtra(who, module, extra)
 
     monkeypatch.setattr(figures, "require", missing)
-    with pytest.raises(MissingExtra, match=r"pip install 'fires\[plot\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[plot\]'"):
         figures.draw(tmp_path)
 
 

@@ -69,14 +69,14 @@ def test_what_cannot_be_had_is_one_line_each(monkeypatch, tmp_path):
     monkeypatch.setattr(kdd2020, "find_spec", lambda name: None if name == "torch" else name)
     lines = kdd2020.missing(kdd2020.plan(["Madelon", "RTG"], ["FIRES-ANN", "VFDT", "OFS"]))
     assert list(lines) == ["FIRES-ANN", "Madelon"]
-    assert lines["FIRES-ANN"] == "FIRES-ANN needs torch: pip install 'fires[torch]'"
+    assert lines["FIRES-ANN"] == "FIRES-ANN needs torch: pip install '.[torch]'"
     assert lines["Madelon"].startswith("Madelon is not at hand: there is no madelon.parquet in ")
     assert all("\n" not in line for line in lines.values())
 
 
 def test_a_data_set_whose_library_is_missing_is_named(monkeypatch):
     monkeypatch.setattr("fires.core.optional.find_spec", lambda name: None)
-    line = "RTG: RandomTree needs river.datasets.synth: pip install 'fires[river]'"
+    line = "RTG: RandomTree needs river.datasets.synth: pip install '.[river]'"
     assert kdd2020.missing(kdd2020.plan(["RTG"], ["OFS"])) == {"RTG": line}
 
 

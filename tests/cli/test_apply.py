@@ -655,3 +655,20 @@ def test_a_formula_stays_text_in_every_csv_and_its_name_is_found_again(tmp_path)
     summary = summarise(out)
     assert set(summary["now"]["kind"]) == {"number", "category"}
     assert None not in summary["now"]["rank"]
+
+
+def test_the_strongest_contributions_are_written_beside_each_row(run, new):
+    result = table(succeeds("predict", run, new, "--explain").stdout)
+    frame = pl.read_csv(new)
+    pipeline = fires.load(run / "state.safetensors")
+    X = pipeline.columns_.transform(frame)
+    effect = np.asarray(pipeline.contributions(X).effect)
+    names = pipeline.selector.get_feature_names_out()
+    for row, text in zip(effect, result["contributions"], strict=False):
+        told = [one.split() for one in text.split(", ")]
+        assert len(told) == min(3, len(names))
+        best = names[np.argsort(-np.abs(row), kind="stable")][: len(told)].tolist()
+        assert [name for name, _ in told] == best
+        assert [float(value) for _, value in told] == [
+            float(f"{row[names.tolist().index(name)]:.3g}") for name in best
+        ]

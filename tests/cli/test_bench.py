@@ -292,7 +292,7 @@ def test_without_matplotlib_there_are_tables(results, monkeypatch):
     monkeypatch.setattr(optional, "find_spec", lambda name: None)
     result = run("kdd2020", "--no-run", "--out", results)
     assert result.exit_code == 0
-    needs = "drawing them needs matplotlib: pip install 'fires[plot]'"
+    needs = "drawing them needs matplotlib: pip install '.[plot]'"
     assert result.stderr == f"Left out: figures: {needs}\n"
     assert (results / "tables.md").exists()
 

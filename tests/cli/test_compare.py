@@ -155,8 +155,9 @@ def test_the_first_named_is_what_others_are_tested_against(csv_file):
 
 @pytest.mark.parametrize("name", [name for name in SELECTORS if name not in MODELS])
 def test_every_name_is_a_selector(short_file, name):
-    if name == "window-lightgbm":
-        pytest.importorskip("lightgbm")
+    needs = {"window-lightgbm": "lightgbm", "adpredictor": "river"}
+    if name in needs:
+        pytest.importorskip(needs[name])
     result = run(short_file, "-t", "label", "-s", name, "--seeds", 1, "--top", 0.3, "--json")
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)
@@ -390,9 +391,9 @@ def test_a_file_is_no_folder_to_write_to(csv_file):
     [
         (
             ["-s", "ofs", "--predictor", "tree"],
-            "hoeffding_tree needs river: pip install 'fires[river]'",
+            "hoeffding_tree needs river: pip install '.[river]'",
         ),
-        (["-s", "ofs,fires-sdt"], "SoftTree needs torch: pip install 'fires[torch]'"),
+        (["-s", "ofs,fires-sdt"], "SoftTree needs torch: pip install '.[torch]'"),
     ],
 )
 def test_a_library_that_is_not_installed_is_one_line(csv_file, options, line, monkeypatch):
@@ -415,7 +416,7 @@ def test_a_missing_library_is_one_line_whatever_the_command(name, monkeypatch):
     monkeypatch.setattr(command, "params", [])
     result = CliRunner().invoke(main, arguments)
     assert (result.exit_code, result.stdout) == (2, "")
-    said = "Error: This command needs no_such_library: pip install 'fires[plot]'\n"
+    said = "Error: This command needs no_such_library: pip install '.[plot]'\n"
     assert result.stderr == said
 
 

@@ -88,7 +88,7 @@ def test_the_list_works_without_a_data_folder_and_without_river(folders, monkeyp
     monkeypatch.setitem(sys.modules, "river", None)
     output = run("list").stdout
     assert "data folder: none (FIRES_DATA_DIR is not set)" in output
-    assert rows(output)["RBF"][-1] == "needs fires[river]"
+    assert rows(output)["RBF"][-1] == "needs .[river]"
 
 
 def test_get_downloads_what_is_nowhere_and_then_says_where_it_is(toy, folders):

@@ -19,7 +19,7 @@ import fires
 from fires.cli import main
 from fires.streams.files import from_file
 
-ROW = re.compile(r"^ *\d+ +(\S+) +\S+ +\S+ +\[.*\] +\S+%", re.MULTILINE)
+ROW = re.compile(r"^ *\d+ +(\S+) +\S+ +\[.*\] +\S+%", re.MULTILINE)
 
 
 def select(*arguments, stdin=None):

@@ -28,7 +28,7 @@ N_ROWS, N_NUMBERS = 1_050, 8
 FILES = {"columns.csv", "features.csv", "run.json", "run.toml", "state.safetensors", "steps.jsonl"}
 FILES |= {"names.json", "checkpoints", "snapshots"}
 ROW = re.compile(
-    r"^ *(?P<rank>\d+) +(?P<feature>\S+) +(?P<weight>\S+) +(?P<importance>\S+)"
+    r"^ *(?P<rank>\d+) +(?P<feature>\S+) +(?P<importance>\S+)"
     r" +\[ *(?P<low>\S+), +(?P<high>\S+)\] +(?P<share>\S+)%(?: +(?P<label>\S+))? *$",
     re.MULTILINE,
 )
@@ -217,7 +217,6 @@ def test_table_and_files_say_the_same(run):
     chosen = [row for row in features if row["selected"] == "True"]
     assert [row["feature"] for row in table] == [row["feature"] for row in chosen]
     for line, row in zip(table, chosen, strict=True):
-        assert float(line["weight"]) == pytest.approx(float(row["weight"]), rel=5e-3)
         for name in ("importance", "low", "high"):
             assert float(line[name]) == pytest.approx(float(row[name]), abs=5e-3)
         assert float(line["share"]) == pytest.approx(100 * float(row["share_selected"]), abs=0.05)
@@ -794,7 +793,7 @@ def shown_lines(sent):
 @pytest.mark.parametrize(
     ("columns", "titles"),
     [
-        (80, ["rank", "feature", "weight", "[95% interval]", "selected"]),
+        (80, ["rank", "feature", "[95% interval]", "selected"]),
         (60, ["rank", "feature", "[95% interval]", "selected"]),
         (50, ["rank", "feature", "[95% interval]"]),
         (40, ["rank", "feature", "importance"]),

@@ -103,11 +103,11 @@ def test_so_is_what_is_not_installed(ended, tmp_path, monkeypatch, library):
     monkeypatch.setitem(sys.modules, library, None)
     result = run("serve", ended, "--port", 0)
     assert result.exit_code == 2
-    assert result.stderr == f"Error: fires serve needs {library}: pip install 'fires[serve]'\n"
+    assert result.stderr == f"Error: fires serve needs {library}: pip install '.[serve]'\n"
     # It is said before anything is read or written.
     result = run("select", tmp_path / "none.csv", *LEARNT, "--out", tmp_path / "new", "--live")
     assert result.exit_code == 2
-    assert result.stderr == f"Error: --live needs {library}: pip install 'fires[serve]'\n"
+    assert result.stderr == f"Error: --live needs {library}: pip install '.[serve]'\n"
     assert not (tmp_path / "new").exists()
 
 

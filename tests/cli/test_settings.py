@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import tomllib
 from datetime import UTC, datetime, timedelta
 
@@ -17,6 +18,7 @@ from numpy.testing import assert_allclose
 import fires
 from fires import FIRES, OnlinePipeline
 from fires.cli import main
+from fires.cli.text import twin_lines
 from fires.report.summary import Summary
 
 START = datetime(2024, 3, 30, tzinfo=UTC)
@@ -281,7 +283,7 @@ def test_the_help_of_select_fits_on_a_screen_and_every_option_is_in_one_group():
     assert "Other options" not in whole
     for option in main.commands["select"].params:
         if isinstance(option, click.Option):
-            assert f"{option.opts[-1]} " in whole
+            assert re.search(rf"{max(option.opts, key=len)}[ ,]", whole)
     titles = [line for line in whole.splitlines() if line.endswith(":") and line[0] != " "]
     assert titles == [
         *("Usual options:", "What to select:", "How to read FILE:", "Stream sources:"),
@@ -294,3 +296,48 @@ def test_the_list_of_commands_is_whole():
     assert "..." not in shown.replace("[ARGS]...", "")
     for name in main.commands:
         assert f"\n  {name} " in shown
+
+
+def test_what_leaves_nothing_to_select_says_so(tmp_path):
+    path = tmp_path / "x.csv"
+    pl.DataFrame({"a": [0.1, 0.7] * 60, "b": [0.3, 0.2, 0.9] * 40, "y": [0, 1] * 60}).write_csv(
+        path
+    )
+    shown = CliRunner().invoke(main, ["select", str(path), "-t", "y", "-k", "2", "-q"]).output
+    assert "--top 2 leaves nothing to select: there are 2 features\n" in shown
+
+
+def test_features_that_stand_for_the_same_others_share_a_line():
+    assert twin_lines({"a": ["c"], "b": ["c"], "d": ["e"]}) == [
+        "a, b stand for c",
+        "d stands for e",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "said"),
+    [
+        ("x.png", b"\x89PNG\r\n\x1a\n", "is a binary file, not a table"),
+        ("x.db", b"SQLite format 3\0", "is a SQLite database; name a query"),
+        ("https://x.org/x.csv", None, "is a URL; download it first: curl"),
+    ],
+)
+def test_what_is_no_table_is_called_by_its_name(tmp_path, name, head, said):
+    path = name
+    if head is not None:
+        (tmp_path / name).write_bytes(head + bytes(range(256)))
+        path = str(tmp_path / name)
+    result = CliRunner().invoke(main, ["select", path, "-t", "y"])
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert f"{path} {said}" in result.stderr
+
+
+def test_a_target_of_floats_that_are_whole_is_numeric_also_in_a_file(tmp_path):
+    rng, path = np.random.default_rng(0), tmp_path / "x.csv"
+    X = rng.normal(size=(300, 2))
+    y = np.round(50 * X[:, 0] + 100)
+    rows = [f"{a:.3f},{b:.3f},{t:.1f}" for (a, b), t in zip(X, y, strict=True)]
+    path.write_text("\n".join(["a,b,y", *rows]), encoding="utf-8")
+    result = CliRunner().invoke(main, ["select", str(path), "-t", "y", "-k", "1", "-q"])
+    assert result.exit_code == 0, result.stderr
+    assert "R2" in result.stdout

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from fires.core.classes import class_rows, encode, merge_classes
+from fires.core.classes import are_numbers, class_rows, encode, merge_classes
+from fires.core.errors import TargetError
 
 ints = st.integers(-50, 50)
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
@@ -173,3 +174,12 @@ def test_a_row_that_has_a_source_speaks_for_the_same_class_as_before(values, dat
 )
 def test_rows_come_from_where_they_should(old, new, expected):
     assert class_rows(np.array(old), np.array(new)) == expected
+
+
+def test_many_different_whole_floats_are_numbers_and_a_line_says_so():
+    y = np.arange(60.0)
+    with pytest.warns(UserWarning, match="60 different whole numbers in 60 rows, as floats"):
+        assert are_numbers(y, None)
+    assert not are_numbers(y % 20, None)  # few: they stay classes
+    with pytest.raises(TargetError, match="60 different whole numbers"):
+        are_numbers(y.astype(int), None)

@@ -88,7 +88,7 @@ def test_fires_leaves_open_what_the_target_is_called(model, y, words):
 def test_a_missing_library_is_named_on_the_way_home_too():
     error = pickle.loads(pickle.dumps(MissingExtra("NeuralNet", "torch", "torch")))
     assert (str(error), error.name) == (
-        "NeuralNet needs torch: pip install 'fires[torch]'",
+        "NeuralNet needs torch: pip install '.[torch]'",
         "torch",
     )
 

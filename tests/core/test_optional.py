@@ -49,9 +49,9 @@ def test_what_is_there_is_given():
 
 
 def test_what_is_missing_is_named_with_what_to_install():
-    with pytest.raises(MissingExtra, match=r"^Page needs no_such: pip install 'fires\[serve\]'$"):
+    with pytest.raises(MissingExtra, match=r"^Page needs no_such: pip install '\.\[serve\]'$"):
         require("no_such", "Page", extra="serve")
-    with pytest.raises(MissingExtra, match=r"fires\[no_such\]") as caught:
+    with pytest.raises(MissingExtra, match=r"\.\[no_such\]") as caught:
         require("no_such", "Page")
     assert caught.value.name == "no_such"
     assert isinstance(caught.value, ImportError)
@@ -98,7 +98,7 @@ except ImportError as error: print(error)
 
 def test_without_torch_its_models_say_what_to_install(said_without_torch):
     assert said_without_torch[1:5] == [
-        f"{who} needs torch: pip install 'fires[torch]'"
+        f"{who} needs torch: pip install '.[torch]'"
         for who in ("NeuralNet", "NeuralNet", "SoftTree", "TorchModel")
     ]
 
@@ -112,4 +112,4 @@ def test_torch_is_not_even_looked_for_where_it_is_not_used(said_without_torch):
 
 
 def test_a_state_that_needs_torch_says_so(said_without_torch):
-    assert said_without_torch[6:] == ["NeuralNet needs torch: pip install 'fires[torch]'"]
+    assert said_without_torch[6:] == ["NeuralNet needs torch: pip install '.[torch]'"]

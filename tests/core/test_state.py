@@ -495,6 +495,6 @@ def test_a_killed_process_leaves_the_old_file_or_the_new(tmp_path):
 
 def test_a_missing_extra_says_what_to_install_also_from_a_worker_process():
     error = pickle.loads(pickle.dumps(MissingExtra("NeuralNet", "torch", "torch")))
-    assert str(error) == "NeuralNet needs torch: pip install 'fires[torch]'"
+    assert str(error) == "NeuralNet needs torch: pip install '.[torch]'"
     assert error.name == "torch"
     assert isinstance(error, ImportError)

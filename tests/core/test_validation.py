@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from fires.core import validation
+from fires.core.errors import InputError
 
 VALUES = np.array([[1.0, 0.0, 2.5], [0.0, -3.0, 0.0]])
 
@@ -404,3 +405,9 @@ def test_no_weights_are_none():
 def test_weights_that_make_no_sense_are_refused(weight, words):
     with pytest.raises(ValueError, match=words):
         validation.as_weights(weight, 3)
+
+
+def test_an_array_with_text_is_named_as_such():
+    X = np.array([["a", 1.0], ["b", 2.0]], dtype=object)
+    with pytest.raises(InputError, match=r"text in it, such as 'a'; pass a pandas or polars frame"):
+        validation.as_matrix(X, "FIRES")

@@ -569,7 +569,7 @@ def test_mini_batches_go_through_a_pipeline():
 def test_without_river_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setattr("fires.core.optional.find_spec", lambda name: None)
     monkeypatch.delitem(sys.modules, "fires.integrations.river")
-    needs = r"fires.integrations.river needs river: pip install 'fires\[river\]'"
+    needs = r"fires.integrations.river needs river: pip install '\.\[river\]'"
     with pytest.raises(MissingExtra, match=needs):
         importlib.import_module("fires.integrations.river")
 

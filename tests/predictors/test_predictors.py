@@ -515,7 +515,7 @@ def test_a_river_model_without_probabilities_offers_none():
 @pytest.mark.parametrize("make", [hoeffding_tree, boosting])
 def test_without_river_it_is_said_what_to_install(make, monkeypatch):
     monkeypatch.setattr("fires.core.optional.find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=rf"{make.__name__} needs river: .*fires\[river\]"):
+    with pytest.raises(MissingExtra, match=rf"{make.__name__} needs river: .*\.\[river\]"):
         make()
 
 

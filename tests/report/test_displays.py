@@ -349,7 +349,7 @@ def test_it_can_be_drawn_again_and_otherwise(selector):
 def test_without_matplotlib_it_says_what_to_install(selector, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr("fires.core.optional.find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"ImportanceDisplay needs matplotlib.*fires\[plot\]"):
+    with pytest.raises(MissingExtra, match=r"ImportanceDisplay needs matplotlib.*\.\[plot\]"):
         ImportanceDisplay.from_selector(selector)
 
 

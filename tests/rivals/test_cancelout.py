@@ -515,6 +515,6 @@ def test_without_torch_the_first_learn_says_what_to_install(monkeypatch):
     )
     selector = CancelOut(2)
     with pytest.raises(
-        fires.core.errors.MissingExtra, match=r"CancelOut needs torch.*fires\[torch"
+        fires.core.errors.MissingExtra, match=r"CancelOut needs torch.*\.\[torch"
     ):
         selector.partial_fit(X, y)

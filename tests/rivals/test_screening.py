@@ -37,9 +37,30 @@ def problem(seed=0, n_rows=60, target="classes", n_features=5, density=0.6, miss
     return X, y, rng.uniform(0.2, 3.0, size=n_rows)
 
 
+def plain_t(x, z, w):
+    """Welch's t of one column, in loops: the greatest over the classes, each against the rest."""
+    found = [0.0]
+    for label in sorted(set(z.tolist())):
+        sides = []
+        for wanted in (True, False):
+            rows = [(v, one) for v, one, c in zip(w, x, z, strict=True) if (c == label) == wanted]
+            n = sum(v for v, _ in rows)
+            if not n:
+                break
+            mean = sum(v * one for v, one in rows) / n
+            sides.append((mean, sum(v * (one - mean) ** 2 for v, one in rows) / n / n))
+        if len(sides) == 2:
+            (one, a), (two, b) = sides
+            found.append(abs(one - two) / np.sqrt(a + b))
+    return max(found)
+
+
 def plain_weights(X, y, w, measure):
     """The definition, column by column, over the rows in which it is there."""
     weights = np.zeros(X.shape[1])
+    if measure == "t":
+        there = ~np.isnan(X) & (w > 0)[:, None]
+        return np.array([plain_t(x[t], y[t], w[t]) for x, t in zip(X.T, there.T, strict=True)])
     for j, column in enumerate(X.T):
         there = ~np.isnan(column) & (w > 0)
         x, z, v = column[there], y[there], w[there]
@@ -207,6 +228,46 @@ def test_an_offset_costs_no_digits(kind, measure, target, offset, forgetting):
     moved = y + offset if target == "numbers" else y
     far = learnt(X + offset, moved, sizes=(20, 1), kind=kind, **options)
     assert_allclose(far.weights_, usual.weights_, rtol=1e-9)
+
+
+@both
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("forgetting", [0.0, 0.02])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_t_is_the_plain_loop(kind, missing, forgetting, n_classes):
+    X, y, _ = problem(3, n_rows=200, missing=missing)
+    y = np.minimum(y, n_classes - 1)
+    selector = learnt(X, y, None, (7, 40), kind, measure="t", forgetting=forgetting)
+    expected = plain_weights(X, y, (1.0 - forgetting) ** np.arange(200)[::-1], "t")
+    assert_allclose(selector.weights_, expected, rtol=1e-12)
+
+
+def test_t_with_forgetting_follows_what_correlation_over_all_rows_does_not():
+    rng = np.random.default_rng(0)
+    drift, still = Screening(1, measure="t", forgetting=0.005), Screening(1)
+    for t in range(40):
+        X = rng.normal(size=(50, 4))
+        y = X[:, 0 if t < 25 else 2] + 0.5 * rng.normal(size=50) > 0
+        for selector in (drift, still):
+            selector.partial_fit(X, y)
+    assert drift.get_support(indices=True) == [2]
+    assert still.get_support(indices=True) == [0]
+
+
+def test_t_is_finite_is_for_classes_and_cannot_come_later():
+    X, y, _ = problem()
+    perfect = np.c_[y == 0, np.zeros(60), X]
+    weights = Screening(2, measure="t").fit(perfect, y == 0).weights_
+    assert weights[0] > 1e6 * weights[2:].max()
+    assert np.isfinite(weights).all()
+    assert weights[1] == 0.0
+    with pytest.raises(ValueError, match="measure='t' is for classes"):
+        Screening(2, measure="t", target="numbers").fit(X, y)
+    late = Screening(2).fit(X, y).set_params(measure="t")
+    with pytest.raises(ValueError, match="cannot become 't'"):
+        late.partial_fit(X, y)
+    both = Screening(2, measure="t").fit(X, y).set_params(measure="f").partial_fit(X, y)
+    assert_allclose(both.weights_, learnt(np.r_[X, X], np.r_[y, y], measure="f").weights_)
 
 
 @kinds
@@ -421,7 +482,7 @@ def test_a_target_that_changes_its_kind_is_refused():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"measure": "r"}, "measure must be one of 'correlation', 'f'; got 'r'"),
+        ({"measure": "r"}, "measure must be one of 'correlation', 'f', 't'; got 'r'"),
         ({"target": "labels"}, "target must be one of .* got 'labels'"),
         ({"forgetting": 1.0}, "forgetting must be a number at least 0 and less than 1; got 1.0"),
         ({"forgetting": -0.1}, "forgetting must be .* got -0.1"),

@@ -22,7 +22,9 @@ from fires import (
     FIRES,
     FSDS,
     FTRL,
+    LICON,
     OFS,
+    OLI2DS,
     SCW,
     AllFeatures,
     CancelOut,
@@ -40,6 +42,7 @@ from fires import (
 from fires.checks import selector_checks
 from fires.checks.data import NAMES, as_frame, make_batches, with_entry
 from fires.checks.selectors import find_target, learnt_names, saved_state
+from fires.predictors import AdPredictor
 from fires.selectors.base import OnlineSelector
 
 K = 3
@@ -127,8 +130,13 @@ CASES = [
     Case(FIRES("auto", groups=[0, 0, 1, 1, 2, 2, 3, 3]), "many classes", skip=GROUPED),
     Case(FIRES("auto", model="gaussian"), "numbers", skip=(*BAYES, "the_state_does_not_grow")),
     Case(FIRES(K, **GRADIENT), skip=SCALED),
+    # It raises an alarm about some feature after nearly every batch, and alarms are kept.
+    Case(FIRES(K, drift="erics", **GRADIENT), skip=(*SCALED, "the_state_does_not_grow")),
     Case(FIRES(K, scale="minmax", **GRADIENT), "many classes", skip=SCALED),
     Case(FIRES.as_published(K)),
+    Case(FIRES(K, update="variational"), skip=SCALED),
+    Case(FIRES(K, update="variational", model="logistic"), "many classes", skip=SCALED),
+    Case(FIRES(K, update="variational", model="gaussian"), "numbers", skip=SCALED),
     Case(FIRES(K, model="gaussian", **GRADIENT), "numbers", skip=SCALED),
     Case(FIRES(K, model="poisson", scale=None, **GRADIENT), "counts"),
     Case(FSDS(K), "none", skip=TOGETHER),
@@ -148,6 +156,11 @@ CASES = [
         skip=WRAPPED,
         load_options={"model": SGDRegressor()},
     ),
+    Case(
+        FromModel(K, estimator=AdPredictor()),
+        skip=WRAPPED,
+        load_options={"model": AdPredictor()},
+    ),
     Case(IncrementalPermutation(K, random_state=0), "many classes", skip=FILLING),
     Case(IncrementalPermutation(K, reservoir=10, scale=None, random_state=0)),
     Case(
@@ -161,9 +174,18 @@ CASES = [
         skip=(*SCALED, "new_labels_are_taken_up"),
         load_options={"model": SGDClassifier()},
     ),
+    Case(LICON(K), "many classes"),
+    Case(LICON(K, target="numbers", forgetting=0.0), "numbers"),
+    Case(
+        LICON(K, model=SGDClassifier(), random_state=0),
+        "many classes",
+        skip=WRAPPED[:-1],
+        load_options={"model": SGDClassifier()},
+    ),
     Case(OFS(K)),
     Case(OFS(K, shrink=True, learning_rate=2.0)),
     Case(OFSPartial(K, random_state=0)),
+    Case(OLI2DS(K)),
     Case(PEtrun(K)),
     Case(RandomFeatures(K, random_state=0), "none"),
     Case(RandomFeatures(K, random_state=0, redraw=True), "none", skip=TOGETHER),
@@ -171,6 +193,7 @@ CASES = [
     Case(SCW(K, variant="II", truncate="weight")),
     Case(Screening(K)),
     Case(Screening(K, measure="f", forgetting=0.02), "many classes"),
+    Case(Screening(K, measure="t", forgetting=0.02), "many classes"),
     Case(Screening(K, target="numbers"), "numbers"),
     Case(
         WindowRefit(K, estimator=RidgeClassifier(), random_state=0),
@@ -223,7 +246,7 @@ def door(case):
 
 
 def mark(case, sentence=""):
-    """CancelOut is run where torch is installed. Of a rival, one setting is run each time."""
+    """Torch and River may not be installed. Of a rival, one setting is run each time."""
     kind = type(case.selector)
     alike = [c for c in CASES if type(c.selector) is kind]
     if kind is FIRES:
@@ -235,8 +258,11 @@ def mark(case, sentence=""):
     elif sentence == "fit_is_partial_fit_on_slices":  # only the base class has a fit
         alike = CASES[:1]
     again = case is not alike[0]
-    needs_torch = isinstance(case.selector, CancelOut) and find_spec("torch") is None
-    marks = [pytest.mark.skip(reason="torch is not installed")] if needs_torch else []
+    given = getattr(case.selector, "estimator", None)
+    needs = {CancelOut: "torch", AdPredictor: "river"}
+    library = needs.get(kind) or needs.get(type(given))
+    lacks = library is not None and find_spec(library) is None
+    marks = [pytest.mark.skip(reason=f"{library} is not installed")] if lacks else []
     always = sentence in ALWAYS and kind is not FIRES
     return marks + [pytest.mark.slow] * ((case.dear or again) and not always)
 

@@ -72,7 +72,7 @@ def test_what_the_target_is_follows_from_all_shards():
     assert many.model_ == "gaussian"
     assert_same(one, many)
     with pytest.raises(TargetError, match="30 different whole numbers in 30 rows"):
-        learn(gradient(), X, np.arange(30.0))
+        learn(gradient(), X, np.arange(30))
     with pytest.raises(TargetError, match="not whole"):
         learn(gradient(model="probit"), X, y)
 

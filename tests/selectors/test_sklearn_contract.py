@@ -16,7 +16,9 @@ from fires import (
     FIRES,
     FSDS,
     FTRL,
+    LICON,
     OFS,
+    OLI2DS,
     SCW,
     AllFeatures,
     CancelOut,
@@ -41,6 +43,7 @@ SELECTORS = [
     OFS(3),
     OFSPartial(3, random_state=0),
     PEtrun(3),
+    OLI2DS(3),
     EFS(3, bottom_fraction=0.4),
     FSDS(1),
     AllFeatures(),
@@ -64,7 +67,18 @@ OTHER_SETTINGS = [
     CancelOut(2, hidden=(), gate="softmax", target="numbers", random_state=0),
 ]
 # The check shuffles rows; these learn row by row, in the order that rows come in.
-IN_ORDER = (AROW, SCW, FTRL, OFS, OFSPartial, PEtrun, EFS, IncrementalPermutation)
+IN_ORDER = (
+    AROW,
+    SCW,
+    FTRL,
+    OFS,
+    OFSPartial,
+    OLI2DS,
+    PEtrun,
+    EFS,
+    IncrementalPermutation,
+    LICON,
+)
 SHUFFLED = "check_sample_weight_equivalence_on_{}_data"
 
 

@@ -134,7 +134,7 @@ def test_the_global_random_state_is_neither_read_nor_moved(make):
 @pytest.mark.parametrize("kind", [RandomRBF, RandomTree])
 def test_without_river_the_error_says_what_to_install(kind, monkeypatch):
     monkeypatch.setattr(optional, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=rf"{kind.__name__} needs river.*'fires\[river\]'"):
+    with pytest.raises(MissingExtra, match=rf"{kind.__name__} needs river.*'\.\[river\]'"):
         kind()
 
 

@@ -78,6 +78,7 @@ def _saved_run(path: Path) -> SavedRun:
 
 
 _PREDICTION = "prediction"
+_STRONGEST = 3  # contributions that --explain writes
 
 
 @options.command("predict", options.debug)
@@ -86,6 +87,7 @@ def predict(
     reading: Reading = _NEW_ROWS,
     id_: str | None = options.option("COL", "", "--id"),
     proba: bool = options.flag(),
+    explain: bool = options.flag(),
     out: Path | None = options.out_file("the predictions go"),
     overwrite: bool = options.OVERWRITE,
     quiet: bool = options.QUIET,
@@ -107,6 +109,8 @@ def predict(
         A column to name the rows by, not their number.
     proba
         Add the probability of each class.
+    explain
+        Add the three features that contribute most to each row, with their contributions.
 
     Examples
     --------
@@ -118,6 +122,8 @@ def predict(
     if proba and not saved.pipeline.gives_probabilities:
         name = type(saved.pipeline.predictor).__name__
         raise InputError(f"{run}: its predictor, a {name}, gives no probabilities")
+    if explain and not saved.pipeline.explains:
+        raise InputError(f"{run}: contributions are known of linear models with update='bayes'")
     if id_ == _PREDICTION:
         raise InputError(f'the column of --id cannot be called "{_PREDICTION}"')
     target = saved.target
@@ -133,7 +139,7 @@ def predict(
         )
         if target is not None and target.column.name not in reader.names:
             target = None
-        predict = Predict(saved.pipeline, id_, target, proba=proba)
+        predict = Predict(saved.pipeline, id_, target, proba=proba, explain=explain)
         write_rows(reader, predict, output, width=saved.pipeline.n_features_in_, quiet=quiet)
 
 
@@ -147,10 +153,12 @@ class Predict:
         target: Target | None = None,
         *,
         proba: bool = False,
+        explain: bool = False,
     ) -> None:
         from fires.metrics.prediction import Scores
 
-        self._pipeline, self._id, self._proba, self._target = pipeline, id_, proba, target
+        self._explain, self._pipeline, self._id = explain, pipeline, id_
+        self._proba, self._target = proba, target
         classes = len(pipeline.selector.label_index) > 0
         self._scores = Scores(("accuracy", "balanced_accuracy") if classes else ("r2", "mae"))
         self._n_rows, self._why = 0, "it is empty"
@@ -172,9 +180,23 @@ class Predict:
                 pl.Series(f"probability of {label}", found[:, k])
                 for k, label in enumerate(self._pipeline.classes_.tolist())
             ]
+        if self._explain:
+            table.append(pl.Series("contributions", self._strongest(X)))
         if self._target is not None and self._target.column.name in frame.columns:
             self._compare(self._target, frame, predicted)
         return pl.DataFrame(table)
+
+    def _strongest(self, X: Any) -> list[str]:
+        """Of each row, the features that add most to its linear predictor."""
+        import numpy as np
+
+        effect = np.asarray(self._pipeline.contributions(X).effect)
+        names = self._pipeline.selector.get_feature_names_out().tolist()
+        order = np.argsort(-np.abs(effect), axis=1, kind="stable")[:, :_STRONGEST]
+        return [
+            ", ".join(f"{names[j]} {row[j]:+.3g}" for j in best.tolist())
+            for row, best in zip(effect, order, strict=True)
+        ]
 
     def _encoded(self, frame: pl.DataFrame) -> Any:
         """The rows as numbers. What is not selected says nothing, and need not be there."""

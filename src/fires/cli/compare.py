@@ -38,18 +38,32 @@ _CALLED = {
 }
 _NOT_COMPARED = {
     *("AlphaInvesting", "FastOSFS", "Grafting", "GroupSAOLA", "LeverageScores", "OSFS", "SAOLA"),
-    *("OFSPartial", "PEtrun", "FixedFeatures", "FromModel", "CancelOut", "ChiSquared"),
+    *(
+        "GFSFS",
+        "OGFS",
+        "OFSPartial",
+        "PEtrun",
+        "FixedFeatures",
+        "FromModel",
+        "CancelOut",
+        "ChiSquared",
+    ),
 }  # they take columns one by one, or need more than a number of features
 SELECTORS = {
     **{_CALLED.get(name, name.lower()): name for name in REGISTRY if name not in _NOT_COMPARED},
     "fires-relations": "FIRES",
+    "fires-variational": "FIRES",
+    "screening-t": "Screening",
+    "adpredictor": "FromModel",
     "fires-ann": "FIRES",
     "fires-sdt": "FIRES",
     "window-lightgbm": "WindowRefit",
 }
 MODELS = {"fires-ann": "NeuralNet", "fires-sdt": "SoftTree"}
-_SETTINGS = {
+_SETTINGS: dict[str, dict[str, Any]] = {
     "fires-relations": {"relations": "auto"},
+    "fires-variational": {"update": "variational"},
+    "screening-t": {"measure": "t", "forgetting": 0.001},
     "window-lightgbm": {"estimator": "lightgbm"},
 }
 
@@ -82,6 +96,8 @@ def maker(name: str, top: int | float, *, numeric: bool = False) -> Callable[[in
             given |= {"target": "numbers"} | ({"model": "gaussian"} if kind is fires.FIRES else {})
         if name in MODELS:
             given["model"] = imported("fires.models", MODELS[name])()
+        if name == "adpredictor":
+            given["estimator"] = imported("fires.predictors", "AdPredictor")()
         given |= _SETTINGS.get(name, {})
         made: OnlineSelector = kind(**{key: given[key] for key in given if key in known})
         return made

@@ -52,7 +52,7 @@ def _at_hand(info: Info) -> str:
     from fires.bench.datasets.files import data_folder, find
 
     if info.whole is None:
-        return "made when used" if find_spec("river") else "needs fires[river]"
+        return "made when used" if find_spec("river") else "needs .[river]"
     found = find(info)
     if found is None:
         return "no"

@@ -146,7 +146,7 @@ class _Command(click.Command):
         left = {_key(one): one for one in options}
         if "help-all" not in left:
             return super().format_options(ctx, formatter)
-        for title, names in (GROUPS | {"Other options": left}).items():
+        for title, names in (*GROUPS.items(), ("Other options", left)):
             group = [left.pop(name) for name in list(names) if name in left]
             shown = [line for one in group if (line := one.get_help_record(ctx))]
             if shown:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fires.cli import options
-from fires.cli.text import say
+from fires.cli.text import listed, say
 from fires.core.errors import InputError, Question
 
 if TYPE_CHECKING:
@@ -258,6 +259,9 @@ def _matching(given: str) -> list[str]:
     """The files that a name or a pattern stands for."""
     if not given:
         raise InputError("the name of a file is empty")
+    if re.match(r"(https?|ftp|s3|gs)://", given):
+        download = f"curl -L {given} | fires select - ..."
+        raise InputError(f"{given} is a URL", hint=f"download it first: {download}")
     path = Path(given)
     if given == "-" or _scheme(given) or path.exists() or not glob.has_magic(given):
         if path.is_dir():
@@ -305,25 +309,30 @@ class Notices:
 
 
 def doubt_lines(stream: TableStream | RowReader, *, ended: bool) -> list[str]:
-    """What is doubtful about the columns, and what to do: one line each.
+    """What is doubtful about the columns, and what to do: one line for each reason.
 
     Nothing is said of constants before the end: they may change. Nothing is said at all with
     ``--keep-suspicious``.
     """
     if click.get_current_context().params.get("keep_doubtful"):
         return []
-    lines = []
+    groups: dict[tuple[str, str, bool], list[str]] = {}
     used = {column.name for column in stream.columns.used} if stream.columns else set()
     for doubt in stream.doubts:
-        name, exclude = f'column "{doubt.column}"', f"--exclude {shlex.quote(doubt.column)}"
-        if doubt.is_no_feature and doubt.column not in used:
-            lines.append(
-                f"{name} {doubt.why}: left out ({doubt.kind}), as by {exclude}; "
-                "--keep-suspicious keeps it"
-            )
-        elif doubt.kind != "constant":
-            unless = "if it is not known beforehand, " if doubt.kind == "leak" else ""
-            lines.append(f"CAUTION: {name} {doubt.why} ({doubt.kind}): {unless}{exclude}")
+        is_out = doubt.is_no_feature and doubt.column not in used
+        groups.setdefault((doubt.kind, doubt.why, is_out), []).append(doubt.column)
+    lines = []
+    for (kind, why, is_out), columns in groups.items():
+        several, exclude = len(columns) > 1, f"--exclude {shlex.quote(','.join(columns[:20]))}"
+        shown = listed([f'"{column}"' for column in columns])
+        each = f"columns {shown}: each" if several else f"column {shown}"
+        if is_out:
+            cost = ", and with it any trend over time" * (kind == "clock")
+            keep = f"--keep-suspicious keeps {'them' if several else 'it'}"
+            lines.append(f"{each} {why}: left out ({kind}){cost}, as by {exclude}; {keep}")
+        elif kind != "constant":
+            unless = "if it is not known beforehand, " if kind == "leak" else ""
+            lines.append(f"CAUTION: {each} {why} ({kind}): {unless}{exclude}")
         elif ended:
-            lines.append(f"{name} {doubt.why} (constant): it tells nothing; {exclude}")
+            lines.append(f"{each} {why} (constant): no information; {exclude}")
     return lines

@@ -92,6 +92,8 @@ def print_features(
         importance: importances,
         _SHARE: [f"{row['share_selected']:.1%}" for row in rows],
     }
+    if all(row["low"] is not None for row in rows):  # it is the size of the importance then
+        del columns["weight"]
     if any(row.get("class") is not None for row in rows):
         columns["class"] = [printable(str(row["class"])) for row in rows]
     if relevant is not None:
@@ -184,11 +186,14 @@ def print_result(
 
 def _lines_of_features(chosen: list[dict[str, Any]], facts: dict[str, Any]) -> Iterator[str]:
     """What is to be known of the features."""
-    is_auto = facts.get("settings", {}).get("top") == "auto"
+    top, n_features = facts.get("settings", {}).get("top"), facts["n_features"]
+    is_auto = top == "auto"
+    if isinstance(top, int) and top >= n_features:
+        yield f"--top {top} leaves nothing to select: there are {n_features:,} features"
     if is_auto:
         yield printable(facts["why"])
     else:
-        yield from noise_lines(chosen, facts["n_features"])
+        yield from noise_lines(chosen, n_features)
     yield from relation_lines(facts.get("relations", {}))
     yield from map(printable, facts.get("hints", ()))
     if absent := [printable(f'"{row["feature"]}"') for row in chosen if row.get("absent")]:

@@ -95,14 +95,17 @@ def saying_where(file: str, target: str, done: Counted | None = None) -> Iterato
 
 
 def twin_lines(twins: Mapping[str, Sequence[str]]) -> list[str]:
-    """A line for each selected feature that stands for others."""
-    return [
-        f"{printable(one)} stands for {listed(others)}"
-        if len(others) <= _FEW
-        else f"{len(others) + 1} correlated columns carry this signal; "
-        f"{printable(one)} stands for them"
-        for one, others in twins.items()
-    ]
+    """A line for the selected features that stand for the same others."""
+    standing: dict[tuple[str, ...], list[str]] = {}
+    for one, others in twins.items():
+        standing.setdefault(tuple(others), []).append(one)
+    lines = []
+    for others, ones in standing.items():
+        stand = f"{listed(ones)} {'stands' if len(ones) == 1 else 'stand'} for"
+        n = len(others) + len(ones)
+        many = f"{n} correlated columns carry this signal; {stand} them"
+        lines.append(f"{stand} {listed(others)}" if len(others) <= _FEW else many)
+    return lines
 
 
 def relation_lines(found: Mapping[str, Any]) -> Iterator[str]:

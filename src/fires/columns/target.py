@@ -164,6 +164,8 @@ def _if_whole(column: Column, values: pl.Series, *, classes: bool) -> Column:
     if values.dtype == pl.String and fractional and len(known(unsigned)) >= len(numbers) > 0:
         return unsigned
     fractional |= values.dtype.is_float() or values.dtype.is_decimal()
+    if values.dtype == pl.String:  # 151.0 was a float in the program that wrote it
+        fractional |= bool(values.str.contains(".", literal=True).any())
     few = len(whole) >= _NEARLY_ALL * len(numbers) and whole.n_unique() <= _MOST_LABELS
     if len(numbers) and (few or not fractional):
         return plain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -243,12 +244,16 @@ def are_numbers(
     if has_fractions(y):
         return True
     n_distinct = len(np.unique(y))
-    if n_distinct > max(20, len(y) / 2):
-        raise TargetError(
-            f"{{y}} holds {n_distinct} different whole numbers in {len(y)} rows",
-            hint=f"say whether they are {choices}.",
-        )
-    return False
+    if n_distinct <= max(20, len(y) / 2):
+        return False
+    many = f"{n_distinct} different whole numbers in {len(y)} rows"
+    if y.dtype.kind != "f":
+        raise TargetError(f"{{y}} holds {many}", hint=f"say whether they are {choices}.")
+    from fires.core.validation import frames_of_ours  # and with it scikit-learn
+
+    numbers = f"y holds {many}, as floats: it is taken as numeric, not as classes"
+    warnings.warn(numbers, UserWarning, stacklevel=frames_of_ours())
+    return True
 
 
 def has_fractions(y: Labels) -> bool:

@@ -139,11 +139,11 @@ class MissingExtra(ImportError):  # noqa: N818 - it names what to install
     >>> raise MissingExtra("NeuralNet", "torch", "torch")
     Traceback (most recent call last):
     ...
-    fires.core.errors.MissingExtra: NeuralNet needs torch: pip install 'fires[torch]'
+    fires.core.errors.MissingExtra: NeuralNet needs torch: pip install '.[torch]'
     """
 
     def __init__(self, who: str, module: str, extra: str) -> None:
-        super().__init__(f"{who} needs {module}: pip install 'fires[{extra}]'", name=module)
+        super().__init__(f"{who} needs {module}: pip install '.[{extra}]'", name=module)
         # The arguments that pickle calls the class with: worker processes send errors back.
         self.args = (who, module, extra)
 

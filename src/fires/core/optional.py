@@ -17,7 +17,7 @@ def require(module: str, who: str, extra: str | None = None) -> ModuleType:
     >>> require("no_such_library", "NeuralNet", extra="torch")
     Traceback (most recent call last):
     ...
-    fires.core.errors.MissingExtra: NeuralNet needs no_such_library: pip install 'fires[torch]'
+    fires.core.errors.MissingExtra: NeuralNet needs no_such_library: pip install '.[torch]'
     """
     spec = find_spec(module.partition(".")[0])
     if spec is None or spec.origin is None:  # a folder of that name is not a library

@@ -72,15 +72,22 @@ def as_matrix(X: RowsLike | NamedRows, owner: str, *, least: int = 1) -> Any:
 
 
 def _by_scikit_learn(X: RowsLike, owner: str) -> Matrix:
-    matrix: Matrix = check_array(
-        X,
-        accept_sparse="csr",
-        dtype=_FLOATS,
-        ensure_all_finite=False,
-        ensure_min_samples=0,
-        ensure_min_features=0,
-        estimator=owner,
-    )
+    try:
+        matrix: Matrix = check_array(
+            X,
+            accept_sparse="csr",
+            dtype=_FLOATS,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            estimator=owner,
+        )
+    except ValueError as error:
+        text = str(error).partition("could not convert string to float: ")[2]
+        if not text:
+            raise
+        hint = "pass a pandas or polars frame: its text columns are target-encoded."
+        raise InputError(f"X is an array with text in it, such as {text}", hint=hint) from None
     return matrix
 
 

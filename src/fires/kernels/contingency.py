@@ -17,30 +17,39 @@ from fires.kernels.online import Ints
 Codes: TypeAlias = npt.NDArray[np.int16]
 
 
-@compiled
 def uncertainties(x: Codes, columns: Codes) -> Floats:
     """The symmetrical uncertainty of a column of codes with each of several others."""
-    out = np.zeros(len(columns))
+    shared: Floats = information(x, columns, np.ones(len(x)))[1]
+    return shared
+
+
+@compiled
+def information(x: Codes, columns: Codes, weight: Floats) -> Floats:
+    """What a column of codes and each of several others share; a row counts by its weight.
+
+    Row 0 has the mutual information in nats, row 1 the symmetrical uncertainty.
+    """
+    out = np.zeros((2, len(columns)))
     levels_x = x.max() + 1
     for i in range(len(columns)):
         c = columns[i]
         levels_c = c.max() + 1
-        count = 0
+        count = 0.0
         of_x, of_c = np.zeros(levels_x), np.zeros(levels_c)
         cells = np.zeros((levels_x, levels_c))
         for b in range(len(x)):
             if x[b] >= 0 and c[b] >= 0:
-                count += 1
-                of_x[x[b]] += 1.0
-                of_c[c[b]] += 1.0
-                cells[x[b], c[b]] += 1.0
+                count += weight[b]
+                of_x[x[b]] += weight[b]
+                of_c[c[b]] += weight[b]
+                cells[x[b], c[b]] += weight[b]
         # The sums in the entropy H = log n - (1/n) sum k log k.
         sum_x, sum_c, sum_both = _k_log_k(of_x), _k_log_k(of_c), _k_log_k(cells.ravel())
-        whole = count * np.log(count) if count > 1 else 0.0
-        single = 2.0 * whole - sum_x - sum_c
-        if single > 1e-12 * whole:
-            share = 2.0 * (whole - sum_x - sum_c + sum_both) / single
-            out[i] = min(1.0, max(0.0, share))
+        whole = count * np.log(count) if count > 0.0 else 0.0
+        single, both = 2.0 * whole - sum_x - sum_c, whole - sum_x - sum_c + sum_both
+        if single > 1e-12 * abs(whole):
+            out[0, i] = max(0.0, both / count)
+            out[1, i] = min(1.0, max(0.0, 2.0 * both / single))
     return out
 
 
@@ -48,7 +57,7 @@ def uncertainties(x: Codes, columns: Codes) -> Floats:
 def _k_log_k(counts: Floats) -> float:
     total = 0.0
     for k in counts:
-        total += k * np.log(k) if k > 1.0 else 0.0
+        total += k * np.log(k) if k > 0.0 else 0.0
     return total
 
 

@@ -167,3 +167,58 @@ def coefficients_plain(z: Floats, root: Floats, l1: float | Floats, settings: Fo
     """The coefficients that z and the root of n stand for."""
     rate, beta, _, l2 = settings
     return -np.sign(z) * np.maximum(np.abs(z) - l1, 0.0) / ((beta + root) / rate + l2)
+
+
+# --- OLI2DS: columns that come and go, weighed by their variances -------------------------------
+
+
+@compiled
+def oli2ds(
+    rows: Rows,
+    y: Floats,
+    w: Floats,
+    squares: Floats,
+    count: Floats,
+    last: Floats,
+    mean: Floats,
+    own: Floats,
+    settings: tuple[float, float],
+) -> int:
+    """See ``naive.oli2ds_plain``; ``own``: rows with entries, negative rows, positive rows."""
+    limit, rate = settings
+    for b in range(len(y)):
+        at, x = row(rows, b)
+        t, spread = own[0], np.zeros(2)  # of features that the last row had, and of others
+        score, norm = np.zeros(2), np.zeros(2)
+        if t > 0.0:
+            own[2 if y[b] > 0.0 else 1] += 1.0
+        for i in range(len(x)):
+            if x[i] != 0.0:
+                j = column(at, i)
+                count[j] += 1.0
+                off = x[i] - mean[j]
+                mean[j] += off / count[j]
+                squares[j] += off * (x[i] - mean[j])
+                side = 0 if last[j] == t else 1
+                spread[side] += squares[j] / count[j]
+                score[side] += w[j] * x[i]
+                norm[side] += x[i] * x[i]
+        length = norm[0] + norm[1]
+        if length == 0.0:
+            continue
+        total = spread[0] + spread[1]
+        share = spread[0] / total if total > 0.0 else 1.0
+        predicted = share * score[0] + (1.0 - share) * score[1]
+        if not (abs(predicted) <= MOST and length <= MOST):
+            return -1
+        length = share * share * norm[0] + (1.0 - share) * (1.0 - share) * norm[1]
+        loss = max(0.0, 1.0 - y[b] * predicted)
+        rarity = own[1 if y[b] > 0.0 else 2] / (own[1] + own[2])
+        step = y[b] * rarity * rate * min(limit, loss / length if length > 0.0 else loss)
+        for i in range(len(x)):
+            if x[i] != 0.0:
+                j = column(at, i)
+                w[j] += step * (share if last[j] == t else 1.0 - share) * x[i]
+                last[j] = t + 1.0
+        own[0] += 1.0
+    return 0

@@ -68,11 +68,14 @@ def second_order(
     kept: int,
     rule: Rule,
     inverse: bool,
+    costs: tuple[float, float] = (1.0, 1.0),
 ) -> int:
     """See ``naive.second_order_plain``.
 
-    ``place`` has room for every feature; of CSR, for n or k, and the entries of a row.
+    ``place`` has room for every feature; of CSR, for n or k, and the entries of a row. C of SCW is
+    multiplied by the cost of a row's class, the negative one first.
     """
+    kind, phi, C = rule
     width = len(mu) if kept != ALL else 0
     is_listed = np.zeros(width, dtype=np.bool_)
     for i in range(n):
@@ -86,7 +89,8 @@ def second_order(
             v += var[column(at, i)] * x[i] * x[i]
         if not abs(a) + v <= MOST:
             return -1
-        alpha, noise = _step(rule, y[b] * a, v)
+        cost = costs[1] if y[b] > 0.0 else costs[0]
+        alpha, noise = _step((kind, phi, C * cost), y[b] * a, v)
         if alpha <= 0.0:
             continue
         if inverse:

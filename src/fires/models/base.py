@@ -212,6 +212,9 @@ class JointPosterior(Learner, Protocol):
     def ranked(self, columns: Places) -> tuple[Floats, Floats]:
         """Importances of features, and how far chance may take each for itself."""
 
+    def units_of(self, columns: Places) -> Floats | None:
+        """Shift and gain of some columns of sparse rows; None if they are not scaled here."""
+
     def settle_classes(self) -> None:
         """Note which class features matter most for, so that equal classes do not take turns."""
 

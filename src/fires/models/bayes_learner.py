@@ -405,9 +405,8 @@ class BayesLearner(Learner):
 
     def units(self) -> tuple[Floats, int] | None:
         """The units of the leading columns, and how many columns are full, of sparse rows."""
-        if self.sparse is None or self.scale != "standard":
-            return None
-        return self.mixed.units(self.leading.columns), len(self.mixed.columns)
+        units = self.units_of(self.leading.columns)
+        return None if units is None else (units, len(self.mixed.columns))
 
     def express(self, before: tuple[Floats, int] | None, change: Floats | None = None) -> None:
         """Express the sums of the leading columns in the units of now.
@@ -776,6 +775,12 @@ class BayesLearner(Learner):
         mean = mean / self._drawn_out()
         lag = self.changes.tests.lag(self.leading.inflation)
         return columns, mean, covariance + np.einsum("k,ki,kj->kij", lag, mean, mean)
+
+    def units_of(self, columns: Places) -> Floats | None:
+        """See :class:`fires.models.base.JointPosterior`."""
+        if self.sparse is None or self.scale != "standard":
+            return None
+        return self.mixed.units(np.asarray(columns))
 
     def predicted(self, X: Matrix, *, surely: bool = True) -> tuple[Floats, Floats]:
         """Mean and variance of the linear predictor of scaled rows, for each row of parameters.

@@ -20,6 +20,7 @@ from fires.models.monte_carlo import MonteCarlo
 from fires.models.neural import NeuralNet
 from fires.models.relations import RelationsLearner
 from fires.models.soft_tree import SoftTree
+from fires.models.variational import VariationalLearner
 
 # Models that a file describes completely: they need not be passed to load again.
 BUILT_IN = (Linear, NeuralNet, SoftTree)
@@ -86,6 +87,7 @@ def start_learner(
     starts: tuple[npt.ArrayLike, npt.ArrayLike] = (0.0, 1.0),
     rng: Callable[[], np.random.Generator],
     memory: float | None = None,
+    variational: bool = False,
     watches: bool = False,
     relations: str = "linear",
 ) -> Learner:
@@ -94,9 +96,8 @@ def start_learner(
         size, own = (model.family, n_features, n_classes), model.fit_intercept
         if memory is None:
             mu, sigma = starts
-            return LinearLearner(
-                *size, fit_intercept=own, scale=scale, mu_init=mu, sigma_init=sigma
-            )
+            linear = VariationalLearner if variational else LinearLearner
+            return linear(*size, fit_intercept=own, scale=scale, mu_init=mu, sigma_init=sigma)
         learner = BayesLearner(
             *size, fit_intercept=own, scale=scale, memory=memory, watches=watches
         )

@@ -242,6 +242,11 @@ class Effects:
         sign = np.where(up < _TURN * down, -1.0, 1.0)
         return sign * size, spread
 
+    def lines(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of the lines of columns, for each row of parameters."""
+        mu, sigma = self._belief
+        return mu[:, : self.n_columns], sigma[:, : self.n_columns]
+
     def by_class(self) -> tuple[Floats, Floats]:
         """Importance and its standard deviation, for each row of parameters."""
         mu, sigma = self._belief

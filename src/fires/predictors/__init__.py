@@ -14,8 +14,10 @@ from fires.predictors.adapters import (
 from fires.predictors.base import Predictor
 from fires.predictors.bayes_linear import BayesLinear
 from fires.predictors.built_in import LinearRegressor, Majority, Mean, Perceptron
+from fires.predictors.rankers import AdPredictor
 
 __all__ = [
+    "AdPredictor",
     "BayesLinear",
     "LinearRegressor",
     "Majority",

@@ -11,8 +11,10 @@ from fires.core.moved import imported
 if TYPE_CHECKING:
     from fires.core.state import Arrays
     from fires.rivals.arriving.alpha_investing import AlphaInvesting as AlphaInvesting
+    from fires.rivals.arriving.gfsfs import GFSFS as GFSFS
     from fires.rivals.arriving.grafting import Grafting as Grafting
     from fires.rivals.arriving.leverage import LeverageScores as LeverageScores
+    from fires.rivals.arriving.ogfs import OGFS as OGFS
     from fires.rivals.arriving.osfs import OSFS as OSFS
     from fires.rivals.arriving.osfs import FastOSFS as FastOSFS
     from fires.rivals.arriving.saola import SAOLA as SAOLA
@@ -24,38 +26,50 @@ if TYPE_CHECKING:
     from fires.rivals.chi_squared import ChiSquared as ChiSquared
     from fires.rivals.from_model import FromModel as FromModel
     from fires.rivals.fsds import FSDS as FSDS
+    from fires.rivals.rows.ascw import ASCW as ASCW
     from fires.rivals.rows.efs import EFS as EFS
     from fires.rivals.rows.ftrl import FTRL as FTRL
     from fires.rivals.rows.ofs import OFS as OFS
     from fires.rivals.rows.ofs import OFSPartial as OFSPartial
     from fires.rivals.rows.ofs import PEtrun as PEtrun
+    from fires.rivals.rows.oli2ds import OLI2DS as OLI2DS
     from fires.rivals.rows.second_order import AROW as AROW
     from fires.rivals.rows.second_order import SCW as SCW
     from fires.rivals.screening import Screening as Screening
+    from fires.rivals.windows.dxminer import DXMiner as DXMiner
+    from fires.rivals.windows.heft import HEFT as HEFT
     from fires.rivals.windows.incremental_permutation import (
         IncrementalPermutation as IncrementalPermutation,
     )
+    from fires.rivals.windows.licon import LICON as LICON
     from fires.rivals.windows.window_refit import WindowRefit as WindowRefit
     from fires.selectors.fires import FIRES as FIRES
 
 _MODULES = {
     "selectors.fires": ("FIRES",),
     "rivals.arriving.alpha_investing": ("AlphaInvesting",),
+    "rivals.arriving.gfsfs": ("GFSFS",),
     "rivals.arriving.grafting": ("Grafting",),
     "rivals.arriving.leverage": ("LeverageScores",),
+    "rivals.arriving.ogfs": ("OGFS",),
     "rivals.arriving.osfs": ("FastOSFS", "OSFS"),
     "rivals.arriving.saola": ("GroupSAOLA", "SAOLA"),
     "rivals.rows.second_order": ("AROW", "SCW"),
+    "rivals.rows.ascw": ("ASCW",),
     "rivals.rows.efs": ("EFS",),
     "rivals.rows.ftrl": ("FTRL",),
     "rivals.rows.ofs": ("OFS", "OFSPartial", "PEtrun"),
+    "rivals.rows.oli2ds": ("OLI2DS",),
     "rivals.baselines": ("AllFeatures", "FixedFeatures", "RandomFeatures"),
     "rivals.cancelout": ("CancelOut",),
     "rivals.chi_squared": ("ChiSquared",),
     "rivals.from_model": ("FromModel",),
     "rivals.fsds": ("FSDS",),
     "rivals.screening": ("Screening",),
+    "rivals.windows.dxminer": ("DXMiner",),
+    "rivals.windows.heft": ("HEFT",),
     "rivals.windows.incremental_permutation": ("IncrementalPermutation",),
+    "rivals.windows.licon": ("LICON",),
     "rivals.windows.window_refit": ("WindowRefit",),
 }
 # Every method, by name, and the module it is in. Only these can be saved and loaded.

@@ -5,6 +5,7 @@ It comes from running moments of columns and targets.
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -13,12 +14,14 @@ import scipy.sparse as sp
 from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared
 from fires.core.settings import choice, number
-from fires.core.types import Codes, CsrRows, Floats, Matrix
+from fires.core.types import CsrRows, Floats, Matrix
 from fires.kernels.moments import ROUNDING
 from fires.rivals.arrays import as_dense, decay, entries, grown, rows_by_class, with_entries
 from fires.rivals.base import TargetSelector, settings
 
 _EPS = float(np.finfo(np.float64).eps)
+_PER_CLASS = ("z", "z_rest", "zz", "xz", "within")
+_LATE = "measure cannot become 't' once something was learnt."
 
 
 class Moments(NamedTuple):
@@ -37,11 +40,12 @@ class Moments(NamedTuple):
     z_rest: Floats
     zz: Floats
     xz: Floats  # (n_targets, n_features)
+    within: Floats | None = None  # the same: about the means of each class, for measure="t"
 
 
 @settings
 class Screening(TargetSelector):
-    r"""Features ranked one by one by their correlation with the target, or by its F statistic.
+    r"""Features ranked one by one by their correlation with the target, or by its F or t statistic.
 
     With means and sums of products over all rows so far, the correlation of feature j is
 
@@ -58,6 +62,15 @@ class Screening(TargetSelector):
         \eta_j = \sqrt{\frac{\sum_c n_c (\bar x_c - \bar x)^2}{S_{xx}}}, \qquad
         F_j = \frac{\eta_j^2}{1 - \eta_j^2} \cdot \frac{n - g}{g - 1}
 
+    t is Welch's statistic of a class against the others, with forgetting that of Wang and Barbu,
+
+    .. math::
+        t_j = \max_c \frac{|\bar x_c - \bar x_{\neq c}|}
+            {\sqrt{s_c^2 / n_c + s_{\neq c}^2 / n_{\neq c}}}, \qquad
+        s_c^2 = \frac{1}{n_c} \sum_{i \in c} w_i (x_i - \bar x_c)^2
+
+    For more than two classes, that it is the greatest is our choice.
+
     Every batch is summed about its own means and merged into the running sums, so that an offset
     of a column or target costs no digits (Chan, Golub, LeVeque 1983). The scale and the offset of
     a column do not matter. A missing entry is left out of its column. A feature or target that has
@@ -67,9 +80,11 @@ class Screening(TargetSelector):
     ----------
     n_features_to_select : int or float, default=10
         How many features to select: a number (all, if there are fewer) or a fraction in (0, 1).
-    measure : {"correlation", "f"}, default="correlation"
-        What features are ranked by. The order differs only if entries are missing: F also grows
-        with the number of rows. It stays finite where a feature separates the classes perfectly.
+    measure : {"correlation", "f", "t"}, default="correlation"
+        What features are ranked by. The order by F differs from that by correlation only if entries
+        are missing: F also grows with the number of rows. t lets the spread differ from class to
+        class; it is not for numbers. F and t stay finite where a feature separates the classes
+        perfectly.
     target : {"auto", "classes", "numbers"}, default="auto"
         What y is. "auto" means numbers if the first batch holds fractions, otherwise classes.
     forgetting : float, default=0.0
@@ -94,7 +109,9 @@ class Screening(TargetSelector):
     ----------
     T. F. Chan, G. H. Golub, R. J. LeVeque, "Algorithms for Computing the Sample Variance",
     The American Statistician 37(3), 1983. Screening by correlation: J. Fan, J. Lv, "Sure
-    independence screening for ultrahigh dimensional feature space", JRSS B 70(5), 2008.
+    independence screening for ultrahigh dimensional feature space", JRSS B 70(5), 2008. With
+    forgetting, by t: M. Wang, A. Barbu, "Online Feature Screening for Data Streams With Concept
+    Drift", TKDE 2022.
 
     Examples
     --------
@@ -107,7 +124,7 @@ class Screening(TargetSelector):
     array([1, 4])
     """
 
-    measure: str = choice("correlation", "f")
+    measure: str = choice("correlation", "f", "t")
     forgetting: float = number(0.0, high=1.0, ends="[)")
 
     _weights_repeat_rows = True
@@ -120,10 +137,14 @@ class Screening(TargetSelector):
         "z_rest": Array("T", "1|J"),
         "zz": Array("T", "1|J", low=0.0),
         "xz": Array("T", "J"),
+        "within": Array("T", "J", low=0.0, optional=True),
     }
+    _within_: Floats | None = field(init=False, default=None)
 
     def _weights(self) -> Floats:
         m = self._moments()
+        if self.measure == "t":
+            return by_welch(m)
         share = by_numbers(m) if self._numeric_ else by_classes(m)
         if self.measure == "correlation":
             return np.sqrt(share)
@@ -134,7 +155,7 @@ class Screening(TargetSelector):
 
     def _moments(self) -> Moments:
         of_x, of_z = (self._x_, self._x_rest_, self._xx_), (self._z_, self._z_rest_, self._zz_)
-        return Moments(self._n_, *of_x, *of_z, self._xz_)
+        return Moments(self._n_, *of_x, *of_z, self._xz_, within=self._within_)
 
     # --- learning ---------------------------------------------------------------------------
 
@@ -142,19 +163,27 @@ class Screening(TargetSelector):
         before = self._moments() if self.is_fitted else None
         mass, keep = decay(batch.weight, batch.n_rows, self.forgetting)
         goal, known = self._goal(batch)
+        if self.measure == "t" and self._numeric_:
+            raise ValueError("measure='t' is for classes; for numbers use 'correlation' or 'f'.")
         if self._numeric_:
             new = of_numbers(batch.X, goal, mass, batch.n_missing > 0)
         else:
-            new = of_classes(batch.X, goal, len(self.classes_), mass, batch.n_missing > 0)
+            rows = rows_by_class(goal, len(self.classes_), mass)
+            new = of_classes(batch.X, rows, mass, batch.n_missing > 0, within=self.measure == "t")
         if before is not None and known is not None:
-            tables = (grown(table, known, self.classes_) for table in before[4:])
-            before = Moments(*before[:4], *tables)
+            known_of = {
+                name: grown(table, known, self.classes_)
+                for name, table in before._asdict().items()
+                if name in _PER_CLASS and table is not None
+            }
+            before = before._replace(**known_of)
         with np.errstate(over="ignore", invalid="ignore"):
-            merged = new if before is None else merge(before, new, keep)
-        if not all(np.isfinite(part).all() for part in merged):
+            m = new if before is None else merge(before, new, keep)
+        if not all(np.isfinite(part).all() for part in m if part is not None):
             raise ValueError("Input X or y holds values so large that sums overflow; rescale them.")
-        self._n_, self._x_, self._x_rest_, self._xx_, *of_targets = merged
-        self._z_, self._z_rest_, self._zz_, self._xz_ = of_targets
+        self._n_, self._x_, self._x_rest_, self._xx_ = m.n, m.x, m.x_rest, m.xx
+        self._z_, self._z_rest_, self._zz_ = m.z, m.z_rest, m.zz
+        self._xz_, self._within_ = m.xz, m.within
 
 
 # --- the moments of a batch ---------------------------------------------------------------------
@@ -166,26 +195,32 @@ def of_numbers(X: Matrix, y: Floats, mass: Floats, missing: bool) -> Moments:
     u = y - level
     with np.errstate(over="ignore", invalid="ignore"):
         rows = sp.csr_array(np.stack([mass, mass * u, mass * (u * u)]))
-        sums, x, x_rest, xx, xz = _summed(X, rows, missing)
+        sums, x, x_rest, xz, (xx,) = _summed(X, rows, missing)
         z = sums[1:2] / np.where(sums[0] > 0.0, sums[0], 1.0)
         zz = np.maximum(sums[2:] - sums[1:2] * z, 0.0)
         return Moments(sums[0], x, x_rest, xx, np.full_like(z, level), z, zz, xz[1:2])
 
 
-def of_classes(X: Matrix, codes: Codes, n_classes: int, mass: Floats, missing: bool) -> Moments:
+def of_classes(
+    X: Matrix, by_class: CsrRows, mass: Floats, missing: bool, *, within: bool
+) -> Moments:
     """Moments of one batch of classes: each class is a target, 1 in the class and 0 elsewhere."""
-    rows = sp.vstack([sp.csr_array(mass[None, :]), rows_by_class(codes, n_classes, mass)], "csr")
+    rows = sp.vstack([sp.csr_array(mass[None, :]), by_class], "csr")
     with np.errstate(over="ignore", invalid="ignore"):
-        sums, x, x_rest, xx, xz = _summed(X, rows, missing)
+        n_spreads = rows.shape[0] if within else 1
+        sums, x, x_rest, xz, spread = _summed(X, rows, missing, spreads=n_spreads)
         z = sums[1:] / np.where(sums[0] > 0.0, sums[0], 1.0)
-        return Moments(sums[0], x, x_rest, xx, z, np.zeros_like(z), sums[1:] * (1.0 - z), xz[1:])
+        of_z = z, np.zeros_like(z), sums[1:] * (1.0 - z)
+        own = spread[1:] if within else None
+        return Moments(sums[0], x, x_rest, spread[0], *of_z, xz[1:], own)
 
 
-def _summed(X: Matrix, rows: CsrRows, missing: bool) -> tuple[Floats, ...]:
+def _summed(X: Matrix, rows: CsrRows, missing: bool, *, spreads: int = 1) -> tuple[Floats, ...]:
     """Weighted sums of 1 and of x minus its mean, over the entries of each column.
 
     Each row of ``rows`` holds the factors of one sum; the first holds the weights. Returned are
-    the sums of 1, the mean in two parts, the spread about it, and the sums of x about the mean.
+    the sums of 1, the mean in two parts, the sums of x about the mean, and the spread of so many
+    sums, each about its own mean.
     """
     stored, totals, weight = entries(X), rows.sum(axis=1)[:, None], rows[:1]
     sums, zeros, values = totals, np.zeros_like(totals), stored
@@ -202,12 +237,12 @@ def _summed(X: Matrix, rows: CsrRows, missing: bool) -> tuple[Floats, ...]:
     t = values - (mean if isinstance(X, np.ndarray) else mean[X.indices])
     if missing:
         t = np.where(present, t, 0.0)
-    spread = as_dense(weight @ with_entries(X, t * t))[0] + zeros[0] * mean * mean
+    squares = as_dense(rows[:spreads] @ with_entries(X, t * t)) + zeros[:spreads] * mean * mean
     crossed = as_dense(rows @ with_entries(X, t)) - zeros * mean
     # Sums about a rounded mean show how far it is off: the same sums about the exact one.
-    rest = crossed[0] / count
-    spread = np.maximum(spread - crossed[0] * rest, 0.0)
-    return sums, mean, rest, spread, crossed - sums * rest
+    off = crossed[:spreads] / np.where(sums > 0.0, sums, 1.0)[:spreads]
+    spread = np.maximum(squares - crossed[:spreads] * off, 0.0)
+    return sums, mean, off[0], crossed - sums * off[0], spread
 
 
 def merge(old: Moments, new: Moments, keep: float) -> Moments:
@@ -224,7 +259,26 @@ def merge(old: Moments, new: Moments, keep: float) -> Moments:
         *_two_parts(old.z, old.z_rest + share * dz),
         keep * old.zz + new.zz + both * dz * dz,
         keep * old.xz + new.xz + both * dx * dz,
+        _merge_within(old, new, keep, dx),
     )
+
+
+def _merge_within(old: Moments, new: Moments, keep: float, dx: Floats) -> Floats | None:
+    """The spread of each class about its own mean; dx is how far the means of all are apart."""
+    if new.within is None:
+        return None
+    if old.within is None:
+        raise ValueError(_LATE)
+    n_old, n_new = keep * old.n * old.z, new.n * new.z
+    apart = dx + _from_mean(new) - _from_mean(old)
+    both = n_old * n_new / np.where(n_old + n_new > 0.0, n_old + n_new, 1.0)
+    return np.asarray(keep * old.within + new.within + both * apart * apart)
+
+
+def _from_mean(m: Moments) -> Floats:
+    """How far the mean of each class is from that of all; 0 for a class without rows."""
+    n = m.n * m.z
+    return np.asarray(m.xz / np.where(n > 0.0, n, np.inf))
 
 
 def _two_parts(a: Floats, b: Floats) -> tuple[Floats, Floats]:
@@ -248,6 +302,24 @@ def by_classes(m: Moments) -> Floats:
     between = (r * r / np.where(n > 0.0, n, np.inf)).sum(axis=0)
     share: Floats = np.minimum(between, 1.0)
     return np.where((m.z > 0.0).sum(axis=0) > 1, share, 0.0)
+
+
+def by_welch(m: Moments) -> Floats:
+    """Welch's t of each column: the greatest over the classes, each against all others."""
+    n, d, within = m.n * m.z, _from_mean(m), m.within
+    if within is None:
+        raise ValueError(_LATE)
+    others = m.n - n
+    known = (n > 0.0) & (others > 0.0) & (_root(m.xx, m.x, m.n) > 0.0)
+    n, others = np.where(known, n, 1.0), np.where(known, others, 1.0)
+    back = n * d / others  # how far the mean of the others is on the other side
+    spread = np.maximum(m.xx - within - n * d * d - others * back * back, 0.0)
+    square = (d + back) ** 2
+    # Perfect separation is only known up to rounding, so t is bounded.
+    variance = np.maximum(within / n**2 + spread / others**2, _EPS * square / (n + others))
+    t2 = np.divide(square, variance, out=np.zeros_like(square), where=known & (square > 0.0))
+    t: Floats = np.sqrt(t2.max(axis=0))
+    return t
 
 
 def _root(spread: Floats, mean: Floats, n: Floats) -> Floats:

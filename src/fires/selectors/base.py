@@ -37,7 +37,7 @@ from fires.core.types import (
 )
 from fires.kernels import top_k
 from fires.kernels.select import keep_columns
-from fires.selectors.columns import FixedColumns, forget, masked_frame, warn_absent
+from fires.selectors.columns import FixedColumns, forget, framed, masked_frame, warn_absent
 from fires.selectors.open_columns import OpenColumns
 from fires.selectors.selector import Selector
 
@@ -421,15 +421,9 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         matrix = self._checked(X)
         masked: Any = keep_columns(matrix, self._selected())
         masked = masked.copy() if masked is matrix else masked
-        frame: Any = X
-        if in_pandas:
-            names = frame.columns if known is None else known
-            if sp.issparse(masked):
-                return type(frame).sparse.from_spmatrix(masked, index=frame.index, columns=names)
-            return type(frame)(masked, index=frame.index, columns=names)
-        if validation.is_frame(X, "polars"):
-            names = frame.columns if known is None else known
-            return type(frame)({name: masked[:, i] for i, name in enumerate(names)})
+        if in_pandas or validation.is_frame(X, "polars"):
+            frame: Any = X
+            return framed(X, masked, frame.columns if known is None else known)
         return masked[:, : self.n_features_in_] if is_open else masked
 
     def inverse_transform(self, X: npt.ArrayLike | CsrRows) -> Matrix:

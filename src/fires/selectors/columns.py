@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from fires.core import validation
 from fires.core.batch import CheckedBatch, columns_present
@@ -320,6 +321,17 @@ def warn_absent(X: RowsLike, selected: Sequence[str]) -> None:
             UserWarning,
             stacklevel=validation.frames_of_ours(),
         )
+
+
+def framed(X: Any, values: Any, names: Any) -> Any:
+    """Values as a frame, if X is one: of its kind, with its index."""
+    if validation.is_frame(X, "pandas"):
+        if sp.issparse(values):
+            return type(X).sparse.from_spmatrix(values, index=X.index, columns=names)
+        return type(X)(values, index=X.index, columns=names)
+    if validation.is_frame(X, "polars"):
+        return type(X)({name: values[:, i] for i, name in enumerate(names)})
+    return values
 
 
 def masked_frame(X: Any, selected: set[str]) -> Any:

@@ -30,7 +30,7 @@ from fires.core.settings import (
     plain,
 )
 from fires.core.state import Arrays, State, part_of, under
-from fires.core.types import Estimator, Floats, Header, Mask, Places, Seed
+from fires.core.types import Estimator, Floats, Header, Mask, Matrix, Places, RowsLike, Seed
 from fires.core.validation import as_columns, as_numbers
 from fires.drift import Alarm, Detector
 from fires.kernels.gradient import weigh
@@ -44,10 +44,10 @@ from fires.models.wide import Effects
 from fires.selectors import relations, significance
 from fires.selectors.base import OnlineSelector
 from fires.selectors.clock import Clock
-from fires.selectors.columns import FixedColumns, KnownColumns
+from fires.selectors.columns import FixedColumns, KnownColumns, framed
 from fires.selectors.drift import DriftMonitor, check_drift
 from fires.selectors.open_columns import OpenColumns, Presence
-from fires.selectors.relations import FeatureCurve, Pair
+from fires.selectors.relations import Contributions, FeatureCurve, Pair
 from fires.selectors.rule import SelectionRule
 from fires.selectors.selector import settings
 from fires.selectors.significance import Groups
@@ -136,8 +136,11 @@ class FIRES(OnlineSelector):
         ``"probit"`` (the paper's linear model) or ``"logistic"`` for classes, ``"gaussian"`` for
         numbers, ``"poisson"`` for counts, or any :class:`fires.models.base.BaseModel`. ``"auto"``
         takes gaussian if the first batch's target is continuous and probit otherwise.
-    update : {"bayes", "gradient"}, default="bayes"
-        How a linear model learns. Other models learn by gradient, whatever this says.
+    update : {"bayes", "gradient", "variational"}, default="bayes"
+        How a linear model learns. ``"variational"`` is streaming variational Bayes, to compare
+        with: the alternative to its gradient that the paper names. It forgets nothing, and is not
+        for counts: see :class:`fires.models.variational.VariationalLearner`. Other models learn by
+        gradient.
     memory : float, str or timedelta, default=10000
         Bayesian update: after so many rows, evidence has faded to 1/e. Less follows slow changes
         sooner, and makes intervals wider. It can be a time as well: ``"90s"``, ``"5m"``, ``"12h"``,
@@ -161,12 +164,14 @@ class FIRES(OnlineSelector):
         ``n_features_to_select`` counts groups. Or a list of lists with the names of columns, such
         as ``[["lat", "lon"]]``; each other column is for itself. By default each feature is, but
         for the columns of a table that become several features.
-    drift : {"auto", "alarm", None} or detector, default="auto"
+    drift : {"auto", "alarm", "erics", None} or detector, default="auto"
         Which changes raise an alarm; after one about all features, most of the evidence is dropped.
         ``"auto"``: with the Bayesian update, :class:`fires.drift.SlopeAlarm` watches all
         features together and :class:`fires.drift.ScoreTests` each of them; with the gradient
         update, nothing does. ``"alarm"``: the gradient update is watched too, by
-        :class:`fires.drift.SurpriseAlarm`. None: no alarms. A detector with ``update(x)`` and
+        :class:`fires.drift.SurpriseAlarm`. ``"erics"``: it is watched by
+        :class:`fires.drift.ERICS`, of the paper's authors, whose alarms change nothing else. None:
+        no alarms. A detector with ``update(x)`` and
         ``drift_detected``, as River's have, is told losses and takes the place of the watch over
         all features.
     learning_rate : float, default=0.01
@@ -178,7 +183,7 @@ class FIRES(OnlineSelector):
     weight_penalty : float, default=0.01
         In omega: :math:`\lambda_r`. It rescales the weights and never changes their order.
     mu_init, sigma_init : float or array (n_features,), default=0.0 and 1.0
-        Gradient update: where the built-in linear models start.
+        Gradient update: where the built-in linear models start; variational update: the prior.
     fit_intercept : bool, default=True
         Learn an intercept, which is never ranked; for the built-in models.
     scale : {"standard", "minmax", None}, default="standard"
@@ -276,7 +281,7 @@ class FIRES(OnlineSelector):
     forget_after: int | None = count(None)
     redundancy: str = choice("ignore", "drop")
     model: str | BaseModel = checked("auto", _check_model)
-    update: str = choice("bayes", "gradient")
+    update: str = choice("bayes", "gradient", "variational")
     memory: float | str | timedelta = checked(_MEMORY, _check_memory)
     time: str | None = None
     relations: str = choice("linear", "curves", "pairs", "auto")
@@ -347,7 +352,7 @@ class FIRES(OnlineSelector):
             self._rearrange(batch)
         target = self.meet_target(batch)
         by_bayes = self._rule_.scored
-        if by_bayes:  # a gradient divides by the total weight
+        if by_bayes or self.update == "variational":  # a gradient divides by the total weight
             memory = self.memory if isinstance(self.memory, float) else self.memory_rows
             weight, self.weight_sums_ = effective_weights(
                 batch.weight, n_rows, self.weight_sums_, memory
@@ -392,7 +397,7 @@ class FIRES(OnlineSelector):
     def _choose(self, learner: JointPosterior | None, n_rows: int, weight: float) -> None:
         """After a step on rows of this total weight: take note of alarms, and choose."""
         row = vars(self).get("n_samples_seen_", 0) + n_rows
-        is_alarm = self._monitor_.update(learner, row, weight)
+        is_alarm = self._monitor_.update(self._learner_, row)
         if learner is not None:
             self._rule_.update(learner, self._resolve_k(), weight, self._resting(), anew=is_alarm)
 
@@ -436,7 +441,7 @@ class FIRES(OnlineSelector):
             places[source[source >= 0]] = np.flatnonzero(source >= 0)
             self._learner_ = self._learner_.rearranged(source)
             self._rule_ = self._rule_.rearranged(places, len(source))
-            self._monitor_ = self._monitor_.rearranged(source, places)
+            self._monitor_ = self._monitor_.rearranged(source, places, self._learner_)
         forgets = self.forget_after is not None
         self._presence_ = self._presence_.with_batch(batch, self._n_seen, forgets=forgets)
 
@@ -562,6 +567,7 @@ class FIRES(OnlineSelector):
             scale=self.scale,
             starts=(self.mu_init, self.sigma_init),
             memory=self.memory_rows if self.update == "bayes" else None,
+            variational=self.update == "variational",
             watches=isinstance(self.drift, str),
             relations=self.relations if relations is None else relations,
             rng=lambda: generator(self.random_state, "fires"),
@@ -571,7 +577,7 @@ class FIRES(OnlineSelector):
         if posterior is not None and self._groups_ is not None:
             posterior.groups = self._groups_.of
         self._rule_ = SelectionRule(self._width, self._groups_, scored=scored)
-        self._monitor_ = DriftMonitor(self.drift, self.memory_rows)
+        self._monitor_ = DriftMonitor(self.drift, self._learner_)
         self._begun_ = True
 
     def take_scale(self, scaler: Scaler) -> None:
@@ -705,6 +711,57 @@ class FIRES(OnlineSelector):
         if label is not None and len(self._learner_.by_class()[0]) > 1:
             row = self.classes_.tolist().index(label)
         return relations.curve_of(self._effects, int(places[0]), row, confidence, n_points)
+
+    def contributions(
+        self, X: RowsLike, label: Hashable | None = None, *, confidence: float = 0.95
+    ) -> Contributions:
+        """Why this row: what each selected feature adds to its linear predictor, with an interval.
+
+        That is importance times standardised value, or the height of the feature's curve. Pairs do
+        not count. A missing value adds nothing. For ``update="bayes"``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
+            Named columns may come in any order.
+        label : optional
+            With three or more classes, the one to tell from the rest; by default, feature by
+            feature, that for which it matters most.
+        confidence : float, default=0.95
+            The probability with which an interval holds what the feature adds.
+
+        Returns
+        -------
+        Contributions
+            ``effect``, ``low`` and ``high``, each (n_samples, n_selected); frames, if X is one.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(2000, 5))
+        >>> selector = FIRES(2).fit(X, X[:, 1] - X[:, 3] + rng.normal(size=2000) > 0)
+        >>> effect, low, high = selector.contributions([[0.0, 2.0, 0.0, 1.0, 0.0]])
+        >>> effect.round(1), bool((low < effect).all() and (effect < high).all())
+        (array([[ 1.9, -0.9]]), True)
+        """
+        found = self.contributions_of(self._checked(X), label, confidence)
+        names = self.get_feature_names_out()
+        return Contributions(*(framed(X, part, names) for part in found))
+
+    def contributions_of(
+        self, rows: Matrix, label: Hashable | None, confidence: float
+    ) -> Contributions:
+        """See :meth:`contributions`, for rows as the selector learns from them."""
+        check_number("confidence", confidence, high=1.0, wanted="a number between 0 and 1")
+        self._check_fitted()
+        posterior = self._learner_.joint_posterior
+        if posterior is None:
+            raise AttributeError("contributions is for update='bayes', with a linear model.")
+        row = None
+        if label is not None and posterior.n_rows > 1:
+            row = self.classes_.tolist().index(label)
+        how = rows, self._selected(), row, confidence
+        return relations.contributions_of(self._learner_, posterior, *how)
 
     @property
     def pairs_(self) -> list[Pair]:
@@ -870,7 +927,7 @@ class FIRES(OnlineSelector):
     def _refuse_auto(self) -> None:
         """Raise: something else learns than what knows how sure it is."""
         linear = isinstance(self.model, str | Linear)
-        what = "update='gradient'" if linear else type(self.model).__name__
+        what = f"update={self.update!r}" if linear else type(self.model).__name__
         raise ValueError(
             f"n_features_to_select='auto' asks how sure an importance is, and {what} does not "
             "know: use a linear model with update='bayes', or a number of features."
@@ -929,13 +986,18 @@ class FIRES(OnlineSelector):
                 "redundancy='drop' is for linear models, update='bayes' and score='auto': others "
                 "do not know how features are correlated, or rank them for themselves."
             )
+        if self.update == "variational" and not linear:
+            raise ValueError("update='variational' is for linear models.")
+        watches_gradient = isinstance(self.drift, str) and self.drift == "erics"
+        if watches_gradient and linear and self.update != "gradient":
+            raise ValueError("drift='erics' watches a gradient: it needs update='gradient'.")
         by_time = seconds_of(self.memory) is not None
         if by_time != (self.time is not None):
             raise ValueError("memory as a time, and time, which names a column, go together.")
         if self._begun_:
             if groups != self._groups_:
                 raise ValueError("groups cannot change once something was learnt.")
-            self._monitor_.follow(self.drift)
+            self._monitor_.follow(self.drift, self._learner_)
             return
         self._groups_ = groups
         if self.columns == "open" and not (linear and self.groups is None):

@@ -287,7 +287,9 @@ class _Batch:
         is_told = not (selector.drift is None or isinstance(selector.drift, str))
         if not learner.takes_shards:
             what = f"the model {selector.model_name} cannot learn from shards"
-            raise InputError(what, hint="use a linear one, such as 'probit' or 'gaussian'.")
+            if selector.update == "variational":
+                what = "update='variational' cannot learn from shards"
+            raise InputError(what, hint="use a linear model and update='bayes' or 'gradient'.")
         if selector.time is not None:
             what = f"memory as a time goes by rows, {stay}"
             raise InputError(what, hint="give memory a number of rows.")

@@ -41,6 +41,9 @@ _MAGIC = {
     rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "Excel",
     rb"7z\xbc\xaf\x27\x1c": "7z",
     rb"Rar!\x1a\x07": "rar",
+    rb"SQLite format 3\0": "SQLite",
+    # Images, PDF, programs, HDF5, pickles, NumPy
+    rb"\x89PNG|\xff\xd8\xff|GIF8|%PDF-|\x7fELF|\x89HDF|\x80[\x02-\x05]|\x93NUMPY": "binary",
 }
 _UNPACK = "unpack it first"
 # What is said about files that cannot be read, behind their names.
@@ -53,6 +56,8 @@ ADVICE: Mapping[str, str] = {
     "7z": f"is packed with 7z; {_UNPACK}",
     "rar": f"is packed with rar; {_UNPACK}",
     "tar": f"is a tar archive; {_UNPACK}",
+    "SQLite": 'is a SQLite database; name a query: "sqlite:FILE?select * from TABLE"',
+    "binary": "is a binary file, not a table; write it as CSV or Parquet",
 }
 
 

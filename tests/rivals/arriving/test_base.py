@@ -15,6 +15,8 @@ from sklearn.exceptions import NotFittedError
 
 import fires
 from fires import (
+    GFSFS,
+    OGFS,
     OSFS,
     SAOLA,
     AlphaInvesting,
@@ -35,6 +37,8 @@ NUMBERS = {
     "FastOSFS": FastOSFS(alpha=0.05),
     "SAOLA": SAOLA(alpha=0.05),
     "GroupSAOLA": GroupSAOLA(alpha=0.05),
+    "OGFS": OGFS(),
+    "GFSFS": GFSFS(alpha=0.05),
     "LeverageScores": LeverageScores(oversampling=0.5, random_state=3),
     "Grafting": Grafting(penalty=0.02),
     "Grafting squared": Grafting(penalty=0.02, loss="squared"),
@@ -129,7 +133,7 @@ def test_the_same_columns_give_the_same(selector, data):
     assert state(one) == state(two)
 
 
-@over({name: s for name, s in ALL.items() if not isinstance(s, GroupSAOLA)})
+@over({name: s for name, s in ALL.items() if not isinstance(s, arriving.ArrivingGroups)})
 def test_one_column_at_a_time_is_the_same_as_all_at_once(selector, data):
     whole = state(learn(selector, *data))
     assert state(learn(selector, *data, 7, 8)) == whole

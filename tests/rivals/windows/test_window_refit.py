@@ -89,7 +89,7 @@ def test_lightgbm_finds_what_no_linear_model_does():
 
 def test_lightgbm_is_asked_for_where_it_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
-    said = r"^WindowRefit\(estimator='lightgbm'\) needs lightgbm: pip install 'fires\[lightgbm\]'"
+    said = r"^WindowRefit\(estimator='lightgbm'\) needs lightgbm: pip install '\.\[lightgbm\]'"
     with pytest.raises(MissingExtra, match=said):
         WindowRefit(2, estimator="lightgbm").partial_fit(*rows_of(50))
 

@@ -96,6 +96,24 @@ class Family(ABC):
         """The loops of Bayes' rule: :mod:`fires.kernels.assimilate`."""
         return assimilations(type(self).__name__.lower(), self.moments)
 
+    def bound(self, a: Floats, v: Floats, y: Floats, noise: float) -> tuple[Floats, Floats]:
+        r"""The parabola that bounds ``log p(y | t)`` from below, for ``update="variational"``.
+
+        Parameters
+        ----------
+        a, v, y : ndarray
+            The mean and the variance of ``theta.x``, without noise, and the target.
+        noise : float
+            The variance of the noise, if there is one.
+
+        Returns
+        -------
+        slope, bend : ndarray
+            Its slope at ``a``, and minus its second derivative. On average over
+            :math:`t \sim \mathcal{N}(a, v)`, no other one of its kind is as close.
+        """
+        raise ValueError(f"update='variational' is not for {self.kind}: use update='bayes'.")
+
     def __reduce__(self) -> tuple[Callable[[str], Family], tuple[str]]:
         # By name: its compiled loops would be compiled again in the process that unpickles them.
         return _family_of, (type(self).__module__,)

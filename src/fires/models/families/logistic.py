@@ -69,6 +69,12 @@ class Logistic(Family):
         """Compiled, to about 1e-8; beyond a variance of 1e4, to about 1e-6."""
         return _moments
 
+    def bound(self, a: Floats, v: Floats, y: Floats, noise: float) -> tuple[Floats, Floats]:
+        """Jaakkola's and Jordan's, at the root of ``E t^2``. See :meth:`Family.bound`."""
+        xi = np.sqrt(a * a + v)
+        bend = np.divide(np.tanh(0.5 * xi), 2.0 * xi, out=np.full_like(xi, 0.25), where=xi > 1e-8)
+        return 0.5 * y - bend * a, bend
+
     def level_of_share(self, rest: float, positive: float) -> float:
         """The log odds of the share of positives. See :meth:`Family.level_of_share`.
 

@@ -56,6 +56,10 @@ class Probit(Family):
         """Compiled."""
         return _moments
 
+    def bound(self, a: Floats, v: Floats, y: Floats, noise: float) -> tuple[Floats, Floats]:
+        """The target as the sign of a normal number (Albert, Chib). See :meth:`Family.bound`."""
+        return y * inverse_mills(y * a), np.ones_like(a)
+
     def level_of_share(self, rest: float, positive: float) -> float:
         """The normal quantile of the share of positives. See :meth:`Family.level_of_share`.
 

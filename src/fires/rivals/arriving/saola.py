@@ -8,13 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.declared import Declared, Value
-from fires.core.errors import StateError
 from fires.core.settings import choice, number
-from fires.core.types import Floats, Labels, Mask, Places
+from fires.core.types import Floats, Labels, Mask
 from fires.kernels.contingency import uncertainties
 from fires.kernels.correlation import correlations
 from fires.rivals.arriving import independence
-from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures
+from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures, ArrivingGroups
 from fires.rivals.base import settings
 
 Column = npt.NDArray[Any]  # float64, or codes in int16: as the target is
@@ -134,7 +133,7 @@ class SAOLA(ArrivingFeatures):
         return shared, shared > self.threshold
 
 
-class GroupSAOLA(SAOLA):
+class GroupSAOLA(ArrivingGroups, SAOLA):
     """SAOLA for features that arrive in groups: the columns of one call are one group.
 
     First :class:`SAOLA` runs inside the group alone. Then each remaining feature is compared with
@@ -167,31 +166,9 @@ class GroupSAOLA(SAOLA):
     (array([2, 5]), array([0, 1]))
     """
 
-    _learnt: ClassVar[Declared] = {"ends": Value(list)}
-
-    _ends_: list[int]
-
-    @property
-    def groups_(self) -> Places:
-        """The group of each selected feature."""
-        return np.searchsorted(self._ends_, self.get_support(indices=True), side="right")
-
-    def _start(self, y: Labels) -> None:
-        super()._start(y)
-        self._ends_ = []
-
     def _arrive(self, columns: ArrivingColumns) -> None:
         group: Pool = {}
-        end = 0
         for j, x in columns:
             self._take(group, j, x)
-            end = j + 1
         before = self._pool()
         self._keep(before | {j: new for j, new in group.items() if self._stands(before, *new)})
-        self._ends_ = [*self._ends_, end]
-
-    def _check_learnt(self) -> None:
-        ends = self._ends_
-        whole = all(type(end) is int for end in ends)
-        if not whole or ends != sorted(ends) or ends[-1:] != [self.n_features_in_]:
-            raise StateError("ends are not where the groups of all columns end")

@@ -110,7 +110,7 @@ class RowByRowSelector(Rival):
         """If the first class turns out to be the negative one, flip the sign of what was learnt."""
         if turned:
             self._theta_ = _aligned(self._theta_)
-            self._theta_[0] *= -1.0
+            self._theta_[::2] *= -1.0
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -118,7 +118,7 @@ class RowByRowSelector(Rival):
         return tags
 
     def _check_learnt(self) -> None:
-        if (self._theta_[1:] < 0.0).any():
+        if (self._theta_[1::2] < 0.0).any():
             raise StateError("theta holds variances or sums of squares that are negative")
         if len(np.unique(self._kept_)) < len(self._kept_):
             raise StateError("kept lists a feature twice")

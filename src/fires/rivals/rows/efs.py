@@ -89,7 +89,7 @@ class EFS(RowByRowSelector):
     margin: float = number(1.0, -np.inf)
     bottom_fraction: float = number(0.0, high=1.0, ends="[]")
 
-    _learnt: ClassVar[Declared] = {"theta": Array("M", "J"), "bias": Array("M")}
+    _learnt: ClassVar[Declared] = {"theta": Array("M", "J", low=0.0), "bias": Array("M")}
 
     _starts = (2.0, 1.0)  # of u and v, the authors' choice
 

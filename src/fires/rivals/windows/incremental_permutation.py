@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from fires.core.batch import CheckedBatch, nothing
 from fires.core.declared import Array, Declared, Random
 from fires.core.errors import StateError
-from fires.core.estimators import seeded_clone
 from fires.core.randomness import generator, random_state
 from fires.core.settings import choice, count, number
 from fires.core.state import Arrays, State, part_of, under
@@ -22,12 +21,11 @@ from fires.kernels.linear import as_rows
 from fires.kernels.permutation import permute
 from fires.models.scale import Scaler
 from fires.models.target import NumberTarget, signed
-from fires.predictors import Predictor, SklearnPredictor, as_predictor
 from fires.predictors.built_in import with_classes
-from fires.predictors.step import predictor_from_state, predictor_state
 from fires.rivals.arrays import KeptRows, as_dense, decay, kept, stacked, without
-from fires.rivals.base import TargetSelector, settings
-from fires.rivals.from_model import TakesEstimator, unwrapped
+from fires.rivals.base import settings
+from fires.rivals.from_model import unwrapped
+from fires.rivals.windows.explained import ModelSelector
 
 # A probability of 0 would make a loss infinite.
 _LEAST_PROBABILITY = 1e-6
@@ -36,7 +34,7 @@ _MOST_NUMBERS = 1 << 22
 
 
 @settings
-class IncrementalPermutation(TakesEstimator, TargetSelector):
+class IncrementalPermutation(ModelSelector):
     r"""Features ranked by how much a model's loss grows if they take other values (iPFI, 2023).
 
     Before a model learns from the row x, it predicts the row, and the row with the value of one
@@ -157,7 +155,6 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
     scale: str | None = choice("standard", "minmax", None)
     random_state: Seed = random_state()
 
-    _given = "model"
     _learnt: ClassVar[Declared] = {
         "sums": Array(2, "J"),  # of the differences of losses, and of their squares
         "mass": Array(2, low=0.0),  # the sum of the weights of rows, and of their squares
@@ -169,7 +166,6 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
 
     _coef_: Floats | None = field(init=False, default=None)
     _intercept_: Floats | None = field(init=False, default=None)
-    _model_: Any = field(init=False, default=None)
     _rng_: np.random.Generator = field(init=False)
 
     # --- what was learnt --------------------------------------------------------------------
@@ -193,12 +189,6 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
         return np.asarray(np.sqrt(variance * squares) / total)
 
     # --- learning ---------------------------------------------------------------------------
-
-    def _foresee(self, y: Labels) -> None:
-        self._check_parameters()  # columns are not known yet
-        batch = CheckedBatch(None, y)
-        if self.model is not None and not self._is_numeric(batch):
-            self._take_whole_labels(batch)  # so a model knows every label from the start
 
     def _start(self, batch: CheckedBatch) -> None:
         super()._start(batch)
@@ -299,20 +289,10 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
         y = goal if self._numeric_ else batch.y
         if started:
             self._explain(model, X, stored, y)
-        if isinstance(model, Predictor):
-            model.learn(CheckedBatch(X, y, classes=batch.classes), self._label_index_)
-        else:
-            model.partial_fit(X, y, classes=batch.classes)
+        self._teach(model, CheckedBatch(X, y, classes=batch.classes))
         if not started:
             self._explain(model, X, stored, y)
         self._model_ = model
-
-    def _fresh_model(self, rng: np.random.Generator) -> Any:
-        """A predictor that has learnt nothing and does not use NumPy's global random state."""
-        predictor = as_predictor(self.model)
-        if isinstance(predictor, SklearnPredictor):
-            return SklearnPredictor(seeded_clone(predictor.inner, rng))
-        return predictor.fresh() if isinstance(predictor, Predictor) else copy.deepcopy(predictor)
 
     def _explain(self, model: Any, X: Matrix, stored: Matrix, y: Labels) -> None:
         n_scores = 1
@@ -356,27 +336,13 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
         super()._restart_features(columns)
         self._stored_ = without(self._stored_, columns, 0.0)
         self._scaler_.restart(columns)
-        if isinstance(self._model_, Predictor):
-            self._model_.restart_features(columns)
 
     # --- settings and state -----------------------------------------------------------------
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.model is not None:
-            try:
-                as_predictor(self.model)
-            except TypeError as error:
-                raise ValueError(f"model must be None or a predictor. {error}") from None
 
     def _state(self) -> State:
         header, arrays = super()._state()
         arrays |= under("scaler", self._scaler_.state())
-        arrays |= under("target", self._target_.state())
-        if self._model_ is not None:
-            header["predictor"], learnt = predictor_state(self._model_)
-            arrays |= under("predictor", learnt)
-        return header, arrays
+        return header, arrays | under("target", self._target_.state())
 
     def _restore(self, header: dict[str, Any], arrays: Arrays, model: Any) -> None:
         super()._restore(header, arrays, model)
@@ -385,16 +351,11 @@ class IncrementalPermutation(TakesEstimator, TargetSelector):
         self._target_.restore(part_of("target", arrays))
         if (self._coef_ is None) != (self._intercept_ is None):
             raise StateError("there are coefficients or an intercept, and not both")
-        if "predictor" in header:
-            fresh = self._fresh_model(copy.deepcopy(self._rng_))  # its seeds are replaced
-            learnt = part_of("predictor", arrays)
-            self._model_ = predictor_from_state(header["predictor"], learnt, fresh, "this state")
-            try:  # rows of zeros
-                n_rows = 1 if self._numeric_ else len(self._model_.classes_)
-                zeros = np.zeros((n_rows, self.n_features_in_))
-                _losses(self._model_, zeros, np.arange(n_rows), self._numeric_)
-            except Exception as error:
-                raise StateError(f"the model cannot predict ({error!r:.200})") from None
+
+    def _try_model(self, model: Any) -> None:
+        n_rows = 1 if self._numeric_ else len(model.classes_)
+        zeros = np.zeros((n_rows, self.n_features_in_))
+        _losses(model, zeros, np.arange(n_rows), self._numeric_)
 
 
 def _linear_parts(model: Any, n_scores: int, n_features: int) -> tuple[Floats, Floats] | None:

@@ -54,7 +54,7 @@ class WindowRefit(TakesEstimator, TargetSelector):
         How many features to select: a number (all, if there are fewer) or a fraction in (0, 1).
     estimator : None, "lightgbm" or estimator
         None is scikit-learn's ``LogisticRegression()``, and ``Ridge()`` for numbers. "lightgbm"
-        is gradient boosting, ranked by gain; it needs ``pip install 'fires[lightgbm]'``. Any other
+        is gradient boosting, ranked by gain; it needs ``pip install '.[lightgbm]'``. Any other
         estimator of scikit-learn is cloned and never changed. Once fitted it must have ``coef_``
         or ``feature_importances_``. If its ``fit`` takes no ``sample_weight``, weights must be
         whole numbers, and a row of weight w is passed w times.
