@@ -91,5 +91,13 @@ def test_every_selector_has_a_page(name):
     assert page.read_text(encoding="utf-8").startswith(f"# {name}\n")
 
 
+def test_every_public_name_is_in_the_reference():
+    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs/reference").glob("*.md")]
+    shown = {name for page in pages for name in re.findall(r"^::: fires\S*\.(\w+)$", page, re.M)}
+    parts = ("checks", "evaluation", "metrics", "models", "predictors", "report", "streams")
+    public = {name for part in parts for name in getattr(fires, part).__all__} | set(fires.__all__)
+    assert public - shown - {"__version__", *fires.rivals.REGISTRY} == set()
+
+
 def test_a_stranger_reads_the_readme_in_a_minute():
     assert len(PAGES[0].read_text(encoding="utf-8").splitlines()) <= 130
