@@ -12,6 +12,7 @@ from multiprocessing import get_context
 from benchmarks import run
 
 PARTS = (
+    "peers",
     "step",
     "bayes",
     "kernels",

@@ -32,3 +32,11 @@ def pairwise(**values):
         names, each = zip(*(named[place][index] for place, index in enumerate(row)), strict=True)
         cases.append(pytest.param(*each, id="-".join(map(str, names))))
     return pytest.mark.parametrize(tuple(values), cases)
+
+
+def seeds(n, start=0):
+    """Parametrize a test by seeds: the first is tried each time, the others with slow tests."""
+    others = range(start + 1, start + n)
+    return pytest.mark.parametrize(
+        "seed", [start, *(pytest.param(seed, marks=pytest.mark.slow) for seed in others)]
+    )

@@ -9,20 +9,21 @@ from io import StringIO
 from pathlib import Path
 from types import ModuleType
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import fires
-from fires import cli
 from fires.bench.datasets import loading as datasets
 from fires.bench.datasets.files import DataUnavailable, not_at_hand
+from fires.cli import main
 from fires.core.errors import MissingExtra
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-COMMAND = re.compile(r"^\$ fires (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+SHELL = re.compile(r"^\$ fires (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 SAID = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
 CODE = {page: BLOCK.findall(page.read_text(encoding="utf-8")) for page in PAGES}
 
@@ -35,8 +36,8 @@ def some_stream():
 
 def follow(block):
     """Run the commands of a block, each of which prints the lines below it; ... is any text."""
-    for line, shown in COMMAND.findall(block):
-        result = CliRunner().invoke(cli.main, shlex.split(line))
+    for line, shown in SHELL.findall(block):
+        result = CliRunner().invoke(main, shlex.split(line))
         assert result.exit_code == 0, result.output
         flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
         assert doctest.OutputChecker().check_output(shown, result.stdout, flags), result.stdout
@@ -101,3 +102,24 @@ def test_every_public_name_is_in_the_reference():
 
 def test_a_stranger_reads_the_readme_in_a_minute():
     assert len(PAGES[0].read_text(encoding="utf-8").splitlines()) <= 130
+
+
+COMMAND = re.compile(
+    r"^(?:    |\$ |.*[|] )(?:\$ )?(fires [a-z].*)$|`(fires [a-z][^`]*)`", re.MULTILINE
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_and_their_options_are_there(page):
+    for found in COMMAND.findall(page.read_text(encoding="utf-8")):
+        line = "".join(found).split("  #")[0].split(" | ")[0].split(" > ")[0]
+        words, command = shlex.split(line.replace("...", "").rstrip("\\ "))[1:], main
+        while isinstance(command, click.Group) and words and words[0] in command.commands:
+            command, words = command.commands[words[0]], words[1:]
+        assert command is not main or words[0].startswith("-"), line
+        known = {
+            name for option in command.params for name in (*option.opts, *option.secondary_opts)
+        }
+        for word in words:
+            if word.startswith("--") and word not in ("--help", "--version"):
+                assert word.split("=")[0] in known, line

@@ -19,6 +19,7 @@ from sklearn.linear_model import Perceptron as SklearnPerceptron
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
+from tests.pairs import pairwise
 
 import fires
 from fires import FIRES, FSDS, OFS, AllFeatures, FromModel, OnlinePipeline, RandomFeatures
@@ -112,9 +113,11 @@ def assert_goes_on(pipeline, folder, batches, n_before=3, learn=OnlinePipeline.p
 # --- going on -----------------------------------------------------------------------------------
 
 
-@PREPROCESS
-@pytest.mark.parametrize("predictor", PREDICTORS)
-@pytest.mark.parametrize("selector", SELECTORS)
+@pairwise(
+    selector=list(SELECTORS),
+    predictor=list(PREDICTORS),
+    preprocess=["standard", "minmax", None],
+)
 def test_a_loaded_pipeline_goes_on_bit_for_bit(selector, predictor, preprocess, tmp_path):
     passed = {"predictor": None if predictor in OURS else PREDICTORS[predictor]()}
     if selector == "FromModel":
@@ -124,9 +127,11 @@ def test_a_loaded_pipeline_goes_on_bit_for_bit(selector, predictor, preprocess, 
     assert loaded.preprocess == preprocess
 
 
-@pytest.mark.parametrize("labels", [TEXT, TEXT[:2], [2, 3, 5], [False, True], [2.0, 5.0]], ids=str)
-@pytest.mark.parametrize("classes", ["found", "given"])
-@pytest.mark.parametrize("predictor", [*OURS, "SGDClassifier", "GaussianNB"])
+@pairwise(
+    labels={str(one): one for one in (TEXT, TEXT[:2], [2, 3, 5], [False, True], [2.0, 5.0])},
+    classes=["found", "given"],
+    predictor=[*OURS, "SGDClassifier", "GaussianNB"],
+)
 def test_labels_of_every_kind_survive(labels, classes, predictor, tmp_path):
     def learn(pipeline, X, y):
         pipeline.partial_fit(X, y, classes=labels if classes == "given" else None)

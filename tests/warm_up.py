@@ -28,6 +28,7 @@ SHARES = (
         ("FIRES", {"model": "logistic"}, TWO),
         ("FIRES", {"scale": "minmax"}, TWO),
         ("FIRES", {"redundancy": "drop"}, TWO),
+        ("FIRES", {"relations": "auto"}, TWO),  # each `fires select` looks for curves
         ("EFS", {}, TWO),
         ("OFS", {}, TWO),
         ("OFSPartial", {}, TWO),

@@ -94,10 +94,14 @@ class State:
             entries = sp.csr_array(rare)
             block = np.ascontiguousarray(Z[:, full])
             places = entries.data, entries.indices, entries.indptr, np.arange(Z.shape[1])
-            rows = MixedRows(block, full, *places)
+            rows = MixedRows(*read_only(block, full, *places))
             self.clock += weight.sum()
         belief = Believed(rule, self.mu, self.var, self.facts, self.seen_at)
-        learn(rows, 0, Seen(y, weight, self.said), belief)
+        seen = Seen(y, weight, self.said)
+        if loop == "plain":
+            learn(rows, 0, seen, belief)
+        else:  # in the forms in which learners pass them, which are compiled already
+            learn(tuple(rows), 0, tuple(seen), tuple(belief))
         return self
 
 

@@ -6,8 +6,11 @@ from types import FunctionType, SimpleNamespace
 
 import numba
 import numpy as np
+import pandas as pd
 import pytest
+from numba.core.dispatcher import Dispatcher
 
+from fires import FIRES
 from fires.kernels import compiling
 from fires.kernels.compiling import compiled, compiled_with, inner, read_only
 
@@ -155,3 +158,40 @@ def test_views_for_kernels_are_read_only_and_what_they_show_is_not():
     assert view.base is array
     assert not view.flags.writeable
     assert array.flags.writeable
+
+
+def n_forms():
+    """In how many forms each loop has been compiled or loaded."""
+    loops = [one for one in gc.get_objects() if isinstance(one, Dispatcher)]
+    return {id(loop): len(loop.signatures) for loop in loops}
+
+
+def learn_twice(selector, X, y, later=None, **options):
+    for rows in (X, X if later is None else later):
+        selector.partial_fit(rows, y, **options)
+
+
+LATER = ["a", "b", "c"], ["a", "b", "c", "new"]  # a column comes with the second batch
+GRADIENT = {"update": "gradient", "score": "omega"}
+
+
+@pytest.mark.parametrize("settings", [{}, GRADIENT], ids=["bayes", "gradient"])
+def test_open_columns_need_no_forms_of_their_own(settings):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 4)), np.arange(30) % 3
+    first, wider = (pd.DataFrame(X[:, : len(names)], columns=names) for names in LATER)
+    learn_twice(FIRES(1, columns="open", **settings), wider, y)
+    before = n_forms()
+    learn_twice(FIRES(1, columns="open", **settings), first, y, wider)
+    assert n_forms() == before
+
+
+@pytest.mark.parametrize("settings", [{"model": "poisson"}, GRADIENT], ids=["counts", "gradient"])
+def test_read_only_targets_and_weights_need_no_forms_of_their_own(settings):
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.normal(size=(30, 4)), np.arange(30.0) % 2, np.ones(30)
+    learn_twice(FIRES(1, **settings), X, y, sample_weight=weight)
+    before = n_forms()
+    y.flags.writeable = weight.flags.writeable = False
+    learn_twice(FIRES(1, **settings), X, y, sample_weight=weight)
+    assert n_forms() == before

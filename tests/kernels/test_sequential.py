@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from tests import naive
 from tests.naive import top_k_plain
 
-from fires.kernels import online, second_order, sequential
+from fires.kernels import online, read_only, second_order, sequential
 
 # The rows of the worked examples of the specification.
 X = np.array([[1, 0.5, 0, 0.2], [0.3, 1, 0.8, 0], [0, 0.4, 1, 0.6], [0.9, 0, 0.1, 1]])
@@ -41,11 +41,11 @@ def problem(seed, n_rows, n_features, whole):
 def run(loop, kind, rows, *arguments):
     """Call the loop for arrays or for CSR; the CSR has explicit zeros and unsorted columns."""
     if kind == "rows":
-        return loop(np.ascontiguousarray(rows), *arguments)
+        return loop(*read_only(np.ascontiguousarray(rows)), *arguments)
     coded = sp.csr_array(np.where(rows == 0.0, 7.25, rows)[:, ::-1])
     data = np.where(coded.data == 7.25, 0.0, coded.data)
     columns = rows.shape[1] - 1 - coded.indices.astype(np.int64)
-    return loop((data, columns, coded.indptr.astype(np.int64)), *arguments)
+    return loop(tuple(read_only(data, columns, coded.indptr.astype(np.int64))), *arguments)
 
 
 def listed(w, k, n_features):

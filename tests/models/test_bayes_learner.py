@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtri
 from tests.naive import add_information_plain
+from tests.pairs import pairwise
 
 from fires.core.batch import CheckedBatch
 from fires.kernels.assimilate import ALONG, ROWS
@@ -415,11 +416,14 @@ def test_counts_that_overflow_are_borne_or_refused(form, n_features, size):
     assert all(np.isfinite(part).all() for part in beliefs(one))
 
 
-@pytest.mark.parametrize(("family", "n_classes"), CASES)
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("n_features", [6, 130])
-@pytest.mark.parametrize("scale", ["standard", "minmax", None])
-def test_what_was_saved_goes_on_bit_for_bit(family, n_classes, form, n_features, scale):
+@pairwise(
+    of={f"{family}-{n_classes}": (family, n_classes) for family, n_classes in CASES},
+    form={"dense": np.asarray, "CSR": sp.csr_array},
+    n_features=[6, 130],
+    scale=["standard", "minmax", None],
+)
+def test_what_was_saved_goes_on_bit_for_bit(of, form, n_features, scale):
+    family, n_classes = of
     settings = {"n_features": n_features, "scale": scale}
     one, other = learner(family, n_classes, **settings), learner(family, n_classes, **settings)
     rows = list(

@@ -16,6 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, gammaln
 
 from fires.models.families import FAMILIES
+from fires.models.families.poisson import _beyond_linear
 from fires.models.families.probit import inverse_mills
 
 mp = mpmath.mp.clone()  # a context of our own
@@ -495,6 +496,14 @@ def test_the_bend_is_right_where_scores_lose_its_digits(name, a, v, y):
     _, g_a, g_v = (exact_poisson if name == "poisson" else exact_logistic)(a, v, y)
     got = FAMILIES[name].moments(a, v, y)
     assert_allclose(got[1:], [float(g_a), float(g_a**2 - 2 * g_v)], rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "d", [-40.0, -0.6, -0.5, -0.1, -1e-9, 0.0, 1e-9, 0.4, 0.5, 0.6, 3.0, 600.0]
+)
+def test_what_an_exponential_is_beyond_its_line(d):
+    """By a series up to 0.5. Sums over it would never end if it were wrong."""
+    assert_allclose(_beyond_linear(d), float(mp.expm1(d) - d), rtol=1e-14)
 
 
 @pytest.mark.parametrize(("a", "v"), [(-100.0, 2.0), (-300.0, 100.0), (-680.0, 1e-6)])

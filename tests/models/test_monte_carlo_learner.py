@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.pairs import pairwise
 
 from fires.core.batch import CheckedBatch
 from fires.models import NeuralNet, SoftTree, TorchModel
@@ -67,10 +68,12 @@ def steady(model):
     return model if isinstance(model, TorchModel) else replace(model, decay=0.0)
 
 
-@every_learner
-@both_kinds
-@pytest.mark.parametrize("numeric", [False, True], ids=["classes", "numbers"])
-@pytest.mark.parametrize("weighted", [False, True])
+@pairwise(
+    make=LEARNERS,
+    kind={"dense": np.asarray, "sparse": sp.csr_array},
+    numeric={"classes": False, "numbers": True},
+    weighted=[False, True],
+)
 def test_it_takes_the_step_that_the_gradient_says(make, kind, numeric, weighted):
     """In place or by ``gradient`` and ``Belief.step``: the same, given the same draws.
 
@@ -503,9 +506,7 @@ TAMPERED = {
 }
 
 
-@pytest.mark.parametrize("how", TAMPERED)
-@pytest.mark.parametrize("make", LEARNERS)
-@pytest.mark.parametrize("n_classes", [2, 0])
+@pairwise(how=list(TAMPERED), make=list(LEARNERS), n_classes=[2, 0])
 def test_a_state_that_was_tampered_with_is_refused_or_harmless(how, make, n_classes):
     X, y = batch()
     target = y if n_classes else X[:, 0] - 0.3

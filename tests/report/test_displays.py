@@ -82,9 +82,9 @@ KINDS = [
 
 @pytest.mark.parametrize(("place", "kind"), KINDS)
 def test_every_display_draws_every_kind_of_run(place, kind):
-    """Each in one of the sizes, and each display in all of them: drawing takes long."""
+    """Half of them, each in one of the sizes, and all of them in all sizes: drawing takes long."""
     summary = summarise(runs.ALL[kind]())
-    for shift, display in enumerate(OF_RUNS):
+    for shift, display in list(enumerate(OF_RUNS))[place % 2 :: 2]:
         size = SIZES[(place + shift) % len(SIZES)]
         if size is None:
             drawn = display.from_run(summary)

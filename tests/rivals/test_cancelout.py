@@ -514,7 +514,5 @@ def test_without_torch_the_first_learn_says_what_to_install(monkeypatch):
         fires.core.optional, "find_spec", lambda name: None if name == "torch" else find_spec(name)
     )
     selector = CancelOut(2)
-    with pytest.raises(
-        fires.core.errors.MissingExtra, match=r"CancelOut needs torch.*\.\[torch"
-    ):
+    with pytest.raises(fires.core.errors.MissingExtra, match=r"CancelOut needs torch.*\.\[torch"):
         selector.partial_fit(X, y)

@@ -94,7 +94,7 @@ def test_it_is_the_chi_squared_of_the_table(a, b, c, d):
     missing=st.sampled_from([0.0, 0.3]),
     weighted=st.booleans(),
 )
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_scores_are_those_of_all_rows_however_they_are_cut(
     kind, aggregate, seed, size, n_classes, missing, weighted
 ):
@@ -112,7 +112,7 @@ def test_scores_are_those_of_all_rows_however_they_are_cut(
     forgetting=st.sampled_from([1e-4, 0.05, 0.3]),
     missing=st.sampled_from([0.0, 0.3]),
 )
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_every_further_row_makes_the_ones_before_count_less(
     kind, aggregate, seed, size, forgetting, missing
 ):

@@ -377,7 +377,7 @@ def test_a_stream_of_one_class_is_borne(kind, scale, model):
 @kinds
 def test_batches_of_one_class_each_find_the_feature(kind):
     selector = FIRES(1)
-    for X, y in batches(400):
+    for X, y in batches(100):
         for label in (0, 1):
             if (y == label).any():
                 selector.partial_fit(kind(X[y == label]), y[y == label])
@@ -400,7 +400,7 @@ def test_a_constant_column_is_never_touched(update, scale, constant):
 @pytest.mark.parametrize("constant", [0.0, 1.0, -3.7])
 def test_a_constant_sparse_column_does_not_win(scale, constant):
     selector = FIRES(1, scale=scale)
-    for X, y in batches(200):
+    for X, y in batches(60):
         selector.partial_fit(sp.csr_array(np.c_[np.full(len(X), constant), X]), y)
     assert_finite(selector)
     assert_array_equal(selector.get_support(indices=True), [3])
@@ -410,7 +410,7 @@ def test_a_constant_sparse_column_does_not_win(scale, constant):
 @kinds
 def test_a_column_that_wakes_up_is_learnt(kind, scale):
     selector = FIRES(1, scale=scale)
-    for i, (X, y) in enumerate(batches(500)):
+    for i, (X, y) in enumerate(batches(200)):
         if i < 50:
             X = X.copy()
             X[:, 2] = 4.0
@@ -479,7 +479,7 @@ def test_the_offset_of_a_column_does_not_matter(scale, offset):
 )
 def test_an_offset_does_not_hide_the_feature_from_sparse_data(scale, offset):
     selector = FIRES(1, scale=scale)
-    for X, y in batches(300):
+    for X, y in batches(80):
         selector.partial_fit(sp.csr_array(X + offset), y)
     assert_array_equal(selector.get_support(indices=True), [2])
 
@@ -636,7 +636,7 @@ def test_a_column_that_is_always_missing_is_as_if_it_were_not_there(update, kind
 @scales
 def test_a_row_in_which_everything_is_missing_is_borne(kind, scale):
     selector = FIRES(1, scale=scale)
-    for i, (X, y) in enumerate(batches(200)):
+    for i, (X, y) in enumerate(batches(60)):
         X = X.copy()
         X[i % 20] = np.nan
         selector.partial_fit(kind(X), y)
@@ -652,7 +652,7 @@ def test_first_batches_in_which_everything_is_missing_are_borne(update, kind, sc
         selector.partial_fit(kind(np.full((4, 5), np.nan)), [0, 1, 0, 1])
     assert_array_equal(selector.weights_, np.full(5, unknown))
     assert selector.n_missing_ == 60
-    for X, y in batches(200):
+    for X, y in batches(60):
         selector.partial_fit(kind(X), y)
     assert_finite(selector)
     assert_array_equal(selector.get_support(indices=True), [2])
@@ -670,11 +670,11 @@ def test_dense_batches_in_which_everything_is_missing_leave_no_trace(scale):
 
 
 @kinds
-@pytest.mark.parametrize("offset", [0.0, 5.0, 20.0])
+@pytest.mark.parametrize("offset", [0.0, 20.0])
 def test_entries_missing_in_one_class_do_not_make_a_feature(kind, offset):
     """The first column is noise about its offset, and unknown wherever the label is 1."""
     rng, selector = np.random.default_rng(0), FIRES(1)
-    for _ in range(300):
+    for _ in range(100):
         X = rng.normal(size=(50, 6))
         y = 0.5 * X[:, 2] + rng.normal(size=50) > 0
         X[:, 0] += offset
@@ -691,7 +691,7 @@ def test_dense_and_sparse_agree_where_entries_are_missing(scale, share):
     for kind in KINDS.values():
         rng = np.random.default_rng(4)
         selector = FIRES(1, scale=scale)
-        for X, y in batches(300):
+        for X, y in batches(100):
             X = np.where(rng.random(X.shape) < share, np.nan, X + 1.0)
             selector.partial_fit(kind(X), y)
         chosen.append(selector.get_support(indices=True).tolist())
@@ -709,9 +709,7 @@ TARGETS = {
 }
 
 
-@kinds
-@scales
-@pytest.mark.parametrize("target", TARGETS)
+@pairwise(kind=KINDS, scale=SCALES, target=list(TARGETS))
 @given(seed=st.integers(0, 2**16), missing=st.booleans(), rate=st.sampled_from([0.01, 1.0]))
 @settings(max_examples=8)
 def test_a_row_of_weight_w_counts_as_w_rows(target, kind, scale, seed, missing, rate):

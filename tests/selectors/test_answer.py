@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtri
 from sklearn.exceptions import NotFittedError
+from tests.pairs import pairwise, seeds
 
 import fires
 from fires import FIRES, OnlinePipeline
@@ -207,7 +208,7 @@ def known(seed=0, n_rows=12_000, n_features=30, n_relevant=5, **changes):
     return KnownTruth(n_rows, n_features, n_relevant, drift_at=0.5, random_state=seed, **changes)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@seeds(3)
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 def test_a_drift_raises_an_alarm_and_the_new_features_are_selected(seed, form):
     stream, selector = known(seed), FIRES(5)
@@ -345,7 +346,7 @@ def test_counts_and_classes_from_the_twentieth_batch_on(seed, kind):
             assert (selector.get_support(indices=True) < 5).sum() >= 4
 
 
-@pytest.mark.parametrize("seed", range(5))
+@seeds(5)
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 def test_the_columns_of_a_rare_class_are_found(seed, form):
     """Only columns 2 and 3 tell the class of 0.5 %."""
@@ -407,9 +408,11 @@ def _cell(X, now, value):
     return X
 
 
-@pytest.mark.parametrize("event", EVENTS)
-@pytest.mark.parametrize("kind", ["classes", "numbers"])
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pairwise(
+    event=list(EVENTS),
+    kind=["classes", "numbers"],
+    form={"dense": np.asarray, "CSR": sp.csr_array},
+)
 def test_the_best_column_is_at_rank_1_again_within_30_batches(event, kind, form):
     selector = FIRES(3)
     for i, (X, y) in enumerate(rows_of(kind, n=150, theta=(2.0, -0.8, 0.8))):
@@ -552,7 +555,7 @@ def test_batches_of_one_row_are_learnt_from(kind, n_rows):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         selector = learnt(
-            rows_of(kind, n=1500 // n_rows, n_rows=n_rows), FIRES(3, model=KINDS[kind])
+            rows_of(kind, n=800 // n_rows, n_rows=n_rows), FIRES(3, model=KINDS[kind])
         )
     assert_array_equal(selector.get_support(indices=True), range(3))
     assert np.isfinite(selector.uncertainties_).all()

@@ -110,3 +110,13 @@ def test_models_that_do_not_know_are_refused():
     X, y = rows(200)
     with pytest.raises(AttributeError, match="contributions is for update='bayes'"):
         FIRES(2, update="gradient").fit(X, y).contributions(X)
+
+
+def test_of_two_classes_each_can_be_spoken_for():
+    X, y = rows()
+    selector = FIRES(2).fit(X, np.where(y, "yes", "no"))
+    for one, other in zip(("effect", "low", "high"), ("effect", "high", "low"), strict=True):
+        yes, no = (selector.contributions(X[:9], label) for label in ("yes", "no"))
+        assert_allclose(getattr(yes, one), -getattr(no, other))
+    with pytest.raises(ValueError, match="label='maybe' is none of the classes"):
+        selector.contributions(X[:9], "maybe")

@@ -299,12 +299,12 @@ def test_dense_and_sparse_of_the_same_data_lead_to_the_same_choice(scale, share)
     rng = np.random.default_rng(3)
     strength = np.r_[2.0, -2.0, 1.5, np.zeros(17)]
     data = []
-    for _ in range(200):
+    for _ in range(80):
         X = rng.uniform(0.5, 2.0, size=(50, 20)) * (rng.random((50, 20)) < share)
         data.append((X, (X - 1.25 * share) @ strength + 0.5 * rng.normal(size=50) > 0))
     first_dense = FIRES(3, scale=scale)
     for i, (X, y) in enumerate(data):
-        first_dense.partial_fit(sp.csr_array(X) if i > 100 else X, y)
+        first_dense.partial_fit(sp.csr_array(X) if i > 40 else X, y)
     for selector in (
         learn(np.asarray, FIRES(3, scale=scale), data),
         learn(sp.csr_array, FIRES(3, scale=scale), data),

@@ -133,7 +133,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("setting", SETTINGS)
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     first=st.integers(0, 1),
     n_first=st.integers(1, 40),

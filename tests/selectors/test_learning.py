@@ -37,7 +37,7 @@ def test_the_relevant_features_are_found(of, sparse, seed):
     model, kind = of
     rng = np.random.default_rng(seed)
     selector = FIRES(3, model=model)
-    for _ in range(150):
+    for _ in range(60):
         X = rng.normal(2.0, 3.0, size=(100, 30))
         if sparse:
             X[rng.random(X.shape) > 0.3] = 0.0
@@ -56,7 +56,7 @@ def test_the_relevant_features_are_found(of, sparse, seed):
 def test_the_informative_feature_of_a_rare_class_ranks_first(seed, rate, sign, density, sparse):
     rng = np.random.default_rng(seed)
     selector = FIRES(1)
-    for _ in range(200):
+    for _ in range(100):
         X = rng.random((100, 20))
         X[rng.random(X.shape) >= density] = 0.0
         signal = sign * X[:, 7] + 0.1 * rng.normal(size=100)

@@ -165,8 +165,9 @@ def alternating(selector, every, n_batches, size=100, n_sources=2):
     return sets
 
 
-@pytest.mark.parametrize(("every", "size"), [(100, 100), (100, 25), (400, 100)])
-@pytest.mark.parametrize("n_sources", [2, 3])
+@pytest.mark.parametrize(
+    ("every", "size", "n_sources"), [(100, 100, 2), (100, 25, 3), (400, 100, 3)]
+)
 def test_the_columns_of_sources_that_alternate_never_leave(every, size, n_sources):
     selector = FIRES(n_sources, columns="open")
     sets = alternating(selector, every, 6_000 // size, size, n_sources)

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
+from tests.pairs import pairwise
 
 import fires
 from fires import FIRES
@@ -82,12 +83,13 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
-@pytest.mark.parametrize("scale", ["standard", "minmax", None])
-@pytest.mark.parametrize(
-    ("target", "model"), [(target, model) for target in MODELS for model in MODELS[target]]
+@pairwise(
+    of={f"{target}-{model}": (target, model) for target in MODELS for model in MODELS[target]},
+    scale=["standard", "minmax", None],
+    kind=KINDS,
 )
-def test_a_loaded_selector_goes_on_bit_for_bit(target, model, scale, kind, tmp_path):
+def test_a_loaded_selector_goes_on_bit_for_bit(of, scale, kind, tmp_path):
+    target, model = of
     batches = [(kind(i)(X), y, w) for i, (X, y, w) in enumerate(stream(8, target))]
     selector = FIRES(2, model=model, scale=scale, learning_rate=0.1)
     assert_goes_on(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.pairs import pairwise, seeds
 
 from fires import FIRES
 from fires.models import NeuralNet, SoftTree
@@ -47,16 +48,16 @@ TARGETS = {
         (NeuralNet, "squares", 40),
     ],
 )
-def test_what_is_not_linear_is_found_among_fifty_features(make, target, n_batches):
+@seeds(2)
+def test_what_is_not_linear_is_found_among_fifty_features(make, target, n_batches, seed):
     """A net sees a sine late, and not in every stream."""
     n_relevant, label = TARGETS[target]
-    for seed in range(2):
-        rng = np.random.default_rng(seed)
-        chosen = FIRES(n_relevant, model=make(), random_state=seed)
-        for _ in range(n_batches):
-            X = rng.normal(size=(100, 50))
-            chosen.partial_fit(X, label(X))
-        assert chosen.get_support(indices=True).tolist() == list(range(n_relevant))
+    rng = np.random.default_rng(seed)
+    chosen = FIRES(n_relevant, model=make(), random_state=seed)
+    for _ in range(n_batches):
+        X = rng.normal(size=(100, 50))
+        chosen.partial_fit(X, label(X))
+    assert chosen.get_support(indices=True).tolist() == list(range(n_relevant))
 
 
 @pytest.mark.parametrize("model", ["probit", NeuralNet(())], ids=["probit", "softmax"])
@@ -79,15 +80,15 @@ def test_signs_that_cancel_are_ranked_by_their_size():
 
 
 @pytest.mark.parametrize("make", [lambda: NeuralNet((20,)), SoftTree], ids=["net", "tree"])
-def test_a_numeric_target_is_learnt(make):
+@seeds(2)
+def test_a_numeric_target_is_learnt(make, seed):
     """A product, which a linear model cannot see."""
-    for seed in range(2):
-        rng = np.random.default_rng(seed)
-        chosen = FIRES(2, model=make(), random_state=seed)
-        for _ in range(60):
-            X = rng.normal(size=(100, 10))
-            chosen.partial_fit(X, 50.0 + 10.0 * X[:, 2] * X[:, 7] + rng.normal(size=100))
-        assert chosen.get_support(indices=True).tolist() == [2, 7]
+    rng = np.random.default_rng(seed)
+    chosen = FIRES(2, model=make(), random_state=seed)
+    for _ in range(60):
+        X = rng.normal(size=(100, 10))
+        chosen.partial_fit(X, 50.0 + 10.0 * X[:, 2] * X[:, 7] + rng.normal(size=100))
+    assert chosen.get_support(indices=True).tolist() == [2, 7]
 
 
 @pytest.mark.parametrize("make", [NeuralNet, SoftTree], ids=["net", "tree"])
@@ -115,9 +116,11 @@ def test_classes_that_arrive_one_by_one_are_learnt(make):
     assert chosen.get_support(indices=True).tolist() == [1, 6]
 
 
-@pytest.mark.parametrize("label", [0, 1])
-@pytest.mark.parametrize("size", [10.0, 1e3, 1e20])
-@pytest.mark.parametrize("make", [lambda: NeuralNet((20,)), SoftTree], ids=["net", "tree"])
+@pairwise(
+    make={"net": lambda: NeuralNet((20,)), "tree": SoftTree},
+    size=[10.0, 1e3, 1e20],
+    label=[0, 1],
+)
 def test_an_outlier_does_no_lasting_harm(make, size, label):
     """One row alone, far outside, rightly or wrongly labelled."""
     rng = np.random.default_rng(1)

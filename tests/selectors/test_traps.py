@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.pairs import seeds
 
 from fires import FIRES
 from fires.core.belief import Belief
@@ -45,7 +46,7 @@ def assert_finite(selector):
 
 @kinds
 def test_trap_1_an_outlier_with_a_wrong_label_does_no_lasting_harm(kind):
-    selector = learnt(1000, kind)
+    selector = learnt(300, kind)
     before = selector.importances_[0]
     selector.partial_fit(kind(np.array([[1000.0, 0.0, 0.0]])), [0])
     assert_finite(selector)
@@ -151,7 +152,7 @@ def imbalanced(share, seed, n_batches=150, density=1.0):
 
 
 @pytest.mark.parametrize("share", [0.1, 0.05, 0.01])
-@pytest.mark.parametrize("seed", range(3))
+@seeds(3)
 def test_trap_5_a_rare_class_does_not_put_the_informative_feature_last(share, seed):
     dense, sparse, published = FIRES(1), FIRES(1), FIRES.as_published(1)
     for X, y in imbalanced(share, seed):
@@ -166,7 +167,7 @@ def test_trap_5_a_rare_class_does_not_put_the_informative_feature_last(share, se
 
 @kinds
 @pytest.mark.parametrize("share", [0.1, 0.05])
-@pytest.mark.parametrize("seed", range(3))
+@seeds(3)
 def test_trap_5_nor_where_most_entries_are_zero(kind, share, seed):
     selector = FIRES(1)
     for X, y in imbalanced(share, seed, density=0.3):
@@ -185,7 +186,7 @@ def test_trap_5_nor_if_the_other_class_is_the_rare_one(kind, share):
 
 @kinds
 def test_trap_6_sigma_does_not_collapse_and_a_new_feature_gets_its_turn(kind):
-    selector = learnt(2000, kind)
+    selector = learnt(1000, kind)
     assert (selector.uncertainties_ > 0.01).all()
     for n, (X, y) in enumerate(clean(1000, seed=1, relevant=1)):  # noqa: B007
         selector.partial_fit(kind(X), y)
@@ -322,9 +323,9 @@ def test_trap_17_before_anything_is_known_the_first_columns_are_selected(kind, k
 
 @kinds
 def test_trap_18_what_separable_data_taught_can_be_unlearnt(kind):
-    selector = learnt(700, kind)
+    selector = learnt(300, kind)
     assert 1.0 < selector.importances_[0] < 10.0
-    for X, y in clean(700, seed=1):
+    for X, y in clean(300, seed=1):
         selector.partial_fit(kind(X), 1 - y)
     assert selector.importances_[0] < 0.0
     assert selector.ranking_[0] == 1
@@ -394,8 +395,7 @@ def peak(selector, X, y):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("order", "dtype"), [("C", np.float64), ("F", np.float32)])
 def test_trap_22_a_dense_batch_needs_no_room_of_its_size_nor_of_its_width(order, dtype):
     X, y = next(clean(1, n_rows=50, n_features=30_000))
     X = np.asarray(X, dtype=dtype, order=order)

@@ -196,7 +196,7 @@ class RowContract(SelectorContract):
         X, y = next(self._batches(seed=2))
         X = data.with_entry(X, np.nan)
         weight, classes = np.arange(25.0) % 3 + 1, take_rows(self._classes, slice(None, None, -1))
-        for array in (y, weight, classes):
+        for array in (y, classes):
             if array is not None:  # writing into it raises an error
                 array.flags.writeable = False
         for name, form in (data.DENSE_FORMS | data.SPARSE_FORMS).items():
@@ -206,6 +206,7 @@ class RowContract(SelectorContract):
                 selector.partial_fit(passed, y, classes=classes, sample_weight=weight)
             out = selector.transform(passed), selector.mask(passed)
             expect(data.content(passed) == before, f"{name} was changed")
+            expect((weight == np.arange(25) % 3 + 1).all(), f"sample_weight of {name} was changed")
             if isinstance(passed, np.ndarray):
                 shared = any(np.shares_memory(part, passed) for part in out)
                 expect(not shared, f"{name}: transform or mask hands out the memory of X")

@@ -386,7 +386,8 @@ def _not_negative(sample_weight: npt.ArrayLike, n_rows: int) -> Floats:
     _same_length("sample_weight", weight, n_rows)
     if not np.isfinite(weight).all() or (weight < 0).any():
         raise ValueError("sample_weight must hold finite numbers that are not negative.")
-    return weight
+    # Of read-only weights, such as pandas gives, kernels would be compiled once more.
+    return weight if weight.flags.writeable else weight.copy()
 
 
 def weighted_rows(X: Any, y: Any, sample_weight: Any, owner: str) -> tuple[Any, Any, Any]:

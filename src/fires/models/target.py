@@ -281,8 +281,8 @@ def counts(y: Values) -> Floats:
 
 
 def _row(y: Values) -> Floats:
-    """Numbers as an array with one row."""
-    return np.asarray(y, dtype=np.float64)[None, :]
+    """Numbers as an array with one row; a copy, so that it is writable whatever they come from."""
+    return np.array(y, dtype=np.float64, ndmin=2)
 
 
 def signed(codes: Values, n_rows: int) -> Floats:

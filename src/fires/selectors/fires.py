@@ -725,8 +725,8 @@ class FIRES(OnlineSelector):
         X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
             Named columns may come in any order.
         label : optional
-            With three or more classes, the one to tell from the rest; by default, feature by
-            feature, that for which it matters most.
+            The class that contributions speak for; by default the greater of two and, of more,
+            feature by feature, that for which it matters most.
         confidence : float, default=0.95
             The probability with which an interval holds what the feature adds.
 
@@ -757,11 +757,16 @@ class FIRES(OnlineSelector):
         posterior = self._learner_.joint_posterior
         if posterior is None:
             raise AttributeError("contributions is for update='bayes', with a linear model.")
-        row = None
+        row, labels = None, self.classes_.tolist() if self.target_kind_ == "classes" else []
+        if label is not None and label not in labels:
+            raise ValueError(f"label={label!r} is none of the classes, {labels}.")
         if label is not None and posterior.n_rows > 1:
-            row = self.classes_.tolist().index(label)
+            row = labels.index(label)
         how = rows, self._selected(), row, confidence
-        return relations.contributions_of(self._learner_, posterior, *how)
+        found = relations.contributions_of(self._learner_, posterior, *how)
+        if posterior.n_rows == 1 and labels and label == labels[0]:
+            return Contributions(-found.effect, -found.high, -found.low)
+        return found
 
     @property
     def pairs_(self) -> list[Pair]:
