@@ -13,7 +13,7 @@ JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: setup demo test test-slow test-main test-spark check bench mutants clean
+.PHONY: setup demo test test-slow test-main test-spark check docs bench mutants clean
 .DEFAULT_GOAL := test
 
 setup: $(READY)
@@ -65,6 +65,14 @@ check: setup  ## style, types, architecture
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: .venv/.docs  ## the site, in site/: strict, and nothing in it is loaded from the network
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@! grep -rE '<(script|link|img|iframe)[^>]+(src|href)="(https?:)?//' site --include=*.html
+
+.venv/.docs: $(COMMAND)
+	$(INSTALL) '.[docs]'
+	touch $@
+
 bench: setup  ## speed, as ratios inside one run on one thread
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m benchmarks
 
@@ -72,4 +80,4 @@ mutants: setup  ## 60 small changes of the code: which do the tests notice, and 
 	$(BIN)/python -m benchmarks.mutants --base
 
 clean:
-	rm -rf .venv .venv-spark build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-spark site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

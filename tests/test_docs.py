@@ -1,23 +1,29 @@
-"""The README and every page: the code they show runs, and prints what they say."""
+"""The README and every page: their code and commands run, and print what the page says."""
 
+import doctest
 import re
 import shlex
+import sys
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
+from types import ModuleType
 
 import click
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+import fires
 from fires.bench.datasets import loading as datasets
 from fires.bench.datasets.files import DataUnavailable, not_at_hand
 from fires.cli import main
 from fires.core.errors import MissingExtra
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SHELL = re.compile(r"^\$ fires (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 SAID = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
 CODE = {page: BLOCK.findall(page.read_text(encoding="utf-8")) for page in PAGES}
 
@@ -28,9 +34,22 @@ def some_stream():
     return [(X, X[:, 0] > 0)]
 
 
+def follow(block):
+    """Run the commands of a block, each of which prints the lines below it; ... is any text."""
+    for line, shown in SHELL.findall(block):
+        result = CliRunner().invoke(main, shlex.split(line))
+        assert result.exit_code == 0, result.output
+        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        assert doctest.OutputChecker().check_output(shown, result.stdout, flags), result.stdout
+
+
+def name_of(page):
+    return page.relative_to(ROOT).as_posix().removeprefix("docs/")
+
+
 def case(page):
-    trains_a_net = page.name == "models.md"
-    return pytest.param(page, id=page.name, marks=[pytest.mark.slow] if trains_a_net else [])
+    takes_long = name_of(page) in {"models.md", "fires-or.md"}
+    return pytest.param(page, id=name_of(page), marks=[pytest.mark.slow] if takes_long else [])
 
 
 @pytest.mark.parametrize("page", [case(page) for page in PAGES if CODE[page]])
@@ -40,8 +59,14 @@ def test_the_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeyp
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(datasets, "fetch", fetch)
-    names = {"stream": some_stream()}
-    for block in CODE[page]:  # each goes on where the one before it has ended
+    module = ModuleType("page")  # where classes of a page are found again by pickle
+    monkeypatch.setitem(sys.modules, "page", module)
+    names = vars(module)
+    names["stream"] = some_stream()
+    for language, block in CODE[page]:  # each goes on where the one before it has ended
+        if language == "console":
+            follow(block)
+            continue
         printed = StringIO()
         try:
             with redirect_stdout(printed):
@@ -55,10 +80,24 @@ def test_the_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeyp
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_between_pages_lead_somewhere(page):
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("name", fires.rivals.REGISTRY)
+def test_every_selector_has_a_page(name):
+    page = ROOT / "docs" / "methods" / f"{name.lower()}.md"
+    assert page.read_text(encoding="utf-8").startswith(f"# {name}\n")
+
+
+def test_every_public_name_is_in_the_reference():
+    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs/reference").glob("*.md")]
+    shown = {name for page in pages for name in re.findall(r"^::: fires\S*\.(\w+)$", page, re.M)}
+    parts = ("checks", "evaluation", "metrics", "models", "predictors", "report", "streams")
+    public = {name for part in parts for name in getattr(fires, part).__all__} | set(fires.__all__)
+    assert public - shown - {"__version__", *fires.rivals.REGISTRY} == set()
 
 
 def test_a_stranger_reads_the_readme_in_a_minute():
@@ -70,7 +109,7 @@ COMMAND = re.compile(
 )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands_and_their_options_are_there(page):
     for found in COMMAND.findall(page.read_text(encoding="utf-8")):
         line = "".join(found).split("  #")[0].split(" | ")[0].split(" > ")[0]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-SRC = Path(__file__).parents[1] / "src" / "fires"
+ROOT = Path(__file__).parents[1]
+SRC = ROOT / "src" / "fires"
 
 # Names of parts and variables that said nothing to a reader of the field. Public parameters stay.
 NAMES = {
@@ -56,3 +57,13 @@ def test_names_and_messages_use_the_words_of_the_field(room):
         texts = re.findall(r"[\"`][A-Za-z][\w ,.:;'-]* [\w ,.:;'-]*", path.read_text())
         found += [(path.name, text) for text in texts if PHRASES.search(text)]
     assert not found
+
+
+PAGES = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+CODE = re.compile(r"^```.*?^```|^ {4}.*$|`[^`]*`", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_pages_use_the_words_of_the_field(page):
+    prose = CODE.sub("", page.read_text(encoding="utf-8"))
+    assert not [found[0] for found in PHRASES.finditer(prose)]

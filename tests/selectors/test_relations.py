@@ -46,6 +46,13 @@ def test_a_curve_is_found_where_a_line_shows_nothing(X, curved, relations):
     assert selector.is_significant()[[2, 5]].all()
 
 
+@pytest.mark.parametrize("batch_size", [500, 1_000])
+def test_large_batches_lose_no_curve(X, curved, batch_size):
+    # From 3,000 rows on, only every second batch is screened; such a batch may be all there is.
+    selector = FIRES("auto", relations="auto", batch_size=batch_size).fit(X, curved)
+    assert (selected(selector), selector.relations_) == ([2, 5], "curves")
+
+
 @pytest.mark.parametrize("relations", ["pairs", "auto"])
 def test_a_pair_is_found(X, paired, relations):
     selector = FIRES(2, relations=relations).fit(X, paired)

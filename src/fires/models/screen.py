@@ -139,6 +139,8 @@ class Screen:
     def refresh(self) -> None:
         """Move the running quantiles by the rows since they were moved."""
         weight, knots = self.below[-1, 0], self.knots
+        if not weight:  # the last batch was not taken in
+            return
         below = self.below[:-1] / weight
         self.below = np.zeros_like(self.below)
         gaps, steps = np.diff(knots, axis=0), np.diff(_LEVELS)[:, None]

@@ -118,8 +118,8 @@ def contributions_of(
     for i in np.flatnonzero(np.isin(columns, [] if effects is None else effects.terms.curved)):
         values, *curve = curve_of(effects, int(columns[i]), row, confidence, _POINTS, _REACH)
         for part, shape in zip((effect, low, high), curve, strict=True):
-            there = np.interp(taken[:, i], values, shape)
-            part[:, i] = np.where(np.isnan(taken[:, i]), 0.0, there)
+            height = np.interp(taken[:, i], values, shape)
+            part[:, i] = np.where(np.isnan(taken[:, i]), 0.0, height)
     return Contributions(effect, low, high)
 
 
