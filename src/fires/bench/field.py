@@ -36,7 +36,7 @@ from fires.evaluation.records import Step, defined_mean
 from fires.evaluation.scoring import Baseline
 from fires.metrics.prediction import Scores
 from fires.metrics.recovery import Truth, recall, recoveries
-from fires.metrics.stability import stability
+from fires.metrics.stability import StabilityWindow
 from fires.pipeline import OnlinePipeline
 from fires.predictors import BayesLinear, Predictor, hoeffding_tree
 from fires.rivals import REGISTRY
@@ -58,7 +58,7 @@ class Effort(NamedTuple):
     limit: float
 
 
-FULL, QUICK = Effort(5, 10_000, 600.0), Effort(4, 3_000, 20.0)
+FULL, QUICK = Effort(5, 10_000, 600.0), Effort(3, 2_000, 15.0)
 
 
 # --- streams ------------------------------------------------------------------------------------
@@ -164,12 +164,6 @@ def _dataset(name: str, n_rows: int) -> tuple[Any, Any]:
 # --- methods ------------------------------------------------------------------------------------
 
 
-def _sgd() -> Any:
-    from sklearn.linear_model import SGDClassifier
-
-    return SGDClassifier()
-
-
 # The class of each, and the settings that it has beside a number of features and a seed.
 _VARIANTS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "FIRES": ("FIRES", dict),
@@ -178,7 +172,10 @@ _VARIANTS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "FIRES as published": ("FIRES", dict),
     "FIRES net": ("FIRES", lambda: {"model": imported("fires.models", "NeuralNet")()}),
     "FIRES soft tree": ("FIRES", lambda: {"model": imported("fires.models", "SoftTree")()}),
-    "FromModel": ("FromModel", lambda: {"estimator": _sgd()}),
+    "FromModel": (
+        "FromModel",
+        lambda: {"estimator": imported("sklearn.linear_model", "SGDClassifier")()},
+    ),
     "WindowRefit lightgbm": ("WindowRefit", lambda: {"estimator": "lightgbm"}),
 }
 REFERENCE = "FIRES"
@@ -263,21 +260,26 @@ def _one_run(cell: FieldCell, seed: int, score: str, stop: float) -> dict[str, f
     """What one seed gives: a pass with two predictors, and one with perturbed rows and none."""
     data = data_of(cell.dataset, cell.n_rows, seed)
     selector, again = (make(cell.method, data.n_selected, seed) for _ in range(2))
-    linear, tree = (Scores((score,), (0, 1)) for _ in range(2))
+    linear, tree = (Scores((score,), np.unique(data.y).tolist()) for _ in range(2))
     beside = {"tree": Baseline(_SelectedTree(selector), tree)}
     pipeline = _Timed(selector, BayesLinear(), "minmax")
     steps = list(_until(stop, data, pipeline, scores=linear, baselines=beside))
     noisy = list(_until(stop, data.perturbed(seed), _Timed(again, None, "minmax")))
     cost = [1e3 * step.seconds_select for step in (*steps[1:], *noisy[1:])]
-    found = {"linear": linear.total[score], "tree": tree.total[score]}
-    found |= {"milliseconds": float(np.mean(cost))}
+    found = {
+        "linear": linear.total[score],
+        "tree": tree.total[score],
+        "milliseconds": defined_mean(cost),
+    }
     if cell.method == "AllFeatures":
         return found
-    pairs = [
-        _supports(data, one.selected, two.selected) for one, two in zip(steps, noisy, strict=True)
+    both = StabilityWindow(2, data.X.shape[1])
+    alike = [
+        [both.update(one.selected), both.update(two.selected)][1]
+        for one, two in zip(steps, noisy, strict=True)
     ]
     found["stability"] = defined_mean([step.stability for step in steps])
-    found["perturbed"] = defined_mean([stability(pair) for pair in pairs])
+    found["perturbed"] = defined_mean(alike)
     if (truth := data.truth) is not None:
         wanted = (truth.relevant_at(step.position.rows - 1) for step in steps)
         hits = [recall(s.selected, of_it) for s, of_it in zip(steps, wanted, strict=True)]
@@ -293,13 +295,6 @@ def _until(stop: float, data: Data, pipeline: OnlinePipeline, **options: Any) ->
         if time.process_time() > stop:
             raise TooSlow
         yield step
-
-
-def _supports(data: Data, *sets: Places) -> Any:
-    masks = np.zeros((len(sets), data.X.shape[1]), dtype=bool)
-    for mask, selected in zip(masks, sets, strict=True):
-        mask[selected] = True
-    return masks
 
 
 class _Timed(OnlinePipeline):

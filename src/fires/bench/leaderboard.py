@@ -13,7 +13,7 @@ from scipy.stats import t as student
 from fires.bench import drawing, field
 from fires.bench.kdd2020 import read_runs
 from fires.bench.runner import made_by, read_records
-from fires.bench.tables import NONE, TextTable, run_line
+from fires.bench.tables import NONE, TextTable, findings, number, run_line
 from fires.core.files import replace_file
 from fires.core.types import Floats
 from fires.report import figures as report_figures
@@ -30,6 +30,10 @@ class Quantity(NamedTuple):
     sign: int = 1
     ratio: bool = False
 
+    def text(self, value: float) -> str:
+        """A value, as it is compared, in the form that tables have."""
+        return number(math.exp(value) if self.ratio else value, self.digits)
+
 
 QUANTITIES = {
     "linear": Quantity("accuracy, linear"),
@@ -40,24 +44,6 @@ QUANTITIES = {
     "perturbed": Quantity("stability under noise"),
     "milliseconds": Quantity("milliseconds per batch", ".2f", -1, ratio=True),
 }
-_ABOUT = """\
-Accuracy is that of all rows but the first batch, each predicted before it is learnt from, by \
-`BayesLinear` and by River's Hoeffding tree (naive Bayes in the leaves), which see the selected \
-columns only; on the stream `rare` it is balanced accuracy. Recall is the share of the relevant \
-features that is selected, a mean over all batches. Rows to recover: until the recall after a \
-drift is {recovered:g} for two batches; a run that does not get there counts with all rows after \
-the drift. Stability is that of the sets of ten batches. Stability under noise compares, batch by \
-batch, the sets of two runs: with the rows as they are, and with normal noise of {noise:g} \
-standard deviations of a column. Milliseconds per batch: processor time to select, the least over \
-the seeds. As many features are selected as are relevant; of data sets a tenth, 5 to 20."""
-_OVERALL = """\
-In brackets the mean difference from {reference} over the streams that both have, with its 95 % \
-interval (paired by stream, Student's t); of times the ratio. What stands before it is the mean of \
-{reference} over all streams plus that difference, so that a method that lacks a hard stream gains \
-nothing by it. Sorted by the first column."""
-_EACH = """\
-▲ better, ▼ worse than {reference}: the 95 % interval of the paired differences over the seeds \
-leaves out 0."""
 
 
 class Leaderboard:
@@ -111,16 +97,14 @@ class Overall(NamedTuple):
     def text(self, shown: Quantity, *, reference: bool) -> str:
         """As a table has it."""
         value, gap, half = self
-        if math.isnan(value):
-            return NONE
-        number = format(math.exp(value) if shown.ratio else value, shown.digits)
-        if reference:
-            return number
-        if shown.ratio:
-            ends = [f"×{math.exp(gap + side * half):.2g}" for side in (-1, 1)]
-            return f"{number} ({'–'.join(ends) if half == half else f'×{math.exp(gap):.2g}'})"
-        around = f" ± {half:{shown.digits}}" if half == half else ""
-        return f"{number} ({gap:+z{shown.digits}}{around})"
+        text = shown.text(value)
+        if reference or math.isnan(value):
+            return text
+        if not shown.ratio:
+            around = "" if math.isnan(half) else f" ± {half:{shown.digits}}"
+            return f"{text} ({gap:+z{shown.digits}}{around})"
+        ends = (0.0,) if math.isnan(half) else (-half, half)
+        return f"{text} ({'–'.join(f'×{math.exp(gap + end):.2g}' for end in ends)})"
 
 
 def half_width(differences: Floats) -> float:
@@ -165,30 +149,24 @@ def _entry(found: Leaderboard, name: str, stream: str, method: str) -> str:
     shown, values = QUANTITIES[name], found.values(name, stream, method)
     if not len(values):
         return str(found.cells.get((stream, method), {}).get("missing", NONE))
-    mean = float(values.mean())
-    number = format(math.exp(mean) if shown.ratio else mean, shown.digits)
     gaps = shown.sign * found.difference(name, stream, method)
-    if len(gaps) < FEWEST or abs(gaps.mean()) <= half_width(gaps):
-        return number
-    return f"{number} {'▲' if gaps.mean() > 0.0 else '▼'}"
+    clear = len(gaps) >= FEWEST and abs(gaps.mean()) > half_width(gaps)
+    mark = "" if not clear else " ▲" if gaps.mean() > 0.0 else " ▼"
+    return shown.text(values.mean()) + mark
 
 
 def page(found: Leaderboard) -> str:
     """All tables, with what must be known to read them."""
-    reference = {"reference": field.REFERENCE}
-    about = _ABOUT.format(recovered=field.RECOVERED, noise=field.NOISE)
-    parts = ["# The field", "\n".join(map(run_line, found.runs)), about]
-    parts += ["## Overall", overall_table(found).markdown(), _OVERALL.format(**reference)]
-    parts += [f"![Accuracy against stability]({PICTURE}.png)", "## Stream by stream"]
-    parts.append(_EACH.format(**reference))
+    facts = {"recovered": field.RECOVERED, "noise": field.NOISE, "reference": field.REFERENCE}
+    told = {name: text.format(**facts) for name, text in findings()["field"].items()}
+    parts = ["# The field", "\n".join(map(run_line, found.runs)), told["about"]]
+    parts += ["## Overall", overall_table(found).markdown(), told["overall"]]
+    parts += [f"![Accuracy against stability]({PICTURE}.png)", "## Stream by stream", told["each"]]
     for name in QUANTITIES:
         table = quantity_table(found, name)
         parts += [f"### {table.title}", table.markdown()] * (len(table.columns) > 1)
-    reasons = [
-        f"- {stream}, {method}: {cell['why']}"
-        for (stream, method), cell in found.cells.items()
-        if "why" in cell
-    ]
+    failed = [(key, cell["why"]) for key, cell in found.cells.items() if "why" in cell]
+    reasons = [f"- {', '.join(key)}: {why}" for key, why in failed]
     parts += ["### Failed", "\n".join(reasons)] * bool(reasons)
     return "\n\n".join(filter(None, parts)) + "\n"
 

@@ -190,7 +190,8 @@ def _field(
     Parameters
     ----------
     quick
-        Fewer seeds, 3,000 rows, 20 seconds for a method on a stream, and no nets: ten minutes.
+        Three seeds of five, 2,000 rows of 10,000, 15 seconds for a method on a stream, no nets and
+        no LightGBM: some minutes.
     streams
         Only these: linear, correlated, drifting, partial drift, rare, wide, text, curves, pairs,
         or data sets.  [default: all that are at hand]
