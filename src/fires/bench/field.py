@@ -284,7 +284,7 @@ def _one_run(cell: FieldCell, seed: int, score: str, stop: float) -> dict[str, f
         wanted = (truth.relevant_at(step.position.rows - 1) for step in steps)
         hits = [recall(s.selected, of_it) for s, of_it in zip(steps, wanted, strict=True)]
         found["recall"] = defined_mean(hits)
-        for row, batches in recoveries(steps, truth, threshold=RECOVERED, patience=2):
+        for row, batches in recoveries(steps, truth, threshold=RECOVERED):
             found["rows"] = BATCH_SIZE * batches if batches else truth.n_samples - row
     return found
 
