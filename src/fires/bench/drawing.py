@@ -11,7 +11,7 @@ import polars as pl
 from fires.bench.cells import WINDOW, Run
 from fires.core.types import Floats, Mask
 from fires.evaluation.records import defined_mean
-from fires.report.figures import Look, level, line, new_figure, rows_axis
+from fires.report.figures import COLOURS, Look, level, line, look, new_figure, rows_axis
 
 DIGITS = (3, 8, 9)
 LOOKS = {
@@ -81,10 +81,10 @@ def over_time(runs: Mapping[str, Run], settings: str, majority: float) -> Any:
             for axes, values in ((upper, accuracy), (lower, _moving_mean(run.stability, every))):
                 if np.isnan(values).all():  # the stability of all features
                     continue
-                look, label = LOOKS[name], _named(name, run)
-                line(axes, run.seen[shown], values[shown], look, label, place=place)
+                its, label = LOOKS[name], _named(name, run)
+                line(axes, run.seen[shown], values[shown], its, label, place=place)
                 if run.diverged_at is not None:
-                    axes.plot(run.seen[-1], values[-1], "x", color=look.colour, markersize=10)
+                    axes.plot(run.seen[-1], values[-1], "x", color=its.colour, markersize=10)
         level(upper, majority, _MAJORITY, "majority class", linewidth=0.8)
         upper.set_ylabel("accuracy")
         upper.set_title(
@@ -121,11 +121,7 @@ def accuracy_against_stability(runs: Mapping[str, Run], settings: str, majority:
         }
         widest = max((variance for *_, variance in points.values()), default=0.0) or 1.0
         for name, (x, y, variance) in points.items():
-            look = LOOKS[name]
-            size = _LARGEST * variance / widest
-            axes.scatter(x, y, s=size, color=look.colour, alpha=0.35, linewidth=0)
-            how = {"color": look.colour, "marker": look.mark or "o", "label": named[name]}
-            axes.scatter(x, y, s=16, zorder=3, **how)
+            _circle(axes, x, y, variance / widest, LOOKS[name], named[name])
         for name in (name for name in ended if name not in points):  # all features: no stability
             level(axes, defined_mean(runs[name].accuracy), LOOKS[name], named[name])
         level(axes, majority, _MAJORITY, "majority class", linewidth=0.8)
@@ -137,6 +133,31 @@ def accuracy_against_stability(runs: Mapping[str, Run], settings: str, majority:
         axes.set_xlabel(f"stability (window of {WINDOW} batches, mean over steps)")
         axes.set_ylabel("accuracy (mean over steps)")
         figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", fontsize=8)
+    return figure
+
+
+def _circle(axes: Any, x: float, y: float, share: float, its: Look, label: str) -> None:
+    """A point with its mark, and a circle whose area is a share of the largest."""
+    axes.scatter(x, y, s=_LARGEST * share, color=its.colour, alpha=0.35, linewidth=0)
+    axes.scatter(x, y, s=16, zorder=3, color=its.colour, marker=its.mark or "o", label=label)
+
+
+def field(panels: Mapping[str, Mapping[str, tuple[float, float, float]]], settings: str) -> Any:
+    """Accuracy against stability of many methods; the area of a circle is the cost."""
+    with new_figure("Accuracy against stability", settings, 6.4) as figure:
+        all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
+        for axes, (title, points) in zip(all_axes, panels.items(), strict=True):
+            dearest = max((cost for *_, cost in points.values()), default=1.0)
+            for place, (name, (x, y, cost)) in enumerate(points.items()):
+                # Points have no dashes: of those with one colour, each has another mark.
+                its = look(place)._replace(mark=look(place + place // len(COLOURS)).mark)
+                _circle(axes, x, y, cost / dearest, its, name)
+            axes.margins(0.12)
+            axes.set(xlabel="stability", ylabel=title)
+            area = f"area of a circle: processor time; the largest is {dearest:.2g} ms per batch"
+        all_axes[0].set_title(area, **_SMALL)
+        handles = all_axes[0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside lower center", ncols=4, fontsize=7)
     return figure
 
 

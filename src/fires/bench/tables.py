@@ -275,7 +275,7 @@ def markdown(summary: Summary) -> str:
     """All tables, with what must be known to read them."""
     parts = [
         "# The experiments of FIRES (Haug et al., KDD 2020), run again",
-        "\n".join(map(_run_line, summary.runs))
+        "\n".join(map(run_line, summary.runs))
         or "- Not in runs.json: date, command and versions are not known.",
         findings()["about_tables"],
     ]
@@ -291,7 +291,7 @@ def markdown(summary: Summary) -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _run_line(run: dict[str, Any]) -> str:
+def run_line(run: dict[str, Any]) -> str:
     """How results were made."""
     versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
     return (

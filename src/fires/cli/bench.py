@@ -86,7 +86,7 @@ _METHODS = (  # what makes them takes long to import
 
 @click.group("bench")
 def command() -> None:
-    """Run the experiments of the paper (Haug et al., KDD 2020)."""
+    """Run the experiments of the paper (Haug et al., KDD 2020), or all methods on many streams."""
 
 
 @options.command("kdd2020", group=command)
@@ -164,6 +164,72 @@ def _kdd2020(
     _print_summary(summary)
     click.echo(f"\nwritten to {out}: {_listed(written, drawn)}")
     _finish(records, out)
+
+
+@options.command("field", group=command)
+def _field(
+    quick: bool = options.flag(),
+    jobs: int | None = _JOBS,
+    out: Path | None = options.out(
+        "results, tables and a picture.  [default: fires-field, with --quick fires-field-quick]",
+        file_okay=False,
+    ),
+    streams: str | None = options.option("A,B"),
+    methods: str | None = options.option("X,Y"),
+    no_run: bool = options.flag(),
+) -> None:
+    """Run every method on streams with known truth, and on the data sets at hand.
+
+    How many of the relevant features each method selects, how soon after a drift, how accurate a
+    linear and a tree predictor are with them, how stable the set is, also if the rows are
+    perturbed, and what it costs; with paired intervals against FIRES. Every result is kept in
+    DIR/field.jsonl as soon as it is there: a run that was stopped goes on when the same command is
+    given again. A method that takes more than its processor time on a stream, ten minutes, is
+    written as too slow. The picture needs matplotlib, the extra plot.
+
+    Parameters
+    ----------
+    quick
+        Three seeds of five, 2,000 rows of 10,000, 15 seconds for a method on a stream, no nets and
+        no LightGBM: some minutes.
+    streams
+        Only these: linear, correlated, drifting, partial drift, rare, wide, text, curves, pairs,
+        or data sets.  [default: all that are at hand]
+    methods
+        Only these, and FIRES.  [default: all]
+    no_run
+        Write tables and picture anew, from what was run.
+    """
+    from fires.bench import field, kdd2020, leaderboard
+    from fires.bench.datasets.loading import named
+    from fires.bench.runner import finished, read_records
+    from fires.run.folder import refuse_foreign
+
+    out = out or Path("fires-field-quick" if quick else "fires-field")
+    refuse_foreign(out, leaderboard.CELLS, kdd2020.RUNS)
+    records: Sequence[Record] = []
+    if not no_run:
+        chosen, names = field.methods(quick=quick), [*field.STREAMS, *field.DATASETS]
+        if methods is not None:
+            known = field.methods()
+            wanted = (named(name, known, "method") for name in _names(methods, "--methods"))
+            chosen = [*dict.fromkeys([field.REFERENCE, *wanted])]
+        if streams is not None:
+            names = [named(name, names, "stream") for name in _names(streams, "--streams")]
+        missing = field.not_at_hand(names)
+        _say_left_out(missing.values())
+        names = [name for name in names if name not in missing]
+        cells = field.plan(names, chosen, field.QUICK if quick else field.FULL)
+        jobs = jobs or kdd2020.cores()
+        if len(finished(cells, read_records(out, leaderboard.CELLS))) < len(cells):
+            kdd2020.note_run(out, _command(), jobs)
+        work = {"work": field.run, "file": leaderboard.CELLS}
+        records = _run(cells, out, jobs, "cell", f"; results go to {out}", **work)
+    if not leaderboard.Leaderboard(out).cells:
+        raise click.ClickException(f"there are no results in {out}")
+    written = leaderboard.write(out)
+    click.echo(f"written to {out}: {', '.join(path.name for path in written)}")
+    _finish({leaderboard.CELLS: records}, out)
 
 
 def _names(text: str, option: str) -> list[str]:
