@@ -254,7 +254,7 @@ def test_what_comes_back_in_a_round_is_64_bytes_a_feature_whatever_the_cut(updat
 def test_models_that_cannot_say_so():
     rng = np.random.default_rng(12)
     X = rows(rng)
-    with pytest.raises(InputError, match="NeuralNet cannot learn from shards; use a linear one"):
+    with pytest.raises(InputError, match="NeuralNet cannot learn from shards; use a linear model"):
         learn(FIRES(2, model=NeuralNet()), X, X[:, 0] > 0)
     with pytest.raises(InputError, match="AROW cannot learn from shards"):
         Sharded(AROW(2)).partial_fit(X, X[:, 0] > 0)

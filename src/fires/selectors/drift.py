@@ -70,13 +70,18 @@ class DriftMonitor:
         self.rows_since_alarm += n_rows
         return found
 
-    def update(self, learner: Learner, row: int) -> bool:
+    def update(self, learner: Learner, posterior: JointPosterior | None, row: int) -> bool:
         """After a step that ended with this row; whether there is an alarm."""
         self.n_batches, batch = self.n_batches + 1, self.n_batches
         found: list[Alarm] = []
-        posterior = learner.joint_posterior
         if posterior is not None:
-            found = self._found(posterior, row, batch)
+            strengths, moved = posterior.strengths, posterior.moved if self._is_on else {}
+            if self.detector is not None and _detects(self.detector, posterior.losses.tolist()):
+                posterior.forget_most()
+                strengths = [float(posterior.losses.mean())]
+            found = [Alarm(row, batch, None, strength) for strength in strengths]
+            if moved and not strengths:
+                found = [Alarm(row, batch, feature, far) for feature, far in moved.items()]
         elif self._erics is not None:
             rises = self._erics.update(*learner.by_class())
             for place in np.flatnonzero(rises).tolist():
@@ -85,17 +90,6 @@ class DriftMonitor:
         if found:
             self.alarms = [*self.alarms, *found]
         return bool(found)
-
-    def _found(self, learner: JointPosterior, row: int, batch: int) -> list[Alarm]:
-        """The alarms of a learner that watches itself."""
-        strengths = learner.strengths
-        if self.detector is not None and _detects(self.detector, learner.losses.tolist()):
-            learner.forget_most()
-            strengths = [float(learner.losses.mean())]
-        if strengths:
-            return [Alarm(row, batch, None, strength) for strength in strengths]
-        moved = learner.moved if self._is_on else {}
-        return [Alarm(row, batch, feature, far) for feature, far in moved.items()]
 
     # --- a part of FIRES ----------------------------------------------------------------------
 

@@ -397,7 +397,7 @@ class FIRES(OnlineSelector):
     def _choose(self, learner: JointPosterior | None, n_rows: int, weight: float) -> None:
         """After a step on rows of this total weight: take note of alarms, and choose."""
         row = vars(self).get("n_samples_seen_", 0) + n_rows
-        is_alarm = self._monitor_.update(self._learner_, row)
+        is_alarm = self._monitor_.update(self._learner_, learner, row)
         if learner is not None:
             self._rule_.update(learner, self._resolve_k(), weight, self._resting(), anew=is_alarm)
 
@@ -742,7 +742,7 @@ class FIRES(OnlineSelector):
         >>> selector = FIRES(2).fit(X, X[:, 1] - X[:, 3] + rng.normal(size=2000) > 0)
         >>> effect, low, high = selector.contributions([[0.0, 2.0, 0.0, 1.0, 0.0]])
         >>> effect.round(1), bool((low < effect).all() and (effect < high).all())
-        (array([[ 1.9, -0.9]]), True)
+        (array([[ 2. , -0.9]]), True)
         """
         found = self.contributions_of(self._checked(X), label, confidence)
         names = self.get_feature_names_out()

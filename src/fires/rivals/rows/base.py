@@ -106,11 +106,14 @@ class RowByRowSelector(Rival):
         self._kept_ = place[: max(n, 0)].copy()
         return n >= 0
 
+    _signed: ClassVar[slice] = slice(0, None, 2)
+    """The rows of theta that hold coefficients."""
+
     def _take_sides(self, turned: bool) -> None:
         """If the first class turns out to be the negative one, flip the sign of what was learnt."""
         if turned:
             self._theta_ = _aligned(self._theta_)
-            self._theta_[::2] *= -1.0
+            self._theta_[self._signed] *= -1.0
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

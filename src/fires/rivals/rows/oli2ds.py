@@ -84,6 +84,7 @@ class OLI2DS(RowByRowSelector):
     }
 
     _starts = (0.0, 0.0, 0.0, 0.0)
+    _signed = slice(0, 1)
 
     def _start(self, batch: CheckedBatch) -> None:
         super()._start(batch)
