@@ -218,10 +218,9 @@ class Summary:
     def _since(self, above_noise: Mask | None, event: dict[str, Any] | None) -> int | None:
         """The row from which on all that an event added, or all that matter, are selected."""
         matter = self._records.selected
-        if event is not None:
-            matter = np.array([self._names.index(name) for name in event["came"]])
-        elif above_noise is not None and above_noise[matter].any():
-            matter = matter[above_noise[matter]]
+        wanted = above_noise if event is None else np.isin(self._names, event["came"])
+        if wanted is not None and wanted[matter].any():
+            matter = matter[wanted[matter]]
         return int(self._records.since[matter].max()) if len(matter) else None
 
     def _replaced(self, events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -383,9 +382,8 @@ def _carrying(n_features: int, n_selected: int, n_above: int | None, has_ended: 
     if n_features == 1:
         if n_above is None:
             return "There is one feature"
-        return "The one feature " + (
-            "predicts the target" if n_above else f"is not significant{yet}"
-        )
+        what = "predicts the target" if n_above else f"is not significant{yet}"
+        return f"The one feature {what}"
     of_all = f"of {n_features:,} features"
     if n_above is None:
         return f"{n_selected:,} {of_all} {'is' if n_selected == 1 else 'are'} selected"

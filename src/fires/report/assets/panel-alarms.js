@@ -29,7 +29,7 @@ panels.push({
       list.replaceChildren(table(head, shown.map((event) => [
         event.last_row > event.row ? `${whole(event.row)} to ${whole(event.last_row)}` : whole(event.row),
         event.features.length ? el("span", { class: "keyed" }, ...names(event.features)) : "all features", event.severity, change(event),
-        scored ? el("span", { class: "scores" }, compared(event)) : null,
+        scored ? el("span", { class: "scores", data: { score: SCORES[name] || name } }, compared(event)) : null,
       ].filter((cell) => cell !== null)), { caption: "Drift events", numbers: scored ? [head.length - 1] : [] }));
       const left = events.length - shown.length;
       folded.hidden = !left;
