@@ -96,7 +96,7 @@ def test_curves_come_to_a_live_page_and_what_is_pointed_at_stays(browser, tmp_pa
             with file.open("a") as more:
                 more.write("\n".join(lines[201:2_001]) + "\n")
             expect(tab.page.locator("#pairs tbody")).to_contain_text("income", **SOON)
-            expect(tab.page.locator("#curves h3", has_text="dose")).to_be_visible(**SOON)
+            expect(tab.page.locator("#curves h4", has_text="dose")).to_be_visible(**SOON)
             expect(read).to_have_text("2,000", **SOON)
             tab.page.locator("#curves svg").first.focus()
             tab.page.keyboard.press("ArrowRight")

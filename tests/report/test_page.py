@@ -22,18 +22,18 @@ KINDS = [
 # The panels, in the order of the page, and whether a run has data for them.
 PANELS = {
     "now": lambda run: True,
-    "importance": lambda run: run["timeline"]["series"],
+    "picture": lambda run: run["picture"],
     "curves": lambda run: run["relations"] and run["relations"]["curves"],
     "pairs": lambda run: run["relations"] and run["relations"]["pairs"],
+    "alarms": lambda run: run["events"],
+    "importance": lambda run: run["timeline"]["series"],
     "members": lambda run: run["members"]["names"],
-    "ranks": lambda run: len(run["ranks"]["rows"]) > 1,
     "changes": lambda run: len(run["timeline"]["rows"]) > 1,
     "scores": lambda run: any_known(run["scores"]["series"].get("selected", {}).get("mean", [])),
     "stability": lambda run: any_known(run["stability"]["mean"]),
     "drift": lambda run: run["drift"],
-    "alarms": lambda run: run["events"],
+    "ranks": lambda run: len(run["ranks"]["rows"]) > 1,
     "twins": lambda run: run["twins"] or run["groups"],
-    "picture": lambda run: run["picture"],
     "features": lambda run: run["now"]["place"],
     "health": lambda run: True,
 }
@@ -65,6 +65,12 @@ def tab(browser):
         assert [address for address in tab.requests if not address.startswith("data:")] == [
             tab.page.url
         ]
+
+
+def open_unfolded(tab, path):
+    """Open a page with its details unfolded."""
+    tab.open(path)
+    tab.page.locator(".folded > details").evaluate_all("all => all.map(one => one.open = true)")
 
 
 def text_of(tab, selector):
@@ -103,7 +109,7 @@ def look_of(tab):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_run_renders_whole_quiet_and_narrow(tab, kind):
-    tab.open(page_of(kind))
+    open_unfolded(tab, page_of(kind))
     tab.scroll_through()
     shown = tab.page.locator("section.panel:visible").evaluate_all("all => all.map(one => one.id)")
     assert shown == [name for name, has_data in PANELS.items() if has_data(summary_of(kind))]
@@ -192,7 +198,7 @@ def chips(tab):
 
 
 def test_search_finds_and_picks_in_all_panels(tab):
-    tab.open(page_of("drift"))
+    open_unfolded(tab, page_of("drift"))
     taken = chips(tab)
     new = next(name for name in summary_of("drift")["ranks"]["names"] if name not in taken)
     search = tab.page.get_by_role("combobox", name="Search features")
@@ -258,7 +264,7 @@ def test_changes_between_any_two_snapshots(tab):
     run = summary_of("drift")
     rows = [f"row {row:,}" for row in run["timeline"]["rows"]]
     outputs = tab.page.locator("#changes output")
-    assert "around the alarm at row" in text_of(tab, "#changes .note[role=status]")
+    assert "around the drift event at row" in text_of(tab, "#changes .note[role=status]")
     tab.page.get_by_role("button", name="Last tenth").click()
     assert outputs.all_inner_texts()[1] == rows[-1]
 
@@ -274,22 +280,20 @@ def test_changes_between_any_two_snapshots(tab):
     tab.page.keyboard.press("ArrowLeft")
     assert outputs.all_inner_texts()[1] == rows[-2]
 
-    tab.page.get_by_role("button", name="Previous alarm").click()
-    assert "around the alarm at row" in text_of(tab, "#changes .note[role=status]")
+    tab.page.get_by_role("button", name="Previous event").click()
+    assert "around the drift event at row" in text_of(tab, "#changes .note[role=status]")
 
 
 def test_ranks_tell_who_is_where(tab):
-    tab.open(page_of("drift"))
+    open_unfolded(tab, page_of("drift"))
     tab.page.locator("#ranks .bump-marks text").first.hover()
     assert re.search(r"rank \d+ now", tip(tab, "ranks"))
 
 
 def test_drift_says_what_moved(tab):
-    tab.open(page_of("drift"))
+    open_unfolded(tab, page_of("drift"))
     said = text_of(tab, "#drift")
-    assert re.search(
-        r"Matters and moves x7 mean moved by \+[\d.]+ standard deviations, spread ×", said
-    )
+    assert re.search(r"Important and drifting x7 mean shifted by \+[\d.]+ SD, spread ×", said)
     events = summary_of("drift")["events"]
     changed = [one for one in events if one["severity"] == "strong" or one.get("came")]
     assert tab.page.locator("#alarms tbody tr").count() == min(8, len(changed)) or 1
@@ -305,12 +309,72 @@ def test_events_that_changed_nothing_are_folded(tab, tmp_path):
     tab.open(written(tmp_path, run))
     rows = tab.page.locator("#alarms tbody tr")
     assert rows.count() == 2
-    assert "900 to 1,500 x1 x2 strong came x7 left x3" in text_of(tab, "#alarms tbody")
+    assert "900 to 1,500 x1 x2 strong added x7 dropped x3" in text_of(tab, "#alarms tbody")
     assert "all features clear changed sign x5" in text_of(tab, "#alarms tbody")
-    assert "and 2 more events that changed nothing in the set" in text_of(tab, "#alarms")
+    assert "and 2 more events that left the selection unchanged" in text_of(tab, "#alarms")
     tab.page.get_by_role("button", name="Show all 4").click()
     assert rows.count() == 4
-    assert "the selected features are the same" in text_of(tab, "#alarms tbody")
+    assert "selection unchanged" in text_of(tab, "#alarms tbody")
+
+
+def test_page_has_four_parts_and_its_details_are_folded(tab):
+    tab.open(page_of("drift"))
+    parts = ["Selected now", "What changed", "How well they predict", "Details"]
+    assert tab.page.locator("h2.part").all_inner_texts() == parts
+    folded = tab.page.locator("section.folded").evaluate_all("all => all.map(one => one.id)")
+    assert folded == ["drift", "ranks", "features", "health"]
+    assert tab.page.locator(".folded .body:visible").count() == 0
+    first = tab.page.locator("h2.part:nth-of-type(2) + section")
+    assert first.get_attribute("id") == "alarms"
+    assert "second" not in text_of(tab, "#now .tiles")
+
+
+def test_bars_are_in_the_order_of_their_length(tab, tmp_path):
+    changed = deepcopy(summary_of("drift"))
+    changed["now"]["importance"] = changed["now"]["importance"][::-1]
+    changed["now"]["selected"] = [True for _ in changed["now"]["selected"]]
+    tab.open(written(tmp_path, changed))
+    shown = tab.page.locator("#now .board tbody td:nth-child(5)").all_inner_texts()
+    sizes = [abs(float(text.replace("−", "-"))) for text in shown]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(sizes) == 12
+
+
+def test_a_constant_column_has_no_band_and_is_not_shown_first(tab, tmp_path):
+    """Of a column that has had one value only, the interval is that of the prior."""
+    changed = deepcopy(summary_of("drift"))
+    series = changed["timeline"]["series"]
+    for one in series[:2]:
+        one["importance"] = [0.0] * len(one["importance"])
+        one["uncertainty"] = [50.0] * len(one["uncertainty"])
+    tab.open(written(tmp_path, changed))
+    assert not {one["name"] for one in series[:2]} & {chip.split()[0] for chip in chips(tab)}
+    tab.page.get_by_role("combobox").fill(series[0]["name"])
+    tab.page.keyboard.press("Enter")
+    hover(tab, "#importance .u-over", 0.5, 0.5)
+    assert re.search(rf"{series[0]['name']} 0$", tip(tab, "importance"))
+
+
+def test_drift_names_what_it_leaves_out(tab, tmp_path):
+    changed = deepcopy(summary_of("drift"))
+    drift = changed["drift"]
+    drift["moved"][-1], drift["spread"][-1], drift["drift"][-1] = 0.0, 1.0, 0.0
+    drift["drift"][-2] = None
+    changed["counts"]["features"] += 3
+    open_unfolded(tab, written(tmp_path, changed))
+    said = re.sub("[\u2068\u2069]", "", text_of(tab, "#drift"))
+    constant, late = drift["name"][-1], drift["name"][-2]
+    assert f"Not shown: 1 constant feature ({constant}); 1 feature without variation" in said
+    assert f"({late}); 3 other features not present in both periods." in said
+    assert tab.page.locator("#drift circle:not(.ring)").count() == len(drift["name"]) - 2
+
+
+def test_a_half_without_another_takes_the_whole_width(tab, tmp_path):
+    changed = deepcopy(summary_of("drift"))
+    changed["scores"]["series"] = {}
+    tab.open(written(tmp_path, changed))
+    wide = tab.page.locator("#stability").bounding_box()["width"]
+    assert wide == tab.page.locator("#importance").bounding_box()["width"]
 
 
 def written(tmp_path, *summaries):
@@ -330,8 +394,8 @@ def test_where_nothing_stands_out_from_noise_nothing_matters_and_moves(tab, tmp_
     changed = deepcopy(summary_of("drift"))
     changed["counts"]["above_noise"] = 0
     changed["now"]["above_noise"] = [False for _ in changed["now"]["place"]]
-    tab.open(written(tmp_path, changed))
-    assert "none matters" in text_of(tab, "#drift")
+    open_unfolded(tab, written(tmp_path, changed))
+    assert "none counts as important" in text_of(tab, "#drift")
     assert tab.page.locator("#drift .dot-harmful, #drift .dot-steady-strong").count() == 0
 
 
@@ -348,7 +412,7 @@ def test_scores_of_an_alarm_are_called_what_they_are(tab, tmp_path):
 
 
 def test_a_ninth_feature_takes_the_place_of_the_first(tab):
-    tab.open(page_of("pixels"))
+    open_unfolded(tab, page_of("pixels"))
 
     def shown():
         return [chip.split()[0] for chip in tab.page.locator("#importance .chip").all_inner_texts()]
@@ -429,7 +493,7 @@ def test_curves_tell_by_pointer_by_keys_and_as_a_table(tab):
     tab.open(page_of("relations"))
     curves = summary_of("relations")["relations"]["curves"]
     assert [one["name"] for one in curves] == ["dose", "price"]
-    assert tab.page.locator("#curves h3").all_inner_texts() == ["dose", "price"]
+    assert tab.page.locator("#curves h4").all_inner_texts() == ["dose", "price"]
     first = curves[0]
     before = tab.page.locator("#curves svg").first.locator(".curve-line.before")
     assert before.count() == len(first["rows"]) - 1 > 0
@@ -497,7 +561,7 @@ def column(tab, place):
 
 
 def test_table_sorts_filters_and_exports(tab, tmp_path):
-    tab.open(page_of("awkward names"))
+    open_unfolded(tab, page_of("awkward names"))
     now = summary_of("awkward names")["now"]
     assert column(tab, 1) == [str(rank) for rank in sorted(now["rank"])]
     tab.page.locator("#features th button", has_text=re.compile("^feature$")).click()
@@ -518,7 +582,7 @@ def test_table_sorts_filters_and_exports(tab, tmp_path):
 
 
 def test_keyboard_stays_where_it_was_after_a_pick(tab):
-    tab.open(page_of("drift"))
+    open_unfolded(tab, page_of("drift"))
     for buttons in (
         "#features tbody button",
         "#features th button",
@@ -531,7 +595,7 @@ def test_keyboard_stays_where_it_was_after_a_pick(tab):
 
 
 def test_keyboard_reaches_all_that_can_be_done(tab):
-    tab.open(page_of("drift"))
+    open_unfolded(tab, page_of("drift"))
     reached = []
     for _ in range(150):
         tab.page.keyboard.press("Tab")

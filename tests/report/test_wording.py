@@ -23,10 +23,10 @@ def say(
     [
         (
             (340, 20, 12, 1_200_000, 0.98),
-            "12 of 340 features carry the target; selected since row 1.2 M; stability 0.98.",
+            "12 of 340 features predict the target; selected since row 1.2 M; stability 0.98.",
         ),
-        ((40, 8, 1, 4_000), "1 of 40 features carries the target; selected since row 4,000."),
-        ((40, 1, 0, 400), "None of 40 features stands out from noise; selected since row 400."),
+        ((40, 8, 1, 4_000), "1 of 40 features predicts the target; selected since row 4,000."),
+        ((40, 1, 0, 400), "None of 40 features is significant; selected since row 400."),
         (
             (40, 8, None, 7, 0.5),
             "8 of 40 features are selected; selected since row 7; stability 0.50.",
@@ -34,17 +34,17 @@ def say(
         ((40, 1, None, None), "1 of 40 features is selected."),
         (
             (340, 20, 12, 1_200_000, 0.98, {"came": ["amount"], "left": ["age"]}),
-            "12 of 340 features carry the target; since row 1.2 M `amount` has replaced `age`; "
+            "12 of 340 features predict the target; by row 1.2 M `amount` replaced `age`; "
             "stability 0.98.",
         ),
         (
             (9, 3, 3, 700, None, {"came": ["a", "b", "c"], "left": ["d", "e"]}),
-            "3 of 9 features carry the target; since row 700 `a`, `b` and 1 more have replaced `d` "
+            "3 of 9 features predict the target; by row 700 `a`, `b` and 1 more replaced `d` "
             "and `e`.",
         ),
-        ((8, 8, 8, 100), "All 8 features carry the target."),
-        ((1, 1, 1, 100), "The one feature carries the target."),
-        ((1, 1, 0, 100), "The one feature does not stand out from noise."),
+        ((8, 8, 8, 100), "All 8 features predict the target."),
+        ((1, 1, 1, 100), "The one feature predicts the target."),
+        ((1, 1, 0, 100), "The one feature is not significant."),
         ((1, 1, None, 100), "There is one feature."),
     ],
 )
@@ -53,8 +53,8 @@ def test_what_is_said(arguments, wanted):
 
 
 def test_while_a_run_goes_on_it_is_said_that_more_may_come():
-    assert say(40, 8, 0, None, ended=False) == "None of 40 features stands out from noise yet."
-    assert say(40, 8, 3, None, batches=1) == "3 of 40 features carry the target after one batch."
+    assert say(40, 8, 0, None, ended=False) == "None of 40 features is significant yet."
+    assert say(40, 8, 3, None, batches=1) == "3 of 40 features predict the target after one batch."
     assert say(0, 0, None, None, batches=0) == "No row has been read yet."
 
 
@@ -64,5 +64,5 @@ def test_the_row_is_that_of_the_last_that_matters():
     columns = (now["since"], now["selected"], now["above_noise"])
     since = [row for row, chosen, matters in zip(*columns, strict=True) if chosen and matters]
     said = text(summary["sentence"])
-    assert f"; since row {max(since):,} `x7` and `x8` have replaced `x2` and `x5`; " in said
+    assert f"; by row {max(since):,} `x7` and `x8` replaced `x2` and `x5`; " in said
     assert text(summarise(runs.without_a_step())["sentence"]) == "No row has been read yet."

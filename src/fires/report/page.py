@@ -30,8 +30,8 @@ from fires.run.saved import SavedRun
 _STYLES = ("uplot.css", "page.css", "panels.css", "panel-comparison.css", "panel-relations.css")
 # In the order in which they are shown.
 _PANELS = (
-    *("comparison", "runs", "now", "importance", "relations", "members", "ranks", "changes"),
-    *("scores", "drift", "twins", "picture", "features", "health"),
+    *("comparison", "runs", "now", "picture", "relations", "alarms", "importance", "members"),
+    *("changes", "scores", "drift", "ranks", "twins", "features", "health"),
 )
 _SCRIPTS = (
     *("dom.js", "format.js", "shell.js", "charts.js", "drawing.js"),

@@ -147,6 +147,7 @@ class Summary:
         counts = self._counts(above_noise)
         stability, alarms = self._stability(), self._alarms()
         events = event_rows(alarms)
+        event = self._replaced(events)
         doubts = facts.get("doubts") or []
         twins = [
             {"feature": doubt["column"], "of": doubt["other"], "why": doubt["why"]}
@@ -165,10 +166,10 @@ class Summary:
             "counts": counts,
             "sentence": sentence(
                 counts,
-                self._since(above_noise),
+                self._since(above_noise, event),
                 stability["total"],
                 has_ended=self._facts.has_ended,
-                event=self._replaced(events),
+                event=event,
             ),
             "now": features.now(above_noise),
             "rank_before_row": None if features.before is None else features.before.rows,
@@ -214,11 +215,12 @@ class Summary:
             "alarms": records.n_alarms,
         } | self._result.counts
 
-    def _since(self, above_noise: Mask | None) -> int | None:
-        """The row from which on all features that matter are selected, of those that are."""
+    def _since(self, above_noise: Mask | None, event: dict[str, Any] | None) -> int | None:
+        """The row from which on all that an event added, or all that matter, are selected."""
         matter = self._records.selected
-        if above_noise is not None and above_noise[matter].any():
-            matter = matter[above_noise[matter]]
+        wanted = above_noise if event is None else np.isin(self._names, event["came"])
+        if wanted is not None and wanted[matter].any():
+            matter = matter[wanted[matter]]
         return int(self._records.since[matter].max()) if len(matter) else None
 
     def _replaced(self, events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -351,10 +353,9 @@ def sentence(
     if counts["batches"] == 1:
         parts.append(" after one batch")
     elif since is not None and n_selected < n_features:
-        parts.append(f"; {'selected ' * (event is None)}since row {row_text(since)}")
+        parts.append(f"; {'selected since' if event is None else 'by'} row {row_text(since)}")
         if event is not None:
-            have = "has" if len(event["came"]) == 1 else "have"
-            parts += [" ", *_named(event["came"]), f" {have} replaced ", *_named(event["left"])]
+            parts += [" ", *_named(event["came"]), " replaced ", *_named(event["left"])]
     return [*parts, "." if stability is None else f"; stability {stability:.2f}."]
 
 
@@ -381,14 +382,13 @@ def _carrying(n_features: int, n_selected: int, n_above: int | None, has_ended: 
     if n_features == 1:
         if n_above is None:
             return "There is one feature"
-        return "The one feature " + (
-            "carries the target" if n_above else f"does not stand out from noise{yet}"
-        )
+        what = "predicts the target" if n_above else f"is not significant{yet}"
+        return f"The one feature {what}"
     of_all = f"of {n_features:,} features"
     if n_above is None:
         return f"{n_selected:,} {of_all} {'is' if n_selected == 1 else 'are'} selected"
     if n_above == 0:
-        return f"None {of_all} stands out from noise{yet}"
+        return f"None {of_all} is significant{yet}"
     if n_above == n_features:
-        return f"All {n_features:,} features carry the target"
-    return f"{n_above:,} {of_all} {'carries' if n_above == 1 else 'carry'} the target"
+        return f"All {n_features:,} features predict the target"
+    return f"{n_above:,} {of_all} {'predicts' if n_above == 1 else 'predict'} the target"

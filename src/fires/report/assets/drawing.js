@@ -98,6 +98,13 @@ function listed(names, most = 3) {
   return names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}` : names.join("");
 }
 
+// The items of a list by what a function says of them, in the order in which they come.
+function grouped(items, keyOf) {
+  const found = new Map();
+  for (const item of items) found.set(keyOf(item), [...(found.get(keyOf(item)) || []), item]);
+  return found;
+}
+
 // Works out anew what a disclosure holds, if it is open.
 function renew(box) {
   box.dispatchEvent(new Event("toggle"));

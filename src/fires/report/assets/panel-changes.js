@@ -1,13 +1,13 @@
 // What changed between two snapshots: for each feature a bar from its importance then to that now.
 
 panels.push({
-  id: "changes", title: "What changed between two moments",
-  note: (run) => `Each bar goes from the importance at the first moment to that at the second; the greatest changes come first.${run.run.intervals ? " Grey: no more than the uncertainty." : ""}`,
+  id: "changes", title: "Compare two points in time", part: "What changed",
+  note: (run) => `Each bar runs from the earlier importance (open) to the later one (filled); the largest changes come first.${run.run.intervals ? " Grey: within the uncertainty." : ""}`,
   shown: (run) => run.timeline.rows.length > 1 && run.timeline.series.some((one) => !one.coarse),
   make(body, page) {
     const sliders = ["from", "to"].map(makeSlider);
-    const back = el("button", { type: "button", class: "quiet", on: { click: () => toAlarm(alarms().filter((row) => row < (seen ?? Infinity)).pop()) } }, "Previous alarm");
-    const ahead = el("button", { type: "button", class: "quiet", on: { click: () => toAlarm(alarms().find((row) => row > seen)) } }, "Next alarm");
+    const back = el("button", { type: "button", class: "quiet", on: { click: () => toAlarm(alarms().filter((row) => row < (seen ?? Infinity)).pop()) } }, "Previous event");
+    const ahead = el("button", { type: "button", class: "quiet", on: { click: () => toAlarm(alarms().find((row) => row > seen)) } }, "Next event");
     const wholeRun = el("button", { type: "button", class: "quiet", on: { click: () => choose([0, run.timeline.rows.length - 1]) } }, "Whole run");
     const latestTenth = el("button", { type: "button", class: "quiet", on: { click: () => { chosen = [null, null]; seen = null; draw(); } } }, "Last tenth");
     const said = el("p", { class: "note", role: "status" });
@@ -66,17 +66,17 @@ panels.push({
       return run.timeline.series.filter((one) => !one.coarse && one.importance[from] !== null && one.importance[to] !== null).map((one) => {
         const [was, is] = [selectedAt(one.place, at[from]), selectedAt(one.place, at[to])];
         const noise = run.run.intervals ? 1.96 * Math.hypot(one.uncertainty[from] || 0, one.uncertainty[to] || 0) : 0;
-        const word = was === null || was === is ? null : is ? "came" : "left";
+        const word = was === null || was === is ? null : is ? "added" : "dropped";
         return { name: one.name, place: one.place, from: one.importance[from], to: one.importance[to], noise, word };
       }).sort((a, b) => Math.abs(b.to - b.from) - Math.abs(a.to - a.from));
     }
 
     function draw() {
       const at = run.timeline.rows, both = ends(), found = changes(both);
-      // Those that are more than noise, and some to compare them with.
+      // Those that are more than noise, some to compare them with, and all that were added or dropped.
       const clear = found.filter((one) => Math.abs(one.to - one.from) > one.noise).length;
       const first = Math.min(20, Math.max(8, clear)), most = Math.min(20, found.length);
-      const shown = found.slice(0, all ? most : first);
+      const shown = found.filter((one, i) => i < (all ? most : first) || one.word);
       more.hidden = most <= first;
       more.textContent = all ? `Show the first ${first}` : `Show the first ${most}`;
       sliders.forEach(({ input, value }, side) => {
@@ -100,8 +100,8 @@ panels.push({
       const at = run.timeline.rows;
       const who = (word) => found.filter((one) => one.word === word).map((one) => one.name);
       return [
-        `${plural(at[to] - at[from], "row")} in between${seen === null ? "" : `, around the alarm at row ${whole(seen)}`}.`,
-        who("came").length ? `Added: ${listed(who("came"))}.` : null, who("left").length ? `Dropped: ${listed(who("left"))}.` : null,
+        `${plural(at[to] - at[from], "row")} in between${seen === null ? "" : `, around the drift event at row ${whole(seen)}`}.`,
+        who("added").length ? `Added: ${listed(who("added"))}.` : null, who("dropped").length ? `Dropped: ${listed(who("dropped"))}.` : null,
       ].filter(Boolean).join(" ");
     }
 
@@ -113,7 +113,7 @@ panels.push({
       return el("div", { class: "fall", role: "listitem" },
         el("div", { class: "fall-name" },
           el("button", { type: "button", class: "text", aria: { pressed: String(page.picked.has(place)) }, on: { click: () => page.pick(place) } }, named(name)),
-          word ? el("span", { class: word === "came" ? "word good" : "word worse" }, word) : null),
+          word ? el("span", { class: word === "added" ? "word good" : "word worse" }, word) : null),
         svg("svg", { class: `fall-bar ${look}`, role: "img", aria: { label: `from ${fixed(from, decimals)} to ${fixed(to, decimals)}` } },
           svg("title", {}, both),
           svg("line", { class: "zero", x1: at(0), x2: at(0), y1: 0, y2: 22 }),

@@ -18,7 +18,8 @@ const FEATURE_COLUMNS = [
 ];
 
 panels.push({
-  id: "features", title: "All features",
+  id: "features", title: "All features", part: "Details",
+  folded: (run) => `${plural(run.counts.features, "feature")}: sort, filter, export`,
   shown: (run) => run.now.place.length > 0,
   make(body, page) {
     const filter = el("input", { type: "search", class: "grow", placeholder: "Filter by name", aria: { label: "Filter features by name" }, on: { input: () => { limit = 15; draw(); } } });
@@ -48,7 +49,7 @@ panels.push({
         column.key === "name" ? pickButton(now, i) : column.show(now[column.key][i]))))));
       more.hidden = places.length <= limit;
       const rest = run.counts.features - now.place.length;
-      said.textContent = `${plural(places.length, "feature")}${asked ? " found" : ""}. A name puts a feature into the chart above.` + (rest > 0 ? ` The page holds the first ${whole(now.place.length)} by rank; features.csv has all.` : "");
+      said.textContent = `${plural(places.length, "feature")}${asked ? " found" : ""}. A name adds the feature to the chart of importance.` + (rest > 0 ? ` The page holds the first ${whole(now.place.length)} by rank; features.csv has all.` : "");
     }
 
     function pickButton(now, i) {

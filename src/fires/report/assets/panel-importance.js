@@ -1,8 +1,8 @@
 // Importance over time, with bands: pick features, search among thousands, zoom.
 
 panels.push({
-  id: "importance", title: "Importance over time",
-  note: (run) => [run.run.intervals ? "Bands are 95 % intervals." : "", alarmRows(run).length ? "Dashed lines are drift alarms." : "", "Drag to zoom, double-click to see all again."].filter(Boolean).join(" "),
+  id: "importance", title: "Importance over time", part: "What changed",
+  note: (run) => [run.run.intervals ? "Bands are 95 % intervals." : "", alarmRows(run).length ? "Dashed lines are drift events." : "", "Drag to zoom in, double-click to zoom out."].filter(Boolean).join(" "),
   shown: (run) => run.timeline.series.length > 0,
   make(body, page) {
     const chips = el("div", { class: "chips", role: "group", aria: { label: "Features shown" } });
@@ -17,7 +17,7 @@ panels.push({
 
     function shown(run) {
       const known = new Map(run.timeline.series.map((one) => [one.place, one]));
-      if (!page.hasPicked) return run.timeline.series.filter((one) => !one.coarse).slice(0, 5);
+      if (!page.hasPicked) return run.timeline.series.filter((one) => !one.coarse && one.importance.some(Boolean)).slice(0, 5);
       return [...page.picked].map((place) => known.get(place)).filter(Boolean);
     }
 
@@ -31,7 +31,7 @@ panels.push({
       replaced(chips, picked.map((one, i) => el("button", {
         type: "button", class: "chip", title: `Remove ${one.name}`, aria: { label: `Remove ${one.name}` }, on: { click: () => page.pick(one.place) },
       }, el("span", { class: "dot", css: { background: `var(--series-${i + 1})` } }), named(one.name), el("span", { aria: { hidden: "true" } }, "\u00d7"))));
-      if (!picked.length) chips.append(el("span", { class: "muted" }, "Search for a feature, or pick one in the table below."));
+      if (!picked.length) chips.append(el("span", { class: "muted" }, "Search for a feature, or pick one in the table of all features."));
       const names = picked.map((one) => `${one.name} ${short(latest(one.importance), 3)}`).join(", ");
       chart.show(() => spec(run, picked), `Importance over time. Now: ${names || "none picked"}. Arrow keys read the values.`);
       if (tableBox.open) tableBox.replaceChildren(tableBox.firstElementChild, asTable(run, picked));
@@ -63,7 +63,8 @@ function spec(run, picked) {
     series.push({ label: one.name, stroke: colour, width: 2, spanGaps: Boolean(one.coarse), points });
     if (!run.run.intervals) return;
     const uncertainty = atSnapshots(run, one, "uncertainty");
-    const end = (sign) => importance.map((value, at) => (value === null || uncertainty[at] === null ? null : value + sign * 1.96 * uncertainty[at]));
+    // At exactly 0 nothing has been learnt yet, as of a column that has been constant: its band would be that of the prior.
+    const end = (sign) => importance.map((value, at) => (!value || uncertainty[at] === null ? null : value + sign * 1.96 * uncertainty[at]));
     for (const sign of [1, -1]) {
       data.push(end(sign));
       series.push({ stroke: "transparent", width: 0, spanGaps: Boolean(one.coarse), points: { show: false } });
@@ -77,7 +78,7 @@ function spec(run, picked) {
     tell: (at) => [
       ...picked.map((one, i) => {
         const value = data[1 + per * i][at];
-        const range = per === 3 && value !== null ? el("span", { class: "muted" }, `[${short(data[3 + per * i][at], 2)}, ${short(data[2 + per * i][at], 2)}]`) : null;
+        const range = per === 3 && data[2 + per * i][at] !== null ? el("span", { class: "muted" }, `[${short(data[3 + per * i][at], 2)}, ${short(data[2 + per * i][at], 2)}]`) : null;
         return keyed(`var(--series-${i + 1})`, named(one.name), el("span", {}, short(value, 3)), range);
       }),
     ],

@@ -1,8 +1,8 @@
 // The selected set over time: a line for each feature, a column for each span of the run.
 
 panels.push({
-  id: "members", title: "The selected set over time",
-  note: "A line is filled where its feature is selected: the deeper, the greater its importance; thinner where only some batches of the span had it.",
+  id: "members", title: "Selection over time", part: "What changed",
+  note: "Filled where a feature is selected; the deeper the colour, the greater its importance. Thinner: selected in only some batches of the span.",
   shown: (run) => run.members.names.length > 0 && run.members.rows.length > 0,
   make(body, page) {
     const names = el("div", { class: "raster-names", aria: { hidden: "true" } });
@@ -125,7 +125,7 @@ panels.push({
       return table(["feature", "selected in rows", "share of rows", "importance"], members.names.map((name, i) => {
         const selected = members.share[i].reduce((sum, share, j) => sum + share * (members.rows[j] - begin(j)), 0);
         return [named(name), stretches(members.share[i]), percent(selected / all), short(latest(members.importance[i]), 3)];
-      }), { caption: "The selected set over time", numbers: [2, 3] });
+      }), { caption: "Selection over time", numbers: [2, 3] });
     }
 
     // Importances are recorded in some batches only: until the next one, the last one holds.
@@ -152,7 +152,7 @@ panels.push({
       const values = members.importance.flat();
       greatest = greatestSize(values);
       legend.replaceChildren(ramp(greatest, values.some((value) => value < 0)));
-      if (alarmRows(run).length) legend.append(el("span", { class: "keyed" }, el("i", { class: "key-alarm" }), "alarm"));
+      if (alarmRows(run).length) legend.append(el("span", { class: "keyed" }, el("i", { class: "key-alarm" }), "drift event"));
       const now = members.names.filter((_, i) => isSelected(i));
       canvas.setAttribute("aria-label", `${plural(members.names.length, "feature")} over rows ${whole(begin(0) + 1)} to ${whole(end())}. ` +
         `Selected at the end: ${listed(now, 6) || "none"}. Arrow keys read the cells, Enter picks a feature.`);

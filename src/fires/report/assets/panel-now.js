@@ -1,7 +1,7 @@
 // Now: one sentence, the figures that matter, and the leaderboard.
 
 panels.push({
-  id: "now", label: "Now",
+  id: "now", label: "Selected now", part: "Selected now",
   make(body, page) {
     const sentence = el("p", { class: "sentence" });
     const tiles = el("div", { class: "tiles" });
@@ -29,7 +29,8 @@ panels.push({
       const now = run.now;
       const places = now.place.map((_, i) => i);
       const selected = places.filter((i) => now.selected[i]);
-      const candidates = selected.length ? selected : places.slice(0, 10);
+      // In the order of their bars.
+      const candidates = (selected.length ? selected : places.slice(0, 10)).sort((a, b) => Math.abs(now.importance[b]) - Math.abs(now.importance[a]) || now.rank[a] - now.rank[b]);
       const shown = all ? candidates.slice(0, 200) : candidates.slice(0, 12);
       whole.hidden = !shown.length;
       head.children[3].textContent = run.run.intervals ? "importance, with 95 % interval" : "importance";
@@ -52,24 +53,24 @@ panels.push({
 function meaning(run, signed) {
   const { kind, classes } = run.run;
   if (!signed) return "";
-  if (kind === "classes" && classes && classes.length === 2) return `Above 0, high values favour "${classes[1]}"; below 0, "${classes[0]}".`;
-  if (kind === "numbers") return "Above 0, the target grows with the feature; below 0, it falls.";
+  if (kind === "classes" && classes && classes.length === 2) return `Positive values favour class "${classes[1]}", negative ones "${classes[0]}".`;
+  if (kind === "numbers") return "Positive values: the target grows with the feature.";
   return "";
 }
 
 function tilesOf(run) {
-  const { counts, scores, stability, health } = run;
+  const { counts, scores, stability } = run;
   const total = (scores.total || {})[scores.name] || {};
   const tile = (value, label) => el("div", { class: "tile" }, el("b", {}, value), el("span", {}, label));
   const found = [tile(`${whole(counts.selected)} of ${rows(counts.features)}`, "features selected")];
+  if (counts.above_noise !== null) found.push(tile(whole(counts.above_noise), counts.above_noise === 1 ? "significant feature" : "significant features"));
   if (total.selected !== undefined && total.selected !== null) {
     const other = total.all === undefined || total.all === null ? "" : `; ${scored(total.all)} with all features`;
     found.push(tile(scored(total.selected), `${SCORES[scores.name] || scores.name}${other}`));
   }
-  if (stability.total !== null) found.push(tile(fixed(stability.total), "mean stability (1: never changes)"));
+  if (stability.total !== null) found.push(tile(fixed(stability.total), "mean stability (1: no change)"));
   found.push(tile(rows(counts.rows), counts.rows === 1 ? "row read" : "rows read"));
   found.push(tile(whole(run.events.length), run.events.length === 1 ? "drift event" : "drift events"));
-  if (health.rows_per_second !== null) found.push(tile(rows(health.rows_per_second), "rows a second"));
   return found;
 }
 
@@ -87,7 +88,7 @@ function rowOf(run, i, reach, series) {
     el("td", {}, gauge(now, i, reach)),
     el("td", { class: "number" }, fixed(now.importance[i], decimalsFor(reach[1] - reach[0], 3))),
     el("td", { class: "x-spark" }, series ? spark(series) : ""),
-    el("td", { class: "x-since" }, now.since[i] === null ? el("span", { class: "muted" }, "not a member") : `row ${whole(now.since[i])}`),
+    el("td", { class: "x-since" }, now.since[i] === null ? el("span", { class: "muted" }, "not selected") : `row ${whole(now.since[i])}`),
     el("td", { class: "x-share number" }, percent(now.share[i])));
 }
 

@@ -1,7 +1,7 @@
 // Features that are the pixels of a picture: their importance as one.
 
 panels.push({
-  id: "picture", title: "Importance as a picture",
+  id: "picture", title: "Importance by pixel", part: "Selected now",
   note: "Each feature is a pixel; dots mark the selected ones.",
   shown: (run) => Boolean(run.picture),
   make(body, page) {
@@ -85,7 +85,7 @@ panels.push({
       const wide = picture.shape[1];
       const first = picture.importance.map((_, place) => place).filter((place) => picture.importance[place]).sort((a, b) => Math.abs(picture.importance[b]) - Math.abs(picture.importance[a])).slice(0, 12);
       return table(["pixel", "line", "column", "importance"], first.map((place) => [nameOf(place), whole(Math.floor(place / wide) + 1), whole((place % wide) + 1), short(picture.importance[place], 3)]),
-        { caption: "Strongest pixels", numbers: [1, 2, 3] });
+        { caption: "Most important pixels", numbers: [1, 2, 3] });
     }
     const nameOf = (place) => names.get(place) ?? `pixel ${whole(place)}`;
 
@@ -98,7 +98,7 @@ panels.push({
       legend.replaceChildren(ramp(greatest, picture.importance.some((value) => value < 0)), el("span", { class: "keyed" }, el("i", { class: "key-dot" }), `selected: ${whole(picture.selected.length)}`));
       const [high, wide] = picture.shape;
       canvas.setAttribute("aria-label", `Importance of ${high} by ${wide} pixels, ${whole(picture.selected.length)} of them selected. Arrow keys read the pixels.`);
-      strongest.replaceChildren(el("h3", {}, "Strongest pixels"), listOfStrongest());
+      strongest.replaceChildren(el("h4", {}, "Most important pixels"), listOfStrongest());
       redraw();
     };
   },

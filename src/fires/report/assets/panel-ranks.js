@@ -1,8 +1,8 @@
 // Ranks over time: a line for each feature that was ever among the first ten.
 
 panels.push({
-  id: "ranks", title: "Ranks over time",
-  note: "Who overtook whom among the first ten. A line that fades out has left them. Colours are those of the picked features.",
+  id: "ranks", title: "Ranks over time", part: "Details", folded: () => "who overtook whom in the top ten",
+  note: "A line that fades out has left the top ten. Colours are those of the features in the chart of importance.",
   shown: (run) => run.ranks.names.length > 0 && run.ranks.rows.length > 1,
   make(body, page) {
     const picture = svg("svg", { class: "bump", role: "img" });
@@ -20,7 +20,7 @@ panels.push({
     }
 
     function draw(width) {
-      const gap = width < 520 ? 26 : 30, left = 28, right = Math.round(Math.min(190, Math.max(100, width * 0.24)));
+      const gap = width < 520 ? 26 : 30, left = 28, right = Math.round(Math.min(215, Math.max(100, width * 0.24)));
       const inner = width - left - right;
       ranks = thinned(inner);
       const at = ranks.rows, final = at.length - 1;
@@ -65,7 +65,7 @@ panels.push({
         } else if (inside[j + 1]) route += `M${px} ${py}`;
       });
       const marks = svg("g", { class: "bump-marks" }, points.filter((_, j) => j === inside.indexOf(true) || j === inside.lastIndexOf(true)).map(([cx, cy]) => svg("circle", { class: cx === points[0][0] || cx === points[points.length - 1][0] ? null : "within", cx, cy, r: 3.5 })));
-      if (inside[rank.length - 1]) marks.append(svg("text", { x: names, y: y(rank[rank.length - 1]), dy: "0.35em" }, svg("title", {}, ranks.names[i]), fitted(ranks.names[i], room)));
+      if (inside[rank.length - 1]) marks.append(svg("text", { x: names, y: y(rank[rank.length - 1]), dy: "0.35em" }, svg("title", {}, ranks.names[i]), fitted(ranks.names[i], 0.92 * room)));
       const path = svg("g", { class: "bump-line" }, svg("path", { class: "bump-stroke", d: route }), svg("path", { class: "bump-reach", d: route }));
       for (const part of [path, marks]) {
         part.addEventListener("pointermove", (event) => look(i, event));

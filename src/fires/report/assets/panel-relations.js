@@ -1,7 +1,7 @@
 // Curves: what each selected feature adds, value by value, now and before. Pairs: a map of the columns in them.
 
 panels.push({
-  id: "curves", title: "Effects that are curves",
+  id: "curves", title: "Non-linear effects", part: "Selected now",
   note: "What a feature adds to the linear predictor at its values; 0 on average. All have the same scale. The band is the 95 % interval.",
   shown: (run) => Boolean(run.relations) && run.relations.curves.length > 0,
   make(body) {
@@ -55,7 +55,7 @@ function atValue(values, effects, value) {
 let curveCharts = 0;
 function curveChart() {
   const id = `curve-${++curveCharts}`;
-  const title = el("h3", {});
+  const title = el("h4", {});
   const picture = svg("svg", { class: "curve", role: "img", tabindex: 0 });
   const chart = el("div", { class: "chart" }, picture);
   const box = el("div", {}, title, chart);
@@ -137,7 +137,7 @@ function curveChart() {
 }
 
 panels.push({
-  id: "pairs", title: "Interactions",
+  id: "pairs", title: "Interactions", part: "Selected now",
   note: "Pairs of columns whose product adds to the prediction. Positive: rows where both are high, or both low, favour the greater label, or a greater number.",
   shown: (run) => Boolean(run.relations) && run.relations.pairs.length > 0,
   make(body) {

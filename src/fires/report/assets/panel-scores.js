@@ -1,8 +1,8 @@
 // How well the selected features predict, beside all features and knowing nothing; how stable they are.
 
 panels.push({
-  id: "scores", title: "What the selection is worth", wide: false,
-  note: "Each batch is predicted before anything learns from it. Lines are means over the last rows; the band is the best and worst batch.",
+  id: "scores", title: "Predictive performance", part: "How well they predict", wide: false,
+  note: "Each batch is predicted before it is learnt from. Lines are running means; the band spans the worst and the best batch.",
   shown: (run) => Object.values(run.scores.series).some((one) => one.mean.some((value) => value !== null)),
   make(body, page) {
     const chart = new RowsChart(body, "Scores over time");
@@ -16,7 +16,7 @@ panels.push({
       const title = SCORES[scores.name] || scores.name;
       chart.show(() => scoresSpec(run, names), `${title} over time. In all: ${names.map((name) => `${SOURCES[name] || name} ${short((scores.total[scores.name] || {})[name], 3)}`).join(", ")}.`);
       legend.replaceChildren(...names.map((name) => keyed(`var(${SCORE_COLOURS[name] || "--muted"})`, SOURCES[name] || name)));
-      by.textContent = scores.by ? `What predicts is ${scores.by}.` : "";
+      by.textContent = scores.by ? `Predictor: ${scores.by}.` : "";
       const kinds = Object.keys(scores.total).filter((kind) => Object.values(scores.total[kind]).some((value) => value !== null));
       totals.replaceChildren(kinds.length ? table(["over all rows", ...kinds.map((kind) => SCORES[kind] || kind)],
         names.map((name) => [`${SOURCES[name] || name}`, ...kinds.map((kind) => scored(scores.total[kind][name]))]),
@@ -44,7 +44,7 @@ function scoresSpec(run, names) {
     bands: [{ series: [names.length + 1, names.length + 2], fill: faint(theme("series-1"), 0.1) }],
     marks: alarmRows(run),
     height: 240,
-    y: { range: [low - room, Math.min(high + room, Math.max(1, high))] },
+    y: { range: [low < 0 ? low - room : Math.max(0, low - room), Math.min(high + room, Math.max(1, high))] },
     tell: (at) => [
       ...names.map((name, i) => keyed(`var(${SCORE_COLOURS[name] || "--muted"})`, `${SOURCES[name] || name} ${scored(lines[i][at])}`)),
       el("div", { class: "muted" }, `batches from ${scored(own.min[at])} to ${scored(own.max[at])}`),
@@ -53,20 +53,26 @@ function scoresSpec(run, names) {
 }
 
 panels.push({
-  id: "stability", title: "Stability of the selected set", wide: false,
-  note: "1: the set has not changed in the last ten batches; 0: as if drawn at random. The band is the 95 % interval.",
+  id: "stability", title: "Stability of the selection", part: "How well they predict", wide: false,
+  note: "1: unchanged over the last ten batches; 0: no better than a random selection. The band is the 95 % interval.",
   shown: (run) => run.stability.mean.some((value) => value !== null),
   make(body, page) {
     const chart = new RowsChart(body, "Stability over time");
-    const said = el("p", { class: "legend" });
-    body.append(said);
+    const legend = el("div", { class: "legend" });
+    const totals = el("div", {});
+    body.append(legend, totals);
     return (run) => {
       const { stability, counts } = run;
       const now = stability.now;
-      const text = [now ? `Now ${fixed(now[0])}${now[1] === now[2] ? "" : `, between ${fixed(now[1])} and ${fixed(now[2])}`}.` : null, stability.total === null ? null : `Mean of the run ${fixed(stability.total)}.`,
-        `The set has changed in ${whole(counts.changes)} of ${plural(counts.batches, "batch", "batches")}.`].filter(Boolean).join(" ");
-      chart.show(() => stabilitySpec(run), `Stability over time. ${text}`);
-      said.textContent = text;
+      const wide = now && now[1] !== now[2];
+      const facts = [
+        now ? ["now", fixed(now[0]), `${fixed(now[1])} to ${fixed(now[2])}`] : null,
+        stability.total === null ? null : ["mean of the run", fixed(stability.total), ""],
+        ["lowest", fixed(Math.min(...stability.min.filter((value) => value !== null))), ""],
+      ].filter(Boolean).map((fact) => fact.slice(0, wide ? 3 : 2));
+      legend.textContent = `The selection changed in ${whole(counts.changes)} of ${plural(counts.batches, "batch", "batches")}.`;
+      chart.show(() => stabilitySpec(run), `Stability over time. ${facts.map((fact) => fact.join(" ")).join("; ")}. ${legend.textContent}`);
+      totals.replaceChildren(table(["", "stability", "95 % interval"].slice(0, wide ? 3 : 2), facts, { caption: "Stability over all rows", numbers: [1, 2] }));
     };
   },
 });

@@ -1,6 +1,8 @@
 // The page: its head, its panels in order, and what they share. Live, new data come in by themselves.
 
 const panels = [];
+// The headings of the page; a panel says under which it stands.
+const PARTS = ["Selected now", "What changed", "How well they predict", "Details"];
 const MOST_PICKED = 8; // there are no more colours
 const page = {
   data: null, run: null, picked: new Set(), chosen: 0, subject: null,
@@ -28,7 +30,7 @@ function start() {
   const main = document.getElementById("page");
   main.replaceChildren();
   const head = makeHead(document.getElementById("top"));
-  const made = [];
+  const made = [], headings = PARTS.map((name) => el("h2", { class: "part", text: name }));
   const refresh = () => {
     page.run = page.data.runs[page.chosen] || null;
     const subject = page.run && `${page.chosen} ${page.run.run.id}`;
@@ -43,13 +45,34 @@ function start() {
       one.section.hidden = !shown;
       if (!shown) continue;
       if (typeof panel.note === "function") one.note.textContent = panel.note(about);
+      if (panel.folded) one.fact.textContent = panel.folded(about);
       one.update(about);
     }
+    const visible = made.filter((one) => !one.section.hidden).sort((a, b) => panels.indexOf(a.panel) - panels.indexOf(b.panel));
+    fillHalves(visible);
+    headings.forEach((heading, i) => {
+      const first = visible.find((one) => one.panel.part === PARTS[i]);
+      if (!first) heading.remove();
+      else if (first.section.previousElementSibling !== heading) first.section.before(heading);
+    });
   };
   page.refresh = refresh;
   refresh();
   foot();
+  addEventListener("beforeprint", () => main.querySelectorAll(".folded > details").forEach((one) => { one.open = true; }));
   if (isLive()) follow(refresh);
+}
+
+// A half without another one beside it takes the whole width.
+function fillHalves(visible) {
+  let open = null;
+  for (const { panel, section } of visible) {
+    const half = panel.wide === false;
+    section.classList.toggle("half", half);
+    if (!half) open?.classList.remove("half");
+    open = half && !open ? section : null;
+  }
+  open?.classList.remove("half");
 }
 
 function forget(subject) {
@@ -60,16 +83,17 @@ function forget(subject) {
 
 function makePanel(main, panel, made) {
   const body = el("div", { class: "body" });
-  const title = panel.title ? el("h2", { id: `${panel.id}-title`, text: panel.title }) : null;
+  const title = panel.title ? el(panel.part ? "h3" : "h2", { id: `${panel.id}-title`, class: "title", text: panel.title }) : null;
+  const fact = el("span", { class: "muted" });
   const note = panel.note ? el("p", { class: "note" }, typeof panel.note === "string" ? panel.note : null) : null;
   const section = el("section", {
-    id: panel.id, class: `panel ${panel.wide === false ? "half" : ""}`, tabindex: -1,
+    id: panel.id, class: panel.folded ? "panel folded" : "panel", tabindex: -1,
     aria: panel.title ? { labelledby: `${panel.id}-title` } : { label: panel.label || panel.id },
-  }, title, note, body);
+  }, panel.folded ? el("details", {}, el("summary", {}, title, fact), note, body) : [title, note, body]);
   const order = panels.indexOf(panel);
   const next = made.filter((one) => panels.indexOf(one.panel) > order).sort((a, b) => panels.indexOf(a.panel) - panels.indexOf(b.panel))[0];
   main.insertBefore(section, next ? next.section : null);
-  return { panel, section, note, update: panel.make(body, page) };
+  return { panel, section, note, fact, update: panel.make(body, page) };
 }
 
 function makeHead(top) {
@@ -110,7 +134,7 @@ function factsOf(run) {
   return [
     target ? el("span", {}, "target ", named(what)) : null,
     sources.length ? el("span", {}, "from ", named(sources.length > 1 ? `${sources[0]} and ${sources.length - 1} more` : sources[0])) : null,
-    el("span", {}, `begun ${moment(started)}`),
+    el("span", {}, `started ${moment(started)}`),
     updated ? el("span", {}, `last record ${moment(updated)}`) : null,
   ].filter(Boolean);
 }
