@@ -89,7 +89,11 @@ class Tab:
         """Bring every part of the page into view once: what is drawn late is drawn then."""
         self.page.evaluate(
             """async () => {
-                 const frame = () => new Promise(requestAnimationFrame);
+                 // A tab that chromium takes for hidden draws no frames: nobody waits for ever.
+                 const frame = () => new Promise((done) => {
+                   requestAnimationFrame(done);
+                   setTimeout(done, 500);
+                 });
                  for (let y = 0; y < document.scrollingElement.scrollHeight; y += innerHeight) {
                    scrollTo(0, y); await frame(); await frame();
                  }

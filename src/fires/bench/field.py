@@ -72,7 +72,7 @@ class PartialDrift(KnownTruth):
     --------
     >>> stream = PartialDrift(1_000, 20, 3, drift_at=0.5, n_kept=2)
     >>> stream.relevant_at(0), stream.relevant_at(999)
-    (array([ 5, 10, 11]), array([ 5, 10, 18]))
+    (array([ 4,  5, 11]), array([ 4,  5, 18]))
     """
 
     _: KW_ONLY
