@@ -120,3 +120,12 @@ def test_of_two_classes_each_can_be_spoken_for():
         assert_allclose(getattr(yes, one), -getattr(no, other))
     with pytest.raises(ValueError, match="label='maybe' is none of the classes"):
         selector.contributions(X[:9], "maybe")
+
+
+def test_pairs_are_left_out_and_that_is_said():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 5))
+    y = 2 * X[:, 1] * X[:, 3] + rng.normal(size=6000) > 0
+    selector = FIRES(2, relations="pairs").fit(X, y)
+    with pytest.warns(UserWarning, match="contributions leave out 1 pairs of features"):
+        selector.contributions(X[:3])

@@ -309,7 +309,7 @@ class Notices:
 
 
 def doubt_lines(stream: TableStream | RowReader, *, ended: bool) -> list[str]:
-    """What is doubtful about the columns, and what to do: one line for each reason.
+    """What is suspicious about the columns, and what to do: one line for each reason.
 
     Nothing is said of constants before the end: they may change. Nothing is said at all with
     ``--keep-suspicious``.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import timedelta
@@ -31,7 +32,7 @@ from fires.core.settings import (
 )
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Estimator, Floats, Header, Mask, Matrix, Places, RowsLike, Seed
-from fires.core.validation import as_columns, as_numbers
+from fires.core.validation import as_columns, as_numbers, frames_of_ours
 from fires.drift import Alarm, Detector
 from fires.kernels.gradient import weigh
 from fires.models import learners
@@ -718,7 +719,7 @@ class FIRES(OnlineSelector):
         """Why this row: what each selected feature adds to its linear predictor, with an interval.
 
         That is importance times standardised value, or the height of the feature's curve. Pairs do
-        not count. A missing value adds nothing. For ``update="bayes"``.
+        not count, and a warning says so. A missing value adds nothing. For ``update="bayes"``.
 
         Parameters
         ----------
@@ -764,6 +765,9 @@ class FIRES(OnlineSelector):
             row = labels.index(label)
         how = rows, self._selected(), row, confidence
         found = relations.contributions_of(self._learner_, posterior, *how)
+        if len(posterior.pairs):
+            said = f"contributions leave out {len(posterior.pairs)} pairs of features: see pairs_"
+            warnings.warn(said, UserWarning, stacklevel=frames_of_ours())
         if posterior.n_rows == 1 and labels and label == labels[0]:
             return Contributions(-found.effect, -found.high, -found.low)
         return found

@@ -170,7 +170,7 @@ def test_a_module_keeps_the_contract(torch):
         LICON(3, model=module),
         target="many classes",
         load_options={"model": module},
-        skip=["new_labels_are_taken_up"],
+        skip=["new_labels_are_taken_up"],  # a module has as many outputs as it was made with
     )
 
 
