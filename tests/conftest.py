@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for what tests and benchmarks share
+from tests.sampling import kept_cases, mark_others_slow
 from tests.streams.brokers import kafka, redis_server  # noqa: F401 - fixtures
 
 # What a terminal shows depends on these, and tests are not about the caller's terminal.
@@ -42,6 +43,12 @@ def pytest_configure(config):
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("fires")
+
+
+@pytest.hookimpl(tryfirst=True)  # before those marked slow are left out
+def pytest_collection_modifyitems(items):
+    """Of tests with many cases, some run each time."""
+    mark_others_slow(items, kept_cases())
 
 
 @pytest.hookimpl(wrapper=True)
