@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -190,7 +191,9 @@ class Predict:
         """Of each row, the features that add most to its linear predictor."""
         import numpy as np
 
-        effect = np.asarray(self._pipeline.contributions(X).effect)
+        with warnings.catch_warnings():  # of pairs: lines() has them
+            warnings.simplefilter("ignore", UserWarning)
+            effect = np.asarray(self._pipeline.contributions(X).effect)
         names = self._pipeline.selector.get_feature_names_out().tolist()
         order = np.argsort(-np.abs(effect), axis=1, kind="stable")[:, :_STRONGEST]
         return [
@@ -219,17 +222,19 @@ class Predict:
             self._n_rows += len(labels.y)
 
     def lines(self) -> list[str]:
-        """How good the predictions were."""
+        """What contributions leave out, and how good the predictions were."""
+        pairs = self._pipeline.selector.pairs_ if self._explain else []
+        left_out = [f"contributions do not include interactions: {len(pairs)} found"] * bool(pairs)
         if self._target is None:
-            return []
+            return left_out
         if not self._n_rows:
-            return [f"no score: {self._why}"]
+            return [*left_out, f"no score: {self._why}"]
         shown = [
             f"{SCORES[name]} {score_text(name, value)}"
             for name, value in self._scores.total.items()
             if value == value
         ]
-        return [f"{', '.join(shown)} on {self._n_rows:,} rows with a target"]
+        return [*left_out, f"{', '.join(shown)} on {self._n_rows:,} rows with a target"]
 
 
 @options.command("transform", options.debug)
