@@ -124,7 +124,7 @@ def predict(
         name = type(saved.pipeline.predictor).__name__
         raise InputError(f"{run}: its predictor, a {name}, gives no probabilities")
     if explain and not saved.pipeline.explains:
-        raise InputError(f"{run}: contributions are available only for linear models with update='bayes'")
+        raise InputError(f"{run}: contributions need a linear model with update='bayes'")
     if id_ == _PREDICTION:
         raise InputError(f'the column of --id cannot be called "{_PREDICTION}"')
     target = saved.target
@@ -259,7 +259,7 @@ def transform(
     Parameters
     ----------
     keep
-        More columns to keep, such as an id or the target; separated by commas, or repeat the option.
+        More columns to keep, such as an id or the target, separated by commas.
 
     Examples
     --------
