@@ -51,7 +51,7 @@ def test_wheel_and_sdist_install_into_an_empty_environment_and_run_the_demo(tmp_
     tools = environment("tools")
     run(tools, "-m", "pip", "install", "--quiet", "build")
     run(tools, "-m", "build", "--outdir", str(tmp_path / "dist"), str(ROOT))
-    archives = sorted((tmp_path / "dist").iterdir())
+    archives = sorted((tmp_path / "dist").iterdir(), key=lambda archive: archive.suffix)
     assert [archive.suffix for archive in archives] == [".gz", ".whl"]
     for archive in archives:
         python = environment(archive.suffix[1:])

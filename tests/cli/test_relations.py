@@ -160,6 +160,12 @@ def test_explain_draws_the_curve_of_a_column(run, known):
     assert 'favour "yes"' in fires("explain", run, "price").stdout
 
 
+def test_predict_mentions_once_that_contributions_lack_interactions(run):
+    (source,) = json.loads((run / "run.json").read_bytes())["settings"]["file"]
+    lines = fires("predict", run, source, "--explain").stderr.splitlines()
+    assert lines[:-1] == ["contributions do not include interactions: 1 found"]
+
+
 def test_explain_names_the_pairs_of_a_column(run, known):
     (pair,) = known["relations"]["pairs"]
     for name in ("age", "income"):

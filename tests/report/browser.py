@@ -102,7 +102,7 @@ class Tab:
         )
 
     def findings(self) -> list[str]:
-        """What axe-core finds, serious and critical only: one line each, with where it is."""
+        """What axe-core finds: one line each, with where it is."""
         from axe_playwright_python.sync_playwright import Axe
 
         violations = (
@@ -111,7 +111,6 @@ class Tab:
         return [
             f"{each['impact']} {each['id']}: {node['target']} {node['failureSummary']}"
             for each in violations
-            if each["impact"] in ("serious", "critical")
             for node in each["nodes"]
         ]
 

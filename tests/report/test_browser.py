@@ -21,7 +21,7 @@ def test_complaints_are_heard(browser, tmp_path, page, said):
         assert said in tab.complaints
 
 
-def test_requests_are_seen_and_findings_are_serious(browser, tmp_path):
+def test_requests_and_findings_are_seen(browser, tmp_path):
     (tmp_path / "page.html").write_text(
         '<!doctype html><html lang="en"><title>x</title><img src="other.png">'
     )

@@ -23,13 +23,13 @@ def say(
     [
         (
             (340, 20, 12, 1_200_000, 0.98),
-            "12 of 340 features predict the target; selected since row 1.2 M; stability 0.98.",
+            "12 of 340 features predict the target; the same set since row 1.2 M; stability 0.98.",
         ),
-        ((40, 8, 1, 4_000), "1 of 40 features predicts the target; selected since row 4,000."),
-        ((40, 1, 0, 400), "None of 40 features is significant; selected since row 400."),
+        ((40, 8, 1, 4_000), "1 of 40 features predicts the target; the same set since row 4,000."),
+        ((40, 1, 0, 400), "None of 40 features is significant; the same set since row 400."),
         (
             (40, 8, None, 7, 0.5),
-            "8 of 40 features are selected; selected since row 7; stability 0.50.",
+            "8 of 40 features are selected; the same set since row 7; stability 0.50.",
         ),
         ((40, 1, None, None), "1 of 40 features is selected."),
         (

@@ -127,5 +127,5 @@ def test_pairs_are_left_out_and_that_is_said():
     X = rng.normal(size=(6000, 5))
     y = 2 * X[:, 1] * X[:, 3] + rng.normal(size=6000) > 0
     selector = FIRES(2, relations="pairs").fit(X, y)
-    with pytest.warns(UserWarning, match="contributions leave out 1 pairs of features"):
+    with pytest.warns(UserWarning, match="contributions do not include interactions"):
         selector.contributions(X[:3])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -96,17 +97,17 @@ def predict(
 
     RUN is a folder that fires select --out has made. FILE is anything that fires select reads;
     its columns are read as they were in the run. Only the selected columns are needed, in any
-    order, and others are not looked at. After fires select --columns open, they may be absent too,
-    which is told. Each row has its number, from 1 on, and its prediction.
-    Rows that cannot be read have a number too; they are counted, shown and left out.
+    order; other columns are ignored. After fires select --columns open, they may be absent too,
+    with a notice. The output has the number of each row, starting at 1, and its prediction.
+    Rows that cannot be read are numbered too, but skipped and reported.
 
-    If FILE has the target too, the predictions are compared with it, and the score is told on
-    standard error. Whatever ends the command early: the rows before are written, and whole.
+    If FILE has the target too, the score of the predictions is printed to standard error. If the
+    command ends early, all rows processed before that are written completely.
 
     Parameters
     ----------
     id_
-        A column to name the rows by, not their number.
+        A column that identifies the rows, in place of their number.
     proba
         Add the probability of each class.
     explain
@@ -123,7 +124,7 @@ def predict(
         name = type(saved.pipeline.predictor).__name__
         raise InputError(f"{run}: its predictor, a {name}, gives no probabilities")
     if explain and not saved.pipeline.explains:
-        raise InputError(f"{run}: contributions are known of linear models with update='bayes'")
+        raise InputError(f"{run}: contributions need a linear model with update='bayes'")
     if id_ == _PREDICTION:
         raise InputError(f'the column of --id cannot be called "{_PREDICTION}"')
     target = saved.target
@@ -190,7 +191,9 @@ class Predict:
         """Of each row, the features that add most to its linear predictor."""
         import numpy as np
 
-        effect = np.asarray(self._pipeline.contributions(X).effect)
+        with warnings.catch_warnings():  # of pairs: lines() has them
+            warnings.simplefilter("ignore", UserWarning)
+            effect = np.asarray(self._pipeline.contributions(X).effect)
         names = self._pipeline.selector.get_feature_names_out().tolist()
         order = np.argsort(-np.abs(effect), axis=1, kind="stable")[:, :_STRONGEST]
         return [
@@ -219,17 +222,19 @@ class Predict:
             self._n_rows += len(labels.y)
 
     def lines(self) -> list[str]:
-        """How good the predictions were."""
+        """What contributions leave out, and how good the predictions were."""
+        pairs = self._pipeline.selector.pairs_ if self._explain else []
+        left_out = [f"contributions do not include interactions: {len(pairs)} found"] * bool(pairs)
         if self._target is None:
-            return []
+            return left_out
         if not self._n_rows:
-            return [f"no score: {self._why}"]
+            return [*left_out, f"no score: {self._why}"]
         shown = [
             f"{SCORES[name]} {score_text(name, value)}"
             for name, value in self._scores.total.items()
             if value == value
         ]
-        return [f"{', '.join(shown)} on {self._n_rows:,} rows with a target"]
+        return [*left_out, f"{', '.join(shown)} on {self._n_rows:,} rows with a target"]
 
 
 @options.command("transform", options.debug)
@@ -248,13 +253,13 @@ def transform(
     goes to Parquet or Arrow, columns of plain numbers become numbers. Columns to keep come first.
     After fires select --columns open, selected columns may be absent: then they are empty.
 
-    Rows that cannot be read are counted, shown and left out. Whatever ends the command early: the
-    rows before are written, and whole.
+    Rows that cannot be read are skipped and reported. If the command ends early, all rows processed
+    before that are written completely.
 
     Parameters
     ----------
     keep
-        Columns to keep besides, such as an id or the target; several with commas or one by one.
+        More columns to keep, such as an id or the target, separated by commas.
 
     Examples
     --------

@@ -40,7 +40,7 @@ def command(
     click.echo(
         f"{_N_SAMPLES:,} rows of {_N_FEATURES} features in batches of {_BATCH_SIZE}; "
         f"{_N_RELEVANT} features decide the label,\nand half-way {_N_RELEVANT} others take over. "
-        f"FIRES({_N_RELEVANT}) is told nothing of it."
+        f"FIRES({_N_RELEVANT}) does not know which."
     )
 
     with quick_imports():
@@ -111,7 +111,7 @@ def command(
     click.echo(f"accuracy {accuracy:.3f}, of a linear model that sees the selected features")
     click.echo(f"state saved to {path}")
     click.echo(f"report written to {out / 'report.html'}: open it in a browser")
-    click.echo(f"go on with fires.load({json.dumps(str(path), ensure_ascii=False)})")
+    click.echo(f"continue with fires.load({json.dumps(str(path), ensure_ascii=False)})")
 
 
 def _refuse_other_runs(out: Path) -> None:

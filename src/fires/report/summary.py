@@ -353,7 +353,7 @@ def sentence(
     if counts["batches"] == 1:
         parts.append(" after one batch")
     elif since is not None and n_selected < n_features:
-        parts.append(f"; {'selected since' if event is None else 'by'} row {row_text(since)}")
+        parts.append(f"; {'the same set since' if event is None else 'by'} row {row_text(since)}")
         if event is not None:
             parts += [" ", *_named(event["came"]), " replaced ", *_named(event["left"])]
     return [*parts, "." if stability is None else f"; stability {stability:.2f}."]

@@ -765,8 +765,8 @@ class FIRES(OnlineSelector):
             row = labels.index(label)
         how = rows, self._selected(), row, confidence
         found = relations.contributions_of(self._learner_, posterior, *how)
-        if n_pairs := len(posterior.pairs):
-            message = f"contributions leave out {n_pairs} pairs of features: see pairs_"
+        if len(posterior.pairs):
+            message = "contributions do not include interactions: see pairs_"
             warnings.warn(message, UserWarning, stacklevel=frames_of_ours())
         if posterior.n_rows == 1 and labels and label == labels[0]:
             return Contributions(-found.effect, -found.high, -found.low)

@@ -23,10 +23,11 @@ function svg(tag, props, ...children) {
   return filled(document.createElementNS("http://www.w3.org/2000/svg", tag), props, children);
 }
 
-// The name of a feature: set apart, cut where there is no room, whole in its title.
+// The name of a feature: set apart, broken after its parts or cut where there is no room, whole in its title.
 function named(name, tag = "span") {
   const shown = name.trim() === "" ? "(no name)" : name;
-  return el(tag, { class: "name", title: name }, shown);
+  const parts = shown.split(/(?<=[_.:/-])/).flatMap((part) => [el("wbr", {}), part]);
+  return el(tag, { class: "name", title: name }, parts.slice(1));
 }
 
 // Puts new content in place of old; the button that had the focus, or the one now in its place, has it again.
@@ -61,9 +62,9 @@ function disclosure(label, make) {
 
 function table(head, rows, { caption, numbers = [] } = {}) {
   const align = (place) => (numbers.includes(place) ? "number" : null);
-  return el("div", { class: "scroll", tabindex: 0, role: "region", aria: { label: caption || "table" } },
+  return el("div", { class: "scroll", tabindex: 0, role: "group", aria: { label: caption || "table" } },
     el("table", {},
       caption ? el("caption", { class: "hidden", text: caption }) : null,
-      el("thead", {}, el("tr", {}, head.map((title, i) => el("th", { scope: "col", class: align(i) }, title)))),
+      el("thead", {}, el("tr", {}, head.map((title, i) => title ? el("th", { scope: "col", class: align(i) }, title) : el("td", {})))),
       el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell, i) => el("td", { class: align(i) }, cell)))))));
 }

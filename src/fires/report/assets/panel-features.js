@@ -29,7 +29,7 @@ panels.push({
     const more = el("button", { type: "button", class: "quiet", on: { click: () => { limit *= 4; draw(); } } }, "Show more");
     let sort = "rank", up = true, limit = 15;
     body.append(el("div", { class: "bar" }, filter, save),
-      el("div", { class: "scroll", tabindex: 0, role: "region", aria: { label: "All features" } },
+      el("div", { class: "scroll", tabindex: 0, role: "group", aria: { label: "All features" } },
         el("table", { class: "features" }, el("caption", { class: "hidden", text: "All features" }), el("thead", {}, head), rowsOf)),
       el("div", { class: "bar" }, more), said);
     page.onPick(() => draw());
