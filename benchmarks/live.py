@@ -39,7 +39,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 def main() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
-        write_file(str(path / "events.csv"))
+        write_file(str(path / "events.csv"), 1_000_000)
         files = [str(path / "events.csv")] * N_TIMES
         options = ("--target", "label", "--quiet", "--out", str(path / "run"))
         run = subprocess.Popen([*FIRES, "select", *files, *options], stdout=subprocess.DEVNULL)

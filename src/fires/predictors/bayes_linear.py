@@ -184,8 +184,10 @@ class BayesLinear(BuiltIn):
             raise NotFittedError(f"This {self.name} has learnt nothing yet.")
         rows = _taken(X, self.columns, learner)
         if isinstance(rows, np.ndarray):
-            scaler = learner.scaler.dense
-            rows = scaler.applied(rows) if scaler.ready else np.nan_to_num(rows)
+            if (scaler := learner.scaler.dense).ready:
+                rows = scaler.applied(rows)
+            else:
+                rows[np.isnan(rows)] = 0.0  # they were copied
         return learner, *learner.predicted(rows, surely=surely)
 
     def predict(self, X: Matrix) -> Labels:

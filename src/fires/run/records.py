@@ -337,10 +337,10 @@ class Latencies:
 
     def add(self, seconds: float | Floats) -> None:
         """Count a batch in, or many at once."""
-        within = np.clip(np.atleast_1d(seconds), _LEAST, _MAX)
-        buckets = np.floor(np.log(within / _LEAST) / math.log(_GROWTH))
-        self._counts.update(buckets.astype(np.int64).tolist())
-        self._max = max(self._max, float(np.max(seconds, initial=0.0)))
+        for one in np.atleast_1d(seconds).tolist():
+            within = min(max(one, _LEAST), _MAX)
+            self._counts[math.floor(math.log(within / _LEAST) / math.log(_GROWTH))] += 1
+            self._max = max(self._max, one)
 
     def quantile(self, share: float) -> float:
         """The time that this share of the batches did not exceed, to 1 %."""
