@@ -367,3 +367,12 @@ def test_few_settings_are_a_reason_too(folder):
     text = tables.reproduction(Summary(folder(record("Madelon", "FIRES-GLM", 0.1, rows=2600))))
     why = reasons_in(text, "as-published")
     assert why["accuracy", "Madelon", "FIRES-GLM"] == "fewer settings"
+
+
+def test_methods_that_came_later_stand_beside_those_of_older_code(folder):
+    old, new = RUN | {"command": "fires old"}, RUN | {"command": "fires new", "code": "b"}
+    records = record("KDD", "OFS", 0.1), record("KDD", "EFS", 0.3, code="b")
+    summary = Summary(folder(*records, runs=[old, new]))
+    assert summary.value("accuracy", "as-published", "KDD", "OFS") == 0.1
+    assert summary.value("accuracy", "as-published", "KDD", "EFS") == 0.3
+    assert [run["command"] for run in summary.runs] == ["fires old", "fires new"]

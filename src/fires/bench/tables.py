@@ -17,7 +17,14 @@ import numpy as np
 import polars as pl
 from scipy.stats import rankdata
 
-from fires.bench.cells import AS_PUBLISHED, DATASETS, METHODS, PROTOCOLS, TEST_THEN_TRAIN
+from fires.bench.cells import (
+    AS_PUBLISHED,
+    AUTHORS,
+    DATASETS,
+    METHODS,
+    PROTOCOLS,
+    TEST_THEN_TRAIN,
+)
 from fires.bench.datasets.loading import describe
 from fires.bench.kdd2020 import read_runs
 from fires.bench.runner import made_by, read_records
@@ -39,20 +46,22 @@ _SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 class Summary:
     """The results in a folder.
 
-    Only results of the version and code of fires that wrote the last one count. Where a setting
+    Of a data set and a method under one protocol, only results of the version and code of fires
+    that wrote the last one count: no number is a mean over different code. Where a setting
     was run several times, the run over most rows counts, and of these the last. Of a data set and
     a method under one protocol, only the settings with the most rows count.
     """
 
     def __init__(self, folder: Path) -> None:
         records = [r for r in read_records(folder) if r.get("method") in METHODS]
-        last = made_by(records[-1]) if records else None
+        last = {tuple(r[name] for name in _PLACE): made_by(r) for r in records}
         self.runs = [
             run
             for run in read_runs(folder)
-            if (run["versions"].get("fires"), run.get("code")) == last
+            if (run["versions"].get("fires"), run.get("code")) in last.values()
         ]
-        frame = pl.DataFrame([r for r in records if made_by(r) == last], schema=_SCHEMA)
+        counting = [r for r in records if made_by(r) == last[tuple(r[name] for name in _PLACE)]]
+        frame = pl.DataFrame(counting, schema=_SCHEMA)
         frame = frame.sort("n_rows", nulls_last=True, maintain_order=True)
         frame = frame.unique(_SETTING, keep="last").sort(_SETTING)
         # Which failed is told in any case: how many rows they would have had is not known.
@@ -133,7 +142,8 @@ def published_value(quantity: str, dataset: str, method: str) -> float | None:
     >>> published_value("stability", "Spambase", "all features") is None
     True
     """
-    number: float | None = published()[quantity].get(dataset, {}).get(method)
+    name = method.removesuffix(AUTHORS)
+    number: float | None = published()[quantity].get(dataset, {}).get(name)
     return number
 
 
