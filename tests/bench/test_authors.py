@@ -124,3 +124,11 @@ def test_the_bench_runs_it_beside_the_paper_s_equations(name):
     found = run(Cell("RTG", method, 25, 0.1, n_rows=75))
     assert (found["steps"], found["method"]) == (3, method)
     assert 0.0 <= found["accuracy"] <= 1.0
+
+
+def test_a_tree_that_sends_all_rows_one_way_stays_finite():
+    tree, rng = AuthorsTree(depth=2, n_draws=2), np.random.default_rng(0)
+    X, y = rng.random((30, 5)), rng.integers(0, 2, 30)
+    found = tree.gradient(Belief(np.full(15, 500.0), np.ones(15)), X, y, None, rng)
+    assert np.isfinite(found.mu).all()
+    assert np.isfinite(found.sigma).all()

@@ -182,11 +182,12 @@ class AuthorsTree(AuthorsModel):
         scores = reached[-1] @ leaves
         _, slope = _softmax_slope(scores, y)
         at_leaves = (reached[-1].swapaxes(1, 2) @ slope).reshape(later.shape)
+        least = np.finfo(sums.dtype).eps  # a node that sends all rows one way has no finite log
         slope, found = slope @ leaves.swapaxes(1, 2), np.empty_like(sums)
         for depth, level in reversed([*enumerate(levels)]):
             p, coming = left[:, :, level], reached[depth]
-            all_coming = coming.sum(1, keepdims=True)
-            share = (p * coming).sum(1, keepdims=True) / all_coming
+            all_coming = np.maximum(coming.sum(1, keepdims=True), least)
+            share = ((p * coming).sum(1, keepdims=True) / all_coming).clip(least, 1 - least)
             pull = self.penalty * 2.0**-depth * (1 / (1 - share) - 1 / share) / all_coming
             one, other = slope[:, :, 0::2], slope[:, :, 1::2]
             found[:, :, level] = coming * (one - other + pull) * p * (1 - p)
