@@ -15,7 +15,7 @@ from fires.streams.base import InputError
 
 def test_there_are_twelve_settings_for_each_method_that_selects_and_four_for_the_others():
     cells = kdd2020.plan()
-    assert len(cells) == len(set(cells)) == 9 * 2 * (7 * 12 + 3 * 4)
+    assert len(cells) == len(set(cells)) == 9 * (2 * (7 * 12 + 3 * 4) + 2 * 12)
     counts = Counter((cell.dataset, cell.method, cell.protocol) for cell in cells)
     for (_, method, _), n in counts.items():
         assert n == (12 if METHODS[method].selects else 4)
@@ -112,3 +112,16 @@ def test_the_published_means_are_those_of_the_published_numbers(quantity):
 
 def test_every_method_of_the_paper_is_run():
     assert set(published()["accuracy"]["Mean"]) < set(METHODS)
+
+
+def test_a_part_of_the_grid_and_the_authors_program_as_published_only():
+    methods = ["FIRES-SDT authors", "OFS", "VFDT"]
+    cells = kdd2020.plan(["RTG"], methods, batch_sizes=[50], fractions=[0.1, 0.2], rows=500)
+    assert Counter((cell.method, cell.protocol) for cell in cells) == {
+        ("FIRES-SDT authors", "as-published"): 2,
+        ("OFS", "as-published"): 2,
+        ("OFS", "honest"): 2,
+        ("VFDT", "as-published"): 1,
+        ("VFDT", "honest"): 1,
+    }
+    assert {(cell.batch_size, cell.n_rows) for cell in cells} == {(50, 500)}

@@ -367,3 +367,25 @@ def test_few_settings_are_a_reason_too(folder):
     text = tables.reproduction(Summary(folder(record("Madelon", "FIRES-GLM", 0.1, rows=2600))))
     why = reasons_in(text, "as-published")
     assert why["accuracy", "Madelon", "FIRES-GLM"] == "fewer settings"
+
+
+def test_methods_that_came_later_stand_beside_those_of_older_code(folder):
+    old, new = RUN | {"command": "fires old"}, RUN | {"command": "fires new", "code": "b"}
+    records = record("KDD", "OFS", 0.1), record("KDD", "EFS", 0.3, code="b")
+    summary = Summary(folder(*records, runs=[old, new]))
+    assert summary.value("accuracy", "as-published", "KDD", "OFS") == 0.1
+    assert summary.value("accuracy", "as-published", "KDD", "EFS") == 0.3
+    assert [run["command"] for run in summary.runs] == ["fires old", "fires new"]
+
+
+def test_the_time_of_a_batch_stands_beside_the_papers(folder):
+    where = folder(
+        record("Spambase", "OFS", 0.7, milliseconds_per_step=1.0),
+        record("KDD", "OFS", 0.7, milliseconds_per_step=3.0),
+        record("KDD", "all features", 0.7),
+    )
+    _, section = tables.reproduction(Summary(where)).split("## Time\n")
+    assert "i7-8550U" in section
+    ratio = (10.13 / 1.0 * 1.83 / 3.0) ** 0.5
+    assert f"| OFS | 2 | 2.00 | {(10.13 + 1.83) / 2:.2f} | {ratio:.1f} |" in section
+    assert "all features" not in section

@@ -6,7 +6,7 @@ Every cell is run in one of two ways, the protocols: as the paper did it, or tes
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 import numpy as np
 
 from fires import EFS, FIRES, FSDS, OFS, AllFeatures, RandomFeatures, models
+from fires.bench.authors import RATE, AuthorsModel, AuthorsNet, AuthorsTree
 from fires.bench.datasets import loading as datasets
 from fires.core.errors import Diverged
 from fires.core.types import Floats
@@ -168,6 +169,7 @@ class Method:
     predictor: Callable[[Cell], Predictor] = lambda cell: Perceptron()
     selects: bool = True
     needs: str | None = None
+    protocols: Collection[str] = tuple(PROTOCOLS)
 
 
 def _share(cell: Cell) -> float:
@@ -181,6 +183,16 @@ def _fires_with(kind: type[NeuralNet] | type[SoftTree], cell: Cell) -> FIRES:
     return way.make_fires(_share(cell), model=way.make_model(kind), random_state=cell.seed)
 
 
+def _by_authors(model: AuthorsModel) -> Method:
+    def selector(cell: Cell) -> FIRES:
+        options = {"learning_rate": RATE, "random_state": cell.seed}
+        return FIRES.as_published(_share(cell), model=model, **options)
+
+    return Method(selector, protocols=(AS_PUBLISHED,))
+
+
+AUTHORS = " authors"  # ends the name of a method that follows the authors' program
+
 METHODS = {
     "OnlineBoosting": Method(
         lambda cell: AllFeatures(), lambda cell: boosting(cell.seed), selects=False, needs="river"
@@ -191,6 +203,8 @@ METHODS = {
     "FIRES-GLM": Method(lambda cell: PROTOCOLS[cell.protocol].make_fires(_share(cell))),
     "FIRES-ANN": Method(lambda cell: _fires_with(models.NeuralNet, cell), needs="torch"),
     "FIRES-SDT": Method(lambda cell: _fires_with(models.SoftTree, cell), needs="torch"),
+    "FIRES-ANN" + AUTHORS: _by_authors(AuthorsNet()),
+    "FIRES-SDT" + AUTHORS: _by_authors(AuthorsTree()),
     "OFS": Method(lambda cell: OFS(_share(cell))),
     "EFS": Method(lambda cell: EFS(_share(cell))),
     "FSDS": Method(lambda cell: FSDS(_share(cell))),

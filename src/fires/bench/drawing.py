@@ -18,6 +18,8 @@ LOOKS = {
     "FIRES-GLM": Look("#0072b2", "-", "o"),
     "FIRES-ANN": Look("#d55e00", "-", "s"),
     "FIRES-SDT": Look("#009e73", "-", "^"),
+    "FIRES-ANN authors": Look("#d55e00", "-.", "s"),
+    "FIRES-SDT authors": Look("#009e73", "-.", "^"),
     "OFS": Look("#cc79a7", "--", "D"),
     "EFS": Look("#b8860b", "--", "v"),
     "FSDS": Look("#56b4e9", "--", "P"),

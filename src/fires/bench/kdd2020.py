@@ -37,25 +37,29 @@ def plan(
     *,
     quick: bool = False,
     seed: int = 0,
+    batch_sizes: Sequence[int] = BATCH_SIZES,
+    fractions: Sequence[float] = FRACTIONS,
+    rows: int | None = None,
 ) -> list[Cell]:
     """All cells, data set by data set; the methods that learn row by row come last.
 
     Methods that select nothing do not depend on the fraction: they are run once for each batch
     size.
     """
-    sizes = QUICK_BATCH_SIZES if quick else BATCH_SIZES
-    fractions = QUICK_FRACTIONS if quick else FRACTIONS
+    if quick:
+        batch_sizes, fractions, rows = QUICK_BATCH_SIZES, QUICK_FRACTIONS, QUICK_ROWS
     cells = []
     for name, protocol in product(names, protocols):
-        for method in sorted(methods, key=lambda m: _SLOW.index(m) if m in _SLOW else -1):
+        of_it = [m for m in methods if protocol in METHODS[m].protocols]
+        for method in sorted(of_it, key=lambda m: _SLOW.index(m) if m in _SLOW else -1):
             boosted = quick and method == "OnlineBoosting"
             if boosted and datasets.describe(name).n_features > BOOSTED_FEATURES:
                 continue
-            n_rows = None if not quick else BOOSTED_ROWS if boosted else QUICK_ROWS
+            n_rows = BOOSTED_ROWS if boosted else rows
             shares = fractions if METHODS[method].selects else (None,)
             cells += [
                 Cell(name, method, size, share, protocol, seed, n_rows)
-                for size, share in product(sizes, shares)
+                for size, share in product(batch_sizes, shares)
             ]
     return cells
 

@@ -17,12 +17,19 @@ import numpy as np
 import polars as pl
 from scipy.stats import rankdata
 
-from fires.bench.cells import AS_PUBLISHED, DATASETS, METHODS, PROTOCOLS, TEST_THEN_TRAIN
+from fires.bench.cells import (
+    AS_PUBLISHED,
+    AUTHORS,
+    DATASETS,
+    METHODS,
+    PROTOCOLS,
+    TEST_THEN_TRAIN,
+)
 from fires.bench.datasets.loading import describe
 from fires.bench.kdd2020 import read_runs
 from fires.bench.runner import made_by, read_records
 from fires.core.files import replace_file
-from fires.core.output import csv_text
+from fires.core.output import csv_text, enumeration
 from fires.core.types import Floats
 
 QUANTITIES = ("accuracy", "milliseconds_per_step", "stability")
@@ -39,20 +46,22 @@ _SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 class Summary:
     """The results in a folder.
 
-    Only results of the version and code of fires that wrote the last one count. Where a setting
+    Of a data set and a method under one protocol, only results of the version and code of fires
+    that wrote the last one count: no number is a mean over different code. Where a setting
     was run several times, the run over most rows counts, and of these the last. Of a data set and
     a method under one protocol, only the settings with the most rows count.
     """
 
     def __init__(self, folder: Path) -> None:
         records = [r for r in read_records(folder) if r.get("method") in METHODS]
-        last = made_by(records[-1]) if records else None
+        last = {tuple(r[name] for name in _PLACE): made_by(r) for r in records}
         self.runs = [
             run
             for run in read_runs(folder)
-            if (run["versions"].get("fires"), run.get("code")) == last
+            if (run["versions"].get("fires"), run.get("code")) in last.values()
         ]
-        frame = pl.DataFrame([r for r in records if made_by(r) == last], schema=_SCHEMA)
+        counting = [r for r in records if made_by(r) == last[tuple(r[name] for name in _PLACE)]]
+        frame = pl.DataFrame(counting, schema=_SCHEMA)
         frame = frame.sort("n_rows", nulls_last=True, maintain_order=True)
         frame = frame.unique(_SETTING, keep="last").sort(_SETTING)
         # Which failed is told in any case: how many rows they would have had is not known.
@@ -61,7 +70,10 @@ class Summary:
         self.records, self._left_out = frame.filter(counts), frame.filter(~counts)
         ended = self.records.filter(pl.all_horizontal(pl.col("error", "diverged_at").is_null()))
         self._means = ended.group_by(_PLACE).agg(
-            pl.mean(*QUANTITIES), pl.first("rows"), n_settings=pl.len()
+            pl.mean(*QUANTITIES),
+            pl.first("rows"),
+            pl.col("batch_size", "fraction").drop_nulls().unique().sort(),
+            n_settings=pl.len(),
         )
         # Means, rows and number of settings under (protocol, data set, method).
         self.entries: dict[Any, dict[str, Any]] = self._means.rows_by_key(
@@ -133,7 +145,8 @@ def published_value(quantity: str, dataset: str, method: str) -> float | None:
     >>> published_value("stability", "Spambase", "all features") is None
     True
     """
-    number: float | None = published()[quantity].get(dataset, {}).get(method)
+    name = method.removesuffix(AUTHORS)
+    number: float | None = published()[quantity].get(dataset, {}).get(name)
     return number
 
 
@@ -164,7 +177,10 @@ def _what_lacks(summary: Summary, protocol: str, dataset: str, method: str) -> I
     if (entry := summary.entries.get((protocol, dataset, method))) is not None:
         expected = summary.expected(protocol, method)
         if entry["n_settings"] < expected:
-            yield f"a mean over {entry['n_settings']} of {expected} settings only."
+            sizes = enumeration(entry["batch_size"])
+            shares = enumeration([f"{100 * f:g}" for f in entry["fraction"]] or [100])
+            over = f"Batches of {sizes} rows, {shares} % of the features."
+            yield f"a mean over {entry['n_settings']} of {expected} settings only. {over}"
         if entry["rows"] < summary.rows(dataset):
             yield f"{entry['rows']:,} rows only."
     if n := summary.n_left_out(protocol, dataset, method):
@@ -365,6 +381,7 @@ def _list(lines: Sequence[str]) -> str:
 # --- where our numbers differ from the paper's, and why, as far as that is known ----------------
 
 TOLERANCE = 0.03
+_TIME = "milliseconds_per_step"
 NOT_FOUND = "not found"
 _COMPARED = ("accuracy", "stability")
 _HEAD = (
@@ -386,6 +403,7 @@ def reproduction(summary: Summary) -> str:
     used = {_PROTOCOL} if TEST_THEN_TRAIN in summary.protocols else set()
     for protocol in summary.protocols:
         parts += _protocol_parts(summary, protocol, used)
+    parts += _time_parts(summary)
     known = findings()["reasons"]
     meanings = [f"- {one['name']}: {one['text']}" for one in known if one["name"] in used]
     parts += ["## Reasons", "\n".join(meanings)] * bool(meanings)
@@ -424,6 +442,25 @@ def _protocol_parts(summary: Summary, protocol: str, used: set[str]) -> list[str
         if lost
         else "",
     ]
+
+
+def _time_parts(summary: Summary) -> list[str]:
+    """The time of a batch beside the paper's, over the data sets that have both."""
+    rows = []
+    for method in summary.methods:
+        found = [
+            (summary.value(_TIME, AS_PUBLISHED, name, method), published_value(_TIME, name, method))
+            for name in summary.datasets
+        ]
+        both = np.array([pair for pair in found if None not in pair], dtype=float)
+        if len(both):
+            ours, theirs = both.mean(axis=0)
+            ratio = np.exp(np.log(both[:, 1] / both[:, 0]).mean())
+            numbers = (f"{len(both)}", f"{ours:.2f}", f"{theirs:.2f}", f"{ratio:.1f}")
+            rows.append([method, *numbers])
+    columns = ["method", "data sets", "ours", "published", "published / ours"]
+    told = findings()["time"].format(machine=published()["protocol"]["machine"])
+    return ["## Time", told, TextTable(columns, rows, "lrrrr").markdown()] * bool(rows)
 
 
 def _differs(ours: float, theirs: float) -> bool:

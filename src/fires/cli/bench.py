@@ -79,8 +79,8 @@ def _say_left_out(lines: Iterable[str]) -> None:
 
 
 _METHODS = (  # what makes them takes long to import
-    "OnlineBoosting, VFDT, FIRES-GLM, FIRES-ANN, FIRES-SDT, OFS, EFS, FSDS, all-features, "
-    "random-features"
+    "OnlineBoosting, VFDT, FIRES-GLM, FIRES-ANN, FIRES-SDT, FIRES-ANN-authors, "
+    "FIRES-SDT-authors, OFS, EFS, FSDS, all-features, random-features"
 )
 
 
@@ -101,6 +101,9 @@ def _kdd2020(
     all_datasets: bool = options.flag(),
     methods: str | None = options.option("X,Y", f"Only these of {_METHODS}.  [default: all]"),
     protocol: str = options.choice([*PROTOCOLS, "both"], default="both"),
+    batch_sizes: str = options.option("N,M", default="25,50,75,100"),
+    fractions: str = options.option("A,B", default="0.1,0.15,0.2"),
+    rows: int | None = options.option("N", type=click.IntRange(min=1)),
     no_figures: bool = options.flag(),
     no_run: bool = options.flag(),
 ) -> None:
@@ -125,6 +128,12 @@ def _kdd2020(
         RBF too, which takes longest.
     protocol
         The paper's order and scaling, or tested before learnt from, or one after the other.
+    batch_sizes
+        Only these; not with --quick.
+    fractions
+        Only these fractions of selected features; not with --quick.
+    rows
+        The first rows of each data set only; not with --quick.
     no_figures
         Tables only.
     no_run
@@ -150,7 +159,12 @@ def _kdd2020(
     protocols = _protocols_of(protocol)
     records: dict[str, Sequence[Record]] = {}
     if not no_run:
-        cells = list(dict.fromkeys(kdd2020.plan(names, chosen, protocols, quick=quick)))
+        settings: dict[str, Any] = {
+            "batch_sizes": _numbers(batch_sizes, int, "--batch-sizes"),
+            "fractions": _numbers(fractions, float, "--fractions"),
+            "rows": rows,
+        }
+        cells = list(dict.fromkeys(kdd2020.plan(names, chosen, protocols, quick=quick, **settings)))
         missing, records[CELLS] = _run_cells(cells, out, jobs)
         names, chosen = ([w for w in words if w not in missing] for words in (names, chosen))
     summary = Summary(out)
@@ -237,6 +251,13 @@ def _names(text: str, option: str) -> list[str]:
     if not names:
         raise click.UsageError(f"{option} needs one name at least; commas go between several.")
     return names
+
+
+def _numbers(text: str, kind: type[int] | type[float], option: str) -> list[Any]:
+    try:
+        return [kind(name) for name in _names(text, option)]
+    except ValueError as error:
+        raise click.UsageError(f"{option} takes numbers, with commas between them.") from error
 
 
 def _command() -> str:
