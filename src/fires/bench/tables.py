@@ -348,7 +348,8 @@ def _quantity_table(summary: Summary, protocol: str, quantity: str) -> TextTable
             rows.append(["", "published", *_texts(their, shown.digits)])
             if not shown.is_duration:
                 rows.append(["", "difference", *_texts(our - their, f"+z{shown.digits}")])
-        for name, side, means in (("rank", "ours", ours[-1]), ("", "published", theirs[-1])):
+        once = np.where([method.endswith(AUTHORS) for method in methods], np.nan, theirs[-1])
+        for name, side, means in (("rank", "ours", ours[-1]), ("", "published", once)):
             # 1 for the best; equal means share a rank, and what has no mean has none.
             ranks = rankdata(means if shown.is_duration else -means, "min", nan_policy="omit")
             rows.append([name, side, *_texts(ranks, ".0f", ".")])
