@@ -8,13 +8,14 @@ batch.
 
 ``python -m benchmarks peers`` writes docs/benchmarks.md, and says what has become slower by more
 than 20 % beside ``X.sum()`` since benchmarks/ratios.json was written; ``FIRES_RATIOS=write`` writes
-that anew.
+that anew. CapyMOA wants another pandas than we do: ``FIRES_CAPYMOA`` names the Python that has it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -28,7 +29,8 @@ import scipy.sparse as sp
 from sklearn.linear_model import SGDClassifier
 
 from benchmarks.authors import Authors
-from benchmarks.timing import Row, shown, take_turns
+from benchmarks.sharding import cores
+from benchmarks.timing import Ratio, Row, shown, take_turns
 from fires import FIRES
 
 Learn = Callable[[int], object]
@@ -41,6 +43,29 @@ RATIOS = Path(__file__).with_name("ratios.json")
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 OURS = "**fires**, everything on"
 LIMIT = "`X.sum()`"
+CAPYMOA = """
+import sys, time
+import numpy as np
+from capymoa.feature import MOAFeatureImportanceClassifier
+from capymoa.stream import NumpyStream
+n_features, n_rows = int(sys.argv[1]), int(sys.argv[2])
+rng = np.random.default_rng(0)
+X = rng.normal(size=(4_000, n_features))
+y = (X[:, :5].sum(axis=1) + rng.normal(size=len(X)) > 0).astype(int)
+stream = NumpyStream(X, y, target_type="categorical")
+model = MOAFeatureImportanceClassifier(stream.get_schema())
+rows = [stream.next_instance() for _ in range(len(X))]
+for row in rows[:2_000]:
+    model.train(row)
+model.get_feature_importances()
+begin = time.process_time()
+for start in range(2_000, 4_000, n_rows):
+    for row in rows[start : start + n_rows]:
+        model.train(row)
+    model.get_feature_importances()
+print((time.process_time() - begin) * n_rows / 2_000)
+"""
+WIDE = ((1_000, 500), (1_000, 5_000), (10_000, 500), (2_000, 50_000))
 
 
 def dense_batches(n_features: int, n_rows: int) -> list[tuple[Any, Any]]:
@@ -142,6 +167,13 @@ def lightgbm_share(n_features: int, n_rows: int) -> float:
     return (thread_time() - begin) * n_rows / EVERY
 
 
+def capymoa_share(python: str, n_features: int, n_rows: int) -> float:
+    """Processor seconds of CapyMOA for one batch, its virtual machine included."""
+    command = [python, "-c", CAPYMOA, str(n_features), str(n_rows)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(ended.stdout.split()[-1])
+
+
 def dense_peers(n_features: int, n_rows: int) -> tuple[dict[str, Learn], dict[str, float]]:
     data = dense_batches(n_features, n_rows)
     ours, paper = FIRES(K), FIRES.as_published(K)
@@ -165,6 +197,8 @@ def dense_peers(n_features: int, n_rows: int) -> tuple[dict[str, Learn], dict[st
     shares = {}
     if n_features <= BY_ROW and find_spec("lightgbm"):
         shares["LightGBM on a window"] = lightgbm_share(n_features, n_rows)
+    if (python := os.environ.get("FIRES_CAPYMOA")) and n_features <= BY_ROW:
+        shares["CapyMOA feature importance"] = capymoa_share(python, n_features, n_rows)
     return things, shares
 
 
@@ -218,6 +252,18 @@ def table(found: dict[str, dict[str, float]]) -> list[str]:
     return lines
 
 
+def two_cores() -> list[str]:
+    """What a second core brings, by the clock on the wall."""
+    lines = ["| rows x columns of a batch | `partial_fit` | `Sharded(n_jobs=2)` | times faster |"]
+    lines.append("|---|---|---|---|")
+    for n_rows, n_features in WIDE:
+        alone, _, both = cores(n_rows, n_features, "bayes", 6)
+        faster = both.ratio.value if isinstance(both.ratio, Ratio) else np.nan
+        size = f"{n_rows:,} x {n_features:,}"
+        lines.append(f"| {size} | {alone.time} | {both.time} | {faster:.2f} |")
+    return lines
+
+
 def write_page(found: dict[str, dict[str, float]]) -> None:
     dense = {size: one for size, one in found.items() if not size.startswith("sparse")}
     sparse = {size.removeprefix("sparse "): one for size, one in found.items() if size not in dense}
@@ -235,7 +281,9 @@ seconds.
   one batch.
 - `X.sum()` reads every value once, `X @ mu` multiplies it too: no method that looks at all values
   is faster.
-- CapyMOA is not among them: it runs on the JVM, whose time the clock of a thread does not see.
+- **CapyMOA** is its Hoeffding tree with feature importances, asked for after each batch: the mean
+  over 2,000 rows after 2,000 others, in a process of its own. The figure has the processor time of
+  all threads of the JVM in it.
 
 ## Dense
 
@@ -244,6 +292,12 @@ seconds.
 ## Sparse: 100 rows of {N_ENTRIES} entries, by the number of columns
 
 {chr(10).join(table(sparse))}
+
+## Two cores, by the clock on the wall
+
+{chr(10).join(two_cores())}
+
+Small batches are not worth a second process.
 """
     PAGE.write_text(text, encoding="utf-8")
 
