@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 import sys
 import traceback
 from typing import Any
@@ -34,6 +35,8 @@ class _Commands(click.Group):
 
     def __call__(self, *arguments: Any, **settings: Any) -> Any:
         """Run as a program, not within another one: the process ends with the command."""
+        # Batches are small, and the threads of OpenBLAS only wait for each other on a busy machine.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         return super().__call__(*arguments, obj="program", **settings)
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch, gaps_in, nothing, ones, row_major
 from fires.core.belief import Belief
+from fires.core.blas import one_thread
 from fires.core.classes import class_rows
 from fires.core.declared import Array, Declared, View, collect, restore
 from fires.core.errors import OVERFLOW, StateError
@@ -43,7 +44,7 @@ from fires.kernels.moments import N_SHOWN
 from fires.kernels.select import top_k
 from fires.models.base import Learner, Rates, kept_rows
 from fires.models.bayes_changes import Changes
-from fires.models.covariance import MOST, CovarianceBlock
+from fires.models.covariance import MOST, CovarianceBlock, inverted
 from fires.models.families import FAMILIES
 from fires.models.mixed import Mixed, unscaled
 from fires.models.scale import Scaler, Standard
@@ -810,8 +811,9 @@ class BayesLearner(Learner):
         else:
             v, led = (rows.multiply(rows) @ var.T).T, rows[:, places].toarray()
         led = np.column_stack([led, np.ones(len(led))])
-        for k, own in enumerate(covariance[:, leads[:, None], leads]):
-            v[k] += np.einsum("bi,bi->b", led @ own, led)
+        with one_thread(len(leads)):
+            for k, own in enumerate(covariance[:, leads[:, None], leads]):
+                v[k] += np.einsum("bi,bi->b", led @ own, led)
         return a, v
 
     def _together(self, *, surely: bool) -> tuple[Floats, Floats | None]:
@@ -821,13 +823,13 @@ class BayesLearner(Learner):
         prior = np.full(len(leading.columns) + 1, self.prior)
         prior[-1] = max(self.own_prior, 1e-12)
         np.einsum("kii->ki", precision)[:] += 1.0 / prior
-        try:
+        with one_thread(len(prior)):
             if not surely:
-                return np.asarray(np.linalg.solve(precision, pull)[:, :, 0], np.float64), None
-            inverse = np.linalg.inv(precision)
-        except np.linalg.LinAlgError:  # weights so large that the prior is lost beside them
-            inverse = np.linalg.pinv(precision, hermitian=True)
-        covariance = np.asarray(inverse, dtype=np.float64)
+                try:
+                    return np.asarray(np.linalg.solve(precision, pull)[:, :, 0], np.float64), None
+                except np.linalg.LinAlgError:  # see inverted
+                    pass
+            covariance = inverted(precision)
         return (covariance @ pull)[:, :, 0], covariance
 
     def _leader(self, columns: RowIndex = slice(None)) -> Places | None:

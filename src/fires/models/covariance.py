@@ -25,6 +25,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fires.core.blas import one_thread
 from fires.core.declared import Array, Declared, View
 from fires.core.types import Floats, Ints, Places
 from fires.kernels.assimilate import N_FACTS, add_to_sums
@@ -239,7 +240,8 @@ class CovarianceBlock:
     def means(self) -> Floats:
         """Mean of the coefficients of the leading columns; without deviations it is sooner done."""
         precision, pull = self._tempered(self.information, self.pull)
-        return np.asarray(np.linalg.solve(precision, pull[:, :, None])[:, :-1, 0])
+        with one_thread(precision.shape[1]):
+            return np.asarray(np.linalg.solve(precision, pull[:, :, None])[:, :-1, 0])
 
     def _tempered(self, information: Floats, pull: Floats) -> tuple[Floats, Floats]:
         """Precision and pull, with the prior; dependent rows count as fewer independent ones."""
@@ -277,18 +279,26 @@ class CovarianceBlock:
         """Mean and covariance of the coefficients of the leading columns."""
         size = len(self.columns)
         information, pull = self._tempered(self.information, self.pull)
-        try:
-            inverse = np.asarray(np.linalg.inv(information), dtype=np.float64)
-        except np.linalg.LinAlgError:  # weights so large that the prior is lost beside them
-            inverse = np.asarray(np.linalg.pinv(information, hermitian=True), dtype=np.float64)
+        inverse = inverted(information)
         mean = np.einsum("kij,kj->ki", inverse, pull)
         return mean[:, :size], inverse[:, :size, :size]
 
 
+def inverted(precision: Floats) -> Floats:
+    """Covariances."""
+    with one_thread(precision.shape[1]):
+        try:
+            return np.asarray(np.linalg.inv(precision), dtype=np.float64)
+        except np.linalg.LinAlgError:  # weights so large that the prior is lost beside them
+            return np.asarray(np.linalg.pinv(precision, hermitian=True), dtype=np.float64)
+
+
 def _is_positive(precision: Floats) -> bool:
     """Whether the prior is left in all directions."""
+    n = precision.shape[1]
     try:
-        np.linalg.cholesky(precision - 0.9 / PRIOR * np.eye(precision.shape[1]))
+        with one_thread(n):
+            np.linalg.cholesky(precision - 0.9 / PRIOR * np.eye(n))
     except np.linalg.LinAlgError:
         return False
     return True
