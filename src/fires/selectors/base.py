@@ -299,9 +299,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
                 f"{type(self).__name__} learns classes" + "." * (not self._for_numbers),
                 hint=self._for_numbers,
             )
-        before = self._label_index_
-        self._label_index_, codes = batch.labels(before)
-        return codes, before.labels if len(before.labels) else None
+        return self._take_labels(batch)
 
     _for_numbers = ""  # a hint for that error: what to do instead
 
