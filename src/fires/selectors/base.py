@@ -299,7 +299,9 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
                 f"{type(self).__name__} learns classes" + "." * (not self._for_numbers),
                 hint=self._for_numbers,
             )
-        return self._take_labels(batch)
+        before = self._label_index_
+        self._label_index_, codes = batch.labels(before)
+        return codes, before.labels if len(before.labels) else None
 
     _for_numbers = ""  # a hint for that error: what to do instead
 
