@@ -357,9 +357,7 @@ class SelectionRule:
 
     # --- what is said of the answer -----------------------------------------------------------
 
-    def distances(
-        self, learner: JointPosterior, chosen: Places, resting: Mask | None = None
-    ) -> Distances:
+    def distances(self, learner: JointPosterior, chosen: Places, resting: Mask | None) -> Distances:
         """How sure each is, beside those that are selected."""
         known = self.candidates(learner, resting)
         inside = known.numbers[known.were_in(chosen)]

@@ -123,9 +123,17 @@ def added_up(answers: RDD, size: int) -> Sums:
     is_large = n * size > _DRIVER_BYTES
     while is_large and n > 1:
         n = -(-n // _FAN_IN)
-        numbered = answers.mapPartitionsWithIndex(lambda at, some: ((at, one) for one in some))
-        answers = numbered.partitionBy(n, lambda place: place // _FAN_IN).mapPartitions(_joined)
+        numbered = answers.mapPartitionsWithIndex(_numbered)
+        answers = numbered.partitionBy(n, _group).mapPartitions(_joined)
     return _sum_up(pickle.loads(one) for (one,) in answers.collect())
+
+
+def _numbered(place: int, answers: Iterable[Row]) -> Iterator[tuple[int, Row]]:
+    return ((place, one) for one in answers)
+
+
+def _group(place: int) -> int:
+    return place // _FAN_IN
 
 
 def _joined(answers: Iterable[tuple[int, Row]]) -> Iterator[tuple[bytes]]:
