@@ -192,8 +192,7 @@ class ScoreTests:
     @property
     def information(self) -> Floats:
         """What a row says about all coefficients together, on average."""
-        information: Floats = self.shared[1, :, 1] * self.unit**2 / WINDOW
-        return information
+        return np.asarray(self.shared[1, :, 1] * self.unit**2 / WINDOW)
 
     def lag(self, inflation: Floats) -> Floats:
         """How far, as a variance, coefficients are usually behind, all together and relatively."""

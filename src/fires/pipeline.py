@@ -333,21 +333,16 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def _joined(self) -> KnownColumns:
         """What selector and pipeline know of the columns together."""
-        known, own = self._selector_columns(), self._known_
+        known, own = self._own_selector.known_columns, self._known_
         if isinstance(known, OpenColumns):
             return known
         own = own if isinstance(own, FixedColumns) else FixedColumns()
         return own.beside(known, named_apart=known.named_apart)
 
-    def _selector_columns(self) -> KnownColumns:
-        """What the selector knows of its columns."""
-        known: KnownColumns = self._own_selector.known_columns
-        return known
-
     @property
     def _open(self) -> OpenColumns | None:
         """The selector's columns, if they may come and go; None if they are fixed."""
-        known = self._selector_columns()
+        known = self._own_selector.known_columns
         return known if isinstance(known, OpenColumns) else None
 
     @property
@@ -359,7 +354,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     def name_features(self, names: Sequence[str] | npt.NDArray[np.object_]) -> Self:
         """Name the columns of a stream of plain arrays, for the selector too."""
         names = list(names)
-        known = self._selector_columns().names
+        known = self._own_selector.known_columns.names
         if known is not None and list(known) != names:
             raise ValueError(
                 f"The selector knows its columns as {list(known)[:5]}, in this order; they cannot "
@@ -444,10 +439,11 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         return NO_CLASSES if self._step_.knows_labels else self.label_index
 
     @property
-    def _own_selector(self) -> Any:
+    def _own_selector(self) -> OnlineSelector:
         """The selector itself, where it is wrapped for several cores."""
         wrapped = getattr(type(self.selector), "wraps_selector", False)
-        return self.selector.selector if wrapped else self.selector
+        selector: OnlineSelector = self.selector.selector if wrapped else self.selector
+        return selector
 
     @property
     def label_index(self) -> Classes:

@@ -470,7 +470,7 @@ def test_columns_are_told_apart_from_groups_whose_names_they_could_have(tmp_path
     (tmp_path / "columns.csv").write_text(
         "name,kind,missing\na,number,0\na (b),number,0\nc,category,0.5\n"
     )
-    result = read_result(tmp_path, ["a", "a (b)", "c (x)", "c (y)"])
+    result = read_result(tmp_path, ["a", "a (b)", "c (x)", "c (y)"], {})
     assert result.groups == {"c": [2, 3]}
     assert result.columns == ["a", "a (b)", "c", "c"]
 

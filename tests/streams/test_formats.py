@@ -8,6 +8,7 @@ import os
 import tempfile
 import tracemalloc
 import zipfile
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -151,7 +152,7 @@ def test_comments_are_neither_rows_nor_faults_but_lines():
 def test_comments_are_skipped_whatever_the_size_of_the_blocks(lines, block_size):
     data = "\n".join(["a,b", *lines]).encode()
     options = TextOptions(delimiter=",", comment="#")
-    one = open_table(io.BytesIO(data), options, block_size)
+    one = open_table(io.BytesIO(data), replace(options, block_size=block_size))
     other = open_table(io.BytesIO(data), options)
     assert rows_of(one) == rows_of(other)
 
@@ -246,7 +247,7 @@ def test_a_text_is_read_whatever_it_was_written_in(tmp_path, encoding, given, pa
     text = table().write_csv()
     data = text.encode(encoding)
     path = saved(tmp_path, packed(data, packing) if packing else data)
-    opened = open_table(path, TextOptions(encoding=given), 1000)
+    opened = open_table(path, TextOptions(encoding=given, block_size=1000))
     expected, _, places = text_rows(text)
     rows, faults, found = rows_of(opened)
     assert rows == expected
@@ -592,7 +593,7 @@ def test_a_bad_line_costs_itself_wherever_it_stands():
 )
 def test_lines_of_json_are_the_same_whatever_the_size_of_the_blocks(lines, block_size):
     data = "\n".join(['{"a": 0, "b": null}', *lines]).encode()
-    one = open_table(io.BytesIO(data), TextOptions(), block_size)
+    one = open_table(io.BytesIO(data), TextOptions(block_size=block_size))
     assert rows_of(one) == rows_of(open_table(io.BytesIO(data)))
 
 
@@ -632,7 +633,7 @@ def test_keys_are_those_of_the_first_objects_however_long_a_block_is(monkeypatch
     lines = ['{"a": 1, "y": 0}'] * 1_000 + ['{"a": 1, "new": 3, "y": 0}'] * 200
     data = "\n".join(lines).encode()
     for block_size in (100, 10_000, 1 << 20):
-        opened = open_table(io.BytesIO(data), TextOptions(), block_size)
+        opened = open_table(io.BytesIO(data), TextOptions(block_size=block_size))
         assert opened.column_names == ("a", "y")
         rows_of(opened)
         assert opened.new_fields == {"new": 1_001}

@@ -22,7 +22,7 @@ HEADER = "one,two,three"
 def read(text, block_size):
     """All records of a text below a header, as text, and all faults."""
     data = f"{HEADER}\n{text}".encode("utf-8", "surrogateescape")
-    table = open_table(io.BytesIO(data), TextOptions(delimiter=","), block_size)
+    table = open_table(io.BytesIO(data), TextOptions(delimiter=",", block_size=block_size))
     chunks = list(table.chunks(dict.fromkeys(table.column_names, "category"), Position()))
     rows = [list(row) for chunk in chunks for row in chunk.frame.fill_null("").iter_rows()]
     return rows, [fault for chunk in chunks for fault in chunk.faults]

@@ -24,14 +24,8 @@ Work = Callable[[Any], Record]
 
 # Several pools in as many processes as there are cores slow each other down: FSDS takes 10 to 20
 # times as long with two threads that fight for one core.
-_ONE_THREAD = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMBA_NUM_THREADS",
-)
+_POOLS = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA")
+_ONE_THREAD = (*(f"{pool}_NUM_THREADS" for pool in _POOLS), "VECLIB_MAXIMUM_THREADS")
 
 
 class Worker:

@@ -63,12 +63,10 @@ def _several(n: int, what: str) -> str:
 
 def _finish(records: Mapping[str, Sequence[Record]], folder: Path) -> None:
     """End with code 1 if something failed, and say in which file it stands."""
-    n_failed = {name: sum("error" in one for one in found) for name, found in records.items()}
+    n_failed = Counter(name for name, found in records.items() for one in found if "error" in one)
     for name, n in n_failed.items():
-        if n:
-            what = f"{_several(n, 'cell')} failed; {folder / name} has the whole story"
-            click.echo(what, err=True)
-    if any(n_failed.values()):
+        click.echo(f"{_several(n, 'cell')} failed; {folder / name} has the whole story", err=True)
+    if n_failed:
         sys.exit(1)
 
 

@@ -36,19 +36,12 @@ _CALLED = {
     "AllFeatures": "all",
     "RandomFeatures": "random",
 }
+# They take columns one by one, or need more than a number of features.
 _NOT_COMPARED = {
     *("AlphaInvesting", "FastOSFS", "Grafting", "GroupSAOLA", "LeverageScores", "OSFS", "SAOLA"),
-    *(
-        "GFSFS",
-        "OGFS",
-        "OFSPartial",
-        "PEtrun",
-        "FixedFeatures",
-        "FromModel",
-        "CancelOut",
-        "ChiSquared",
-    ),
-}  # they take columns one by one, or need more than a number of features
+    *("GFSFS", "OGFS", "OFSPartial", "PEtrun", "FixedFeatures", "FromModel", "CancelOut"),
+    "ChiSquared",
+}
 SELECTORS = {
     **{_CALLED.get(name, name.lower()): name for name in REGISTRY if name not in _NOT_COMPARED},
     "fires-relations": "FIRES",

@@ -277,13 +277,7 @@ def _write_nowhere_if_terminal_is_gone() -> None:
 Rows = TypeVar("Rows", bound=Counted)
 
 
-def paced(
-    batches: Iterator[Rows],
-    rows_per_second: float,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], object] = time.sleep,
-) -> Iterator[Rows]:
+def paced(batches: Iterator[Rows], rows_per_second: float) -> Iterator[Rows]:
     """Hand out batches no faster than at a given rate.
 
     The first batch comes at once, and each after it when the rows of the one before are due. Time
@@ -293,15 +287,15 @@ def paced(
     It waits before it asks for a batch. So while it waits, the source is where the last batch ended
     that was handed out, and a signal that ends the wait loses no rows.
     """
-    due = clock()
+    due = time.monotonic()
     while True:
-        if (left := due - clock()) > 0:
-            sleep(left)
-        asked = clock()
+        if (left := due - time.monotonic()) > 0:
+            time.sleep(left)
+        asked = time.monotonic()
         if (batch := next(batches, None)) is None:
             return
         lasts = batch.n_rows / rows_per_second
-        came = clock()
+        came = time.monotonic()
         # A batch that is at hand takes no time; one that was waited for starts the clock anew.
         due = (came if came - asked > lasts else asked) + lasts
         yield batch

@@ -28,11 +28,12 @@ class Part(Protocol):
     def write(self, name: str, value: Any, header: Header, arrays: Arrays) -> None:
         """Add the value to a state."""
 
-    def read(self, name: str, header: JsonObject, arrays: Arrays, sizes: dict[str, int]) -> Any:
+    def read(self, name: str, header: JsonObject, arrays: Arrays, sizes: Sizes) -> Any:
         """The value; None if it may be absent and is."""
 
 
 Declared = Mapping[str, Part]
+Sizes = dict[str, int]  # what the letters in declared shapes stand for
 
 
 Owner = TypeVar("Owner")
@@ -101,7 +102,7 @@ class Array:
         per_feature = ["J" in str(length).split("|") for length in self.shape]
         return per_feature.index(True) if any(per_feature) else None
 
-    def read(self, name: str, header: JsonObject, arrays: Arrays, sizes: dict[str, int]) -> Any:
+    def read(self, name: str, header: JsonObject, arrays: Arrays, sizes: Sizes) -> Any:
         """The array; StateError unless it is as declared. See :class:`Part`."""
         name = self.key or name
         value = arrays.get(name)
@@ -114,9 +115,7 @@ class Array:
         self._check_numbers(name, value, sizes)
         return value if value.ndim else value[()]
 
-    def _check_numbers(
-        self, name: str, value: npt.NDArray[np.generic], sizes: dict[str, int]
-    ) -> None:
+    def _check_numbers(self, name: str, value: npt.NDArray[np.generic], sizes: Sizes) -> None:
         high = sizes[self.high] - 1 if isinstance(self.high, str) else self.high
         if self.missing:
             value = value[~np.isnan(value)]
@@ -127,7 +126,7 @@ class Array:
             raise StateError(f"{name} holds numbers {span}")
 
 
-def _fits(wanted: int | str, length: int, sizes: dict[str, int]) -> bool:
+def _fits(wanted: int | str, length: int, sizes: Sizes) -> bool:
     """Whether an axis has the wanted length; a new letter gets its size here."""
     if isinstance(wanted, int) or wanted.isdigit():
         return length == int(wanted)
@@ -156,7 +155,7 @@ class Value:
         """Add the value to the header. See :class:`Part`."""
         header[name] = value
 
-    def read(self, name: str, header: JsonObject, arrays: Arrays, sizes: dict[str, int]) -> Any:
+    def read(self, name: str, header: JsonObject, arrays: Arrays, sizes: Sizes) -> Any:
         """The value; StateError unless its kind and bounds are as declared. See :class:`Part`."""
         value: Any = header.get(name)
         if value is None:
@@ -180,7 +179,7 @@ class Random:
         header[name] = generator_state(value)
 
     def read(
-        self, name: str, header: JsonObject, arrays: Arrays, sizes: dict[str, int]
+        self, name: str, header: JsonObject, arrays: Arrays, sizes: Sizes
     ) -> np.random.Generator:
         """A generator that goes on from there; StateError if there is none. See :class:`Part`."""
         try:
@@ -238,7 +237,7 @@ def restore(
     declared: Declared,
     header: JsonObject,
     arrays: Arrays,
-    sizes: dict[str, int],
+    sizes: Sizes,
     attribute: str = "{}",
 ) -> None:
     """Check all that was declared, then set it. An object is never left half restored."""

@@ -190,21 +190,15 @@ def refuse(
     """Raise an error for infinite or huge entries, and for missing ones unless allowed."""
     n_missing, n_infinite, n_huge = counts
     if n_infinite:
-        where = _place(matrix, np.isinf, names)
-        raise ValueError(
-            f"Input X contains infinity or a value too large for {matrix.dtype!r} ({where})."
-        )
+        what = f"contains infinity or a value too large for {matrix.dtype!r}"
+        raise ValueError(f"Input X {what} ({_place(matrix, np.isinf, names)}).")
     if n_huge:
         where = _place(matrix, lambda values: np.abs(values) > LARGEST, names)
-        raise ValueError(
-            f"Input X holds values so large that a step would overflow ({where}); rescale them."
-        )
+        what = "holds values so large that a step would overflow"
+        raise ValueError(f"Input X {what} ({where}); rescale them.")
     if n_missing and missing == "error":
-        where = _place(matrix, np.isnan, names)
-        raise ValueError(
-            f"Input X contains NaN ({where}); {owner} refuses missing values unless "
-            "missing='ignore'."
-        )
+        why = f"{owner} refuses missing values unless missing='ignore'"
+        raise ValueError(f"Input X contains NaN ({_place(matrix, np.isnan, names)}); {why}.")
 
 
 def _place(matrix: Any, test: Callable[[Floats], Mask], names: Names | Sequence[str] | None) -> str:

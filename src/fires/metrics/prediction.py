@@ -122,9 +122,7 @@ class Scores(KnowsClasses):
         # A sum over rows and their number, of what is no matter of counts.
         self._sums = dict.fromkeys(self._scorers, (0.0, 0))
         self._label_index_ = NO_CLASSES if classes is None else NO_CLASSES.fixed_to(classes)
-        self.matrix: Counts = np.zeros(
-            (len(self._label_index_), len(self._label_index_)), dtype=np.int64
-        )
+        self.matrix: Counts = np.zeros([len(self._label_index_)] * 2, dtype=np.int64)
 
     @property
     def classes_(self) -> Any:

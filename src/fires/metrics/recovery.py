@@ -137,7 +137,6 @@ def recoveries(
     wanted = [truth.relevant_at(end - 1) for end in [*starts, truth.n_samples][1:]]
     found: list[Recovery] = []
     current, since, lasting = -1, 0, 0  # which drift, its batches, and how many were good in a row
-    chosen: npt.ArrayLike
     stop = 0
     for step in steps:
         if hasattr(step, "selected"):  # a record

@@ -118,14 +118,12 @@ class SklearnPredictor(Adapter):
 
     def predict(self, X: Matrix) -> Labels:
         """The label of each row."""
-        prediction: Labels = self.inner.predict(X)
-        return prediction
+        return np.asarray(self.inner.predict(X))
 
     @available_if(lambda self: can(self.inner, "predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Matrix) -> Floats:
         """The probability of each of ``classes_``, for each row."""
-        probabilities: Floats = self.inner.predict_proba(X)
-        return probabilities
+        return np.asarray(self.inner.predict_proba(X))
 
     def state(self) -> State:
         """What was learnt, as JSON values and arrays, without the settings of the estimator.

@@ -197,16 +197,13 @@ class BayesLinear(BuiltIn):
         learner, a, v = self._predicted(X)
         if isinstance(learner.target, ScoredTarget):
             return learner.target.means(a[0], learner.noise[0] + v[0])
-        expected: Floats = np.exp(np.minimum(a[0] + 0.5 * v[0], _MAX_SCORE))
-        return expected
+        return np.asarray(np.exp(np.minimum(a[0] + 0.5 * v[0], _MAX_SCORE)))
 
     def predict_codes(self, X: Matrix) -> Codes:
         """The index of each row's label in ``classes_``."""
         if len(self.classes_) == 2:  # without the probabilities it is sooner done
-            above: Codes = (self._predicted(X, surely=False)[1][0] > 0.0).astype(np.intp)
-            return above
-        codes: Codes = self.predict_proba(X).argmax(axis=1)
-        return codes
+            return np.asarray((self._predicted(X, surely=False)[1][0] > 0.0).astype(np.intp))
+        return np.asarray(self.predict_proba(X).argmax(axis=1))
 
     @available_if(lambda self: self.has_labels)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Matrix) -> Floats:
@@ -215,8 +212,7 @@ class BayesLinear(BuiltIn):
         p = np.exp(learner.family.scores(a, v, 1.0)[0])
         if len(self.classes_) == 2:
             p = np.concatenate([1.0 - p, p])
-        probabilities: Floats = (p / p.sum(axis=0)).T
-        return probabilities
+        return np.asarray((p / p.sum(axis=0)).T)
 
     # --- state ----------------------------------------------------------------------------------
 
@@ -259,5 +255,4 @@ def _taken(X: Matrix, columns: Ints, learner: BayesLearner) -> Matrix:
         return sp.csr_array(np.nan_to_num(X)) if isinstance(X, np.ndarray) else X
     if isinstance(X, np.ndarray):
         return np.take(X, columns, axis=1).astype(np.float64, copy=False)
-    rows: Floats = X[:, columns].toarray()
-    return rows
+    return X[:, columns].toarray()

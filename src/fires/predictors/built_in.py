@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fires.core.batch import CheckedBatch, ones
+from fires.core.batch import CheckedBatch
 from fires.core.classes import NO_CLASSES, Classes, Codes, Labels, class_rows, encode
 from fires.core.declared import Array, Declared, Value, collect, restore
+from fires.core.sharding import weight_of
 from fires.core.state import Arrays, State
 from fires.core.types import Floats, Json, Label, Matrix
 from fires.core.validation import repeated
@@ -172,7 +173,7 @@ class Mean(BuiltIn):
         """Move the mean by the numbers of a batch."""
         self.check(batch)
         y = np.asarray(batch.y, dtype=np.float64)
-        weight = ones(len(y)) if batch.weight is None else batch.weight
+        weight = weight_of(batch)
         if (added := float(weight.sum())) > 0.0:
             self._weight += added
             self._mean += float(weight @ (y - self._mean)) / self._weight
@@ -226,14 +227,12 @@ class Perceptron(Linear):
         if n_classes == 1:
             return np.zeros(X.shape[0], dtype=np.intp)
         if n_classes == 2:
-            positive: Codes = (X @ self.coef_[0] > -self.intercept_[0]).astype(np.intp)
-            return positive
+            return np.asarray((X @ self.coef_[0] > -self.intercept_[0]).astype(np.intp))
         if sp.issparse(X):  # SciPy would copy coef_.T, however few entries there are
             scores = np.column_stack([X @ row for row in self.coef_])
         else:
             scores = X @ self.coef_.T
-        best: Codes = (scores + self.intercept_).argmax(axis=1)
-        return best
+        return np.asarray((scores + self.intercept_).argmax(axis=1))
 
     def _had_learnt(self, arrays: Arrays) -> bool:
         return len(self._label_index_) > 0
@@ -291,8 +290,7 @@ class LinearRegressor(Linear):
 
     def predict(self, X: Matrix) -> Labels:
         """The number of each row."""
-        prediction: Floats = X @ self.coef_ + self.own_[0]
-        return prediction
+        return np.asarray(X @ self.coef_ + self.own_[0])
 
     def _had_learnt(self, arrays: Arrays) -> bool:
         return bool(arrays)

@@ -192,9 +192,7 @@ class Result:
     groups: dict[str, list[int]] = field(default_factory=dict)
 
 
-def read_result(
-    folder: Path, names: Sequence[str], titles: Mapping[str, str] | None = None
-) -> Result:
+def read_result(folder: Path, names: Sequence[str], titles: Mapping[str, str]) -> Result:
     """Read ``features.csv`` and ``columns.csv``; titles are of columns in groups."""
     result = Result(columns=names)
     columns, features = folder / "columns.csv", folder / "features.csv"
@@ -206,7 +204,7 @@ def read_result(
                 result.of_columns[name] = dict(zip(used_names, used[name], strict=True))
             if len(used_names) < len(names):
                 result.columns = _columns_of(names, used_names) or names
-    result.titles = [(titles or {}).get(column, column) for column in result.columns]
+    result.titles = [titles.get(column, column) for column in result.columns]
     counts = Counter(result.titles)
     for place, title in enumerate(result.titles):
         if counts[title] > 1:

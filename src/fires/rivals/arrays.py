@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import scipy.sparse as sp
 
 from fires.core.classes import encode
-from fires.core.declared import Array
+from fires.core.declared import Array, Sizes
 from fires.core.errors import StateError
 from fires.core.state import Arrays, part_of, under
-from fires.core.types import Codes, CsrRows, Floats, Header, Json, Labels, Matrix, Places
+from fires.core.types import Codes, CsrRows, Floats, Header, JsonObject, Labels, Matrix, Places
 from fires.kernels.select import keep_columns
 
 # --- dense or CSR -------------------------------------------------------------------------------
@@ -100,9 +98,7 @@ class KeptRows:
             parts = value.data, value.indices, value.indptr
             arrays |= under(name, {k: part.copy() for k, part in zip(_CSR, parts, strict=True)})
 
-    def read(
-        self, name: str, header: Mapping[str, Json], arrays: Arrays, sizes: dict[str, int]
-    ) -> Matrix:
+    def read(self, name: str, header: JsonObject, arrays: Arrays, sizes: Sizes) -> Matrix:
         """The rows; StateError if they are not what they should be.
 
         See :class:`fires.core.declared.Part`.

@@ -16,7 +16,7 @@ from fires.core.declared import Declared, Value
 from fires.core.randomness import rewound
 from fires.core.settings import choice
 from fires.core.state import Arrays
-from fires.core.types import Codes, Floats, Header, Labels
+from fires.core.types import Codes, Header, Labels
 from fires.core.validation import as_numbers
 from fires.predictors.base import can
 from fires.selectors.base import OnlineSelector
@@ -105,8 +105,3 @@ class TargetSelector(BatchSelector):
     def _sizes(self) -> dict[str, int]:
         sizes = super()._sizes()
         return sizes | {"T": 1 if self._numeric_ else sizes["K"]}
-
-
-def weights_or_ones(batch: CheckedBatch) -> Floats:
-    """How much each row counts."""
-    return np.ones(batch.n_rows) if batch.weight is None else batch.weight

@@ -16,12 +16,13 @@ from fires.core.declared import Array, Declared, Value
 from fires.core.optional import require
 from fires.core.randomness import generator, random_state
 from fires.core.settings import choice, count, is_count, number
+from fires.core.sharding import weight_of
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Floats, Header, Labels, Places, Seed
 from fires.models.monte_carlo import LOG_NOISE, log_likelihood_of
 from fires.models.target import NumberTarget
 from fires.rivals.arrays import as_dense, filled
-from fires.rivals.base import TargetSelector, settings, weights_or_ones
+from fires.rivals.base import TargetSelector, settings
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -154,7 +155,7 @@ class CancelOut(TargetSelector):
 
     def _step(self, batch: CheckedBatch) -> None:
         X = np.ascontiguousarray(filled(as_dense(batch.X), batch.n_missing > 0))
-        w = weights_or_ones(batch)
+        w = weight_of(batch)
         y, before = self._goal(batch)
         goal = self._target_.look(y, w)[0][0] if self._numeric_ else y
         torch = require("torch", "CancelOut")

@@ -88,11 +88,9 @@ class ChiSquared(BatchSelector):
         rows = np.maximum(self._rows_[:, None] - self._missing_, 0.0) / self._unit_
         values = chi_squared(present, rows)
         if self.aggregate == "max":
-            weights: Floats = values.max(axis=0)
-        else:
-            total = rows.sum(axis=0)
-            weights = (rows * values).sum(axis=0) / np.where(total > 0.0, total, 1.0)
-        return weights
+            return np.asarray(values.max(axis=0))
+        total = rows.sum(axis=0)
+        return np.asarray((rows * values).sum(axis=0) / np.where(total > 0.0, total, 1.0))
 
     # --- learning ---------------------------------------------------------------------------
 

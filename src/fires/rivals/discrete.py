@@ -7,10 +7,11 @@ import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
 from fires.core.settings import checked, is_count
+from fires.core.sharding import weight_of
 from fires.core.types import Floats, Places
 from fires.kernels.contingency import Codes, information
 from fires.rivals.arrays import as_dense
-from fires.rivals.base import BatchSelector, settings, weights_or_ones
+from fires.rivals.base import BatchSelector, settings
 
 _MAX_BINS = 256
 
@@ -80,7 +81,7 @@ class ChunkSelector(BatchSelector):
         labels = self._take_whole_labels(batch)[0].astype(np.int16)
         if (labels == labels[0]).all():
             return None
-        X, weight = batch.X, weights_or_ones(batch)
+        X, weight = batch.X, weight_of(batch)
         places = np.unique(X.indices) if sp.issparse(X) else np.arange(X.shape[1])
         columns = as_dense(X[:, places]).T.astype(np.float64)
         codes = np.array([cut(x, int(self.n_bins), weight) for x in columns], dtype=np.int16)

@@ -117,8 +117,8 @@ class FSDS(BatchSelector):
             return np.zeros(self.n_features_in_)
         # s / (s² + alpha), written without the square, which might overflow.
         gain = 1.0 / (s + self.ridge * s[-1] / s)
-        weights: Floats = (np.abs(self._sketch_[: len(s)] / s[:, None]) * gain[:, None]).max(axis=0)
-        return weights
+        weights = np.abs(self._sketch_[: len(s)] / s[:, None]) * gain[:, None]
+        return np.asarray(weights.max(axis=0))
 
     def _start(self, batch: CheckedBatch) -> None:
         self._sketch_, self._singular_values_ = np.zeros((0, self.n_features_in_)), np.zeros(0)

@@ -318,8 +318,7 @@ def by_welch(m: Moments) -> Floats:
     # Perfect separation is only known up to rounding, so t is bounded.
     variance = np.maximum(within / n**2 + spread / others**2, _EPS * square / (n + others))
     t2 = np.divide(square, variance, out=np.zeros_like(square), where=known & (square > 0.0))
-    t: Floats = np.sqrt(t2.max(axis=0))
-    return t
+    return np.asarray(np.sqrt(t2.max(axis=0)))
 
 
 def _root(spread: Floats, mean: Floats, n: Floats) -> Floats:

@@ -323,17 +323,15 @@ class Latencies:
         self._max = 0.0
         self._began: float | None = None
 
-    def begin(self, *_: object) -> None:
+    def begin(self) -> None:
         """A batch is at hand."""
         self._began = time.perf_counter()
 
-    def end(self) -> float | None:
+    def end(self) -> None:
         """Its step is done."""
-        if self._began is None:
-            return None
-        seconds, self._began = time.perf_counter() - self._began, None
-        self.add(seconds)
-        return seconds
+        if self._began is not None:
+            self.add(time.perf_counter() - self._began)
+            self._began = None
 
     def add(self, seconds: float | Floats) -> None:
         """Count a batch in, or many at once."""

@@ -124,6 +124,4 @@ def contributions_of(
 
 
 def _taken(rows: Matrix, columns: Places) -> Floats:
-    taken: Floats
-    taken = rows[:, columns] if isinstance(rows, np.ndarray) else rows[:, columns].toarray()
-    return taken
+    return rows[:, columns] if isinstance(rows, np.ndarray) else rows[:, columns].toarray()

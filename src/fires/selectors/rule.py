@@ -180,10 +180,8 @@ class Candidates(NamedTuple):
 
     def grouped(self, labels: Places) -> Candidates:
         """The same, where those of one label enter as one; they are called by the label."""
-        order, (found, size) = (
-            np.argsort(labels, kind="stable"),
-            np.unique(labels, return_counts=True),
-        )
+        order = np.argsort(labels, kind="stable")
+        found, size = np.unique(labels, return_counts=True)
         starts = np.cumsum([0, *size])
         return self._replace(numbers=found, columns=self.columns[order], starts=starts)
 
@@ -359,9 +357,7 @@ class SelectionRule:
 
     # --- what is said of the answer -----------------------------------------------------------
 
-    def distances(
-        self, learner: JointPosterior, chosen: Places, resting: Mask | None = None
-    ) -> Distances:
+    def distances(self, learner: JointPosterior, chosen: Places, resting: Mask | None) -> Distances:
         """How sure each is, beside those that are selected."""
         known = self.candidates(learner, resting)
         inside = known.numbers[known.were_in(chosen)]

@@ -70,8 +70,7 @@ class Groups:
 
     def of_rows(self, mu: Floats, sigma: Floats) -> tuple[Floats, Floats]:
         """The importance of each group, and its standard deviation, for each row of parameters."""
-        summed = [self._sum(values) for values in (mu, mu * mu, sigma * sigma)]
-        alone, squares, variances = summed
+        alone, squares, variances = map(self._sum, (mu, mu * mu, sigma * sigma))
         mean_variance = np.maximum(variances / self.size, 1e-300)
         excess = np.maximum((squares - variances) / mean_variance, 0.0)
         least = np.sqrt(0.5 * self.size)
@@ -87,10 +86,7 @@ class Groups:
         """The importance of each group, of the row of parameters for which it matters most."""
         means, spreads = self.of_rows(mu, sigma)
         leader = (np.abs(means) - spreads).argmax(axis=0)
-        return Belief(
-            np.take_along_axis(means, leader[None], axis=0)[0],
-            np.take_along_axis(spreads, leader[None], axis=0)[0],
-        )
+        return Belief(*(np.take_along_axis(of, leader[None], axis=0)[0] for of in (means, spreads)))
 
     def best(self, weights: Floats) -> Floats:
         """The greatest weight in each group."""
@@ -175,9 +171,8 @@ def found(known: Distances, chosen: Places, n: int, what: str, names: Callable[[
     name = names(int(known.columns[following]))
     share = min(float(expected_false(tails[following], n_chosen + 1, known.n)), 1.0)
     if not n_chosen:
-        return (
-            begin + f"with the first, {name}, the expected share of false ones could be {share:.2g}"
-        )
+        could = f"the expected share of false ones could be {share:.2g}"
+        return f"{begin}with the first, {name}, {could}"
     if share <= LEVEL:
         return begin + bound + f"the next, {name}, is not yet sure enough to come in"
     return begin + bound + f"with the next, {name}, it could be {share:.2g}"
@@ -193,9 +188,8 @@ def asked_for(n_chosen: int, n: int, what: str, n_above: int | None) -> str:
     """
     begin = f"{n_chosen:,} of {n:,} {what}, as asked for: "
     if n_above is None:
-        return (
-            begin + "how many of them matter is known with a linear model and update='bayes' only"
-        )
+        known = "is known with a linear model and update='bayes' only"
+        return f"{begin}how many of them matter {known}"
     number = "none" if not n_above else "all" if n_above == n_chosen else f"{n_above:,}"
     return begin + f"{number} of them {'is' if n_above <= 1 else 'are'} significant"
 

@@ -118,6 +118,8 @@ def _some(name: str, *more: str) -> str:
 
 
 Source = str | os.PathLike[str] | BinaryIO
+Sources = Source | Sequence[Source]
+Opened = Table | SvmlightStream
 
 _ENDINGS = {".parquet": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow"}
 _ARRAY = re.compile(rb"\s*\[\s*([\[{]|$)")
@@ -126,11 +128,8 @@ _NO_PIPE = ("Parquet", "Arrow", "Arrow stream", "zip")
 
 
 def open_table(
-    sources: Source | Sequence[Source],
-    options: TextOptions = FOUND_OUT,
-    block_size: int = BLOCK,
-    after: Bookmark | None = None,
-) -> Table | SvmlightStream:
+    sources: Sources, options: TextOptions = FOUND_OUT, after: Bookmark | None = None
+) -> Opened:
     r"""Find out what files hold by their first bytes.
 
     Examples
@@ -140,10 +139,10 @@ def open_table(
     ('a', 'b')
     """
     if isinstance(sources, str) or not isinstance(sources, Sequence):
-        return _open(sources, options, block_size, after)
+        return _open(sources, options, after)
     if not sources:
         raise InputError("there is no file to read")
-    opened = [_open(source, options, block_size, after) for source in sources]
+    opened = [_open(source, options, after) for source in sources]
     if len(opened) == 1:
         return opened[0]
     tables = [table for table in opened if not isinstance(table, SvmlightStream)]
@@ -152,7 +151,7 @@ def open_table(
     return ManyTables(tables)
 
 
-def with_names(table: Table | SvmlightStream) -> Table:
+def with_names(table: Opened) -> Table:
     """Refuse svmlight."""
     if isinstance(table, SvmlightStream):
         raise InputError(f"{table.name} is svmlight, which has no names for its columns")
@@ -160,10 +159,7 @@ def with_names(table: Table | SvmlightStream) -> Table:
 
 
 def open_followed(
-    source: Source | Sequence[Source],
-    options: TextOptions = FOUND_OUT,
-    block_size: int = BLOCK,
-    start: Position | None = None,
+    source: Sources, options: TextOptions = FOUND_OUT, start: Position | None = None
 ) -> BlockTable:
     """Open a file that grows, and may be rotated."""
     if isinstance(source, Sequence) and not isinstance(source, str) and len(source) == 1:
@@ -180,7 +176,7 @@ def open_followed(
             text = TextSource(name, file, options.encoding)
             kind = f"text in {text.encoding}"
             if text.is_direct:
-                table = _text_table(text, options, block_size)
+                table = _text_table(text, options)
                 if isinstance(table, (TextTable, JsonTable)) and not isinstance(table, ArffTable):
                     file.know(table.column_names, table.delimiter, table.body)
                     return table
@@ -188,9 +184,7 @@ def open_followed(
         raise InputError(f"{name} is {kind}; only plain text in UTF-8 can be followed")
 
 
-def _open(
-    source: Source, options: TextOptions, block_size: int, after: Bookmark | None
-) -> Table | SvmlightStream:
+def _open(source: Source, options: TextOptions, after: Bookmark | None) -> Opened:
     """Find out what one file holds."""
     standard_input = getattr(sys.stdin, "buffer", None)
     if source == "-":
@@ -218,32 +212,30 @@ def _open(
         wanted = _ENDINGS.get(path.suffix.lower()) if path and file.identity else None
         if wanted and file.magic and kind not in ADVICE:
             raise InputError(f"{name} is not {'an' if wanted == 'Arrow' else 'a'} {wanted} file")
-        return _text_table(TextSource(name, file, options.encoding), options, block_size, after)
+        return _text_table(TextSource(name, file, options.encoding), options, after)
 
 
-def _text_table(
-    text: TextSource, options: TextOptions, block_size: int, after: Bookmark | None = None
-) -> Table | SvmlightStream:
+def _text_table(text: TextSource, options: TextOptions, after: Bookmark | None = None) -> Opened:
     """Find out what a text holds by its ending and its first line."""
     endings = set(Path(text.name.lower()).suffixes)
     first = text.first_line(options.comment or "#")
     if first.startswith(b"%"):
         first = text.first_line("%")
     if ".arff" in endings or looks_like_arff(first):
-        return ArffTable(text, block_size)
+        return ArffTable(text, options)
     if _ARRAY.match(first):
         raise InputError(
             f"{text.name} is a JSON array; write one object per line, for instance with jq -c '.[]'"
         )
     if endings & {".ndjson", ".jsonl"} or _OBJECT.match(first):
-        return JsonTable(text, block_size)
+        return JsonTable(text, options.block_size)
     if endings & SVMLIGHT_ENDINGS or looks_like_svmlight(first):
-        return SvmlightStream(text, block_size, after)
-    return TextTable(text, options, block_size)
+        return SvmlightStream(text, options.block_size, after)
+    return TextTable(text, options)
 
 
 def from_file(
-    path: Source | Sequence[Source],
+    path: Sources,
     target: str | Target | None = None,
     *,
     delimiter: str | None = None,
@@ -352,12 +344,12 @@ def from_file(
     >>> [(column["name"], column["unreadable"]) for column in stream.columns.describe()]
     [('age', 1), ('town', 0)]
     """
-    text = TextOptions(delimiter, encoding, header, comment)
-    table: Table | SvmlightStream
+    text = TextOptions(delimiter, encoding, header, comment, block_size)
+    table: Opened
     if follow:
-        table = open_followed(path, text, block_size, None if after is None else start_of(after))
+        table = open_followed(path, text, None if after is None else start_of(after))
     else:
-        table = open_table(path, text, block_size, after)
+        table = open_table(path, text, after)
     settings = {*signature(stream_of).parameters, *signature(Hints).parameters}
     for name in options.keys() - settings:
         raise TypeError(f"from_file() got an unexpected keyword argument {name!r}")
@@ -367,7 +359,7 @@ def from_file(
 
 
 def look_at(
-    path: Source | Sequence[Source],
+    path: Sources,
     target: str | None = None,
     *,
     exclude: Sequence[str] = (),
@@ -423,7 +415,7 @@ class RowReader:
 
     def __init__(
         self,
-        path: Source | Sequence[Source],
+        path: Sources,
         kinds: Kinds,
         keep: Sequence[str] = (),
         if_present: Sequence[str] = (),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -13,14 +13,13 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import numpy as np
 import polars as pl
 
-from fires.columns.schema import Kind
 from fires.columns.target import Target
 from fires.core.errors import InputError, undamaged
 from fires.core.types import Json, JsonObject
 from fires.streams.base import Bookmark, Position
 from fires.streams.json_table import JsonRows
 from fires.streams.registry import refuse_secrets
-from fires.streams.table import Chunk, Fault
+from fires.streams.table import Chunk, Chunks, Fault, Kinds
 from fires.streams.table_stream import TableStream, stream_of
 from fires.streams.text_blocks import BLOCK, Block
 
@@ -116,9 +115,7 @@ class MessageTable(JsonRows):
         with closing(self._portions(Position(), True)) as portions:
             self._find_columns(portion.as_block() for portion in portions)
 
-    def chunks(
-        self, kinds: Mapping[str, Kind], start: Position, n_rows: int | None = None
-    ) -> Generator[Chunk]:
+    def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
         """Read the messages as they come; see :meth:`fires.streams.table.Table.chunks`."""
         with closing(self._portions(start, n_rows is not None)) as portions:
             for messages in portions:
@@ -128,7 +125,7 @@ class MessageTable(JsonRows):
                     lines = np.empty(0, dtype=np.int64)
                     yield Chunk(pl.DataFrame(), lines, messages.end, short=messages.short)
 
-    def _placed(self, messages: Messages, kinds: Mapping[str, Kind]) -> Iterator[Chunk]:
+    def _placed(self, messages: Messages, kinds: Kinds) -> Iterator[Chunk]:
         """Parse messages, and say of each where it is."""
         first, n_before = messages.first, 0
 

@@ -18,13 +18,12 @@ from urllib.parse import quote
 import numpy as np
 import polars as pl
 
-from fires.columns.schema import Kind
 from fires.columns.target import Target
 from fires.core.errors import InputError
 from fires.core.optional import require
 from fires.core.types import Json
 from fires.streams.base import Position
-from fires.streams.table import Chunk, Table
+from fires.streams.table import Chunk, Chunks, Kinds, Table
 from fires.streams.table_stream import TableStream, no_column, stream_of
 
 Pointers: TypeAlias = "ctypes.Array[ctypes.c_void_p]"
@@ -163,9 +162,7 @@ class SqlTable(Table):
                 "later, name a column that is different in each row: --position COL"
             )
 
-    def chunks(
-        self, kinds: Mapping[str, Kind], start: Position, n_rows: int | None = None
-    ) -> Generator[Chunk]:
+    def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
         """Read the rows in order; see :meth:`Table.chunks`."""
         names = [name for name in self.column_names if name in kinds]
         size = max(1, _CHUNK_CELLS // max(len(names), 1))

@@ -43,6 +43,7 @@ class TextOptions:
     encoding: str | None = None
     header: bool = True
     comment: str | None = None
+    block_size: int = text_blocks.BLOCK
 
     def __post_init__(self) -> None:
         delimiter, comment = self.delimiter, self.comment
@@ -205,7 +206,7 @@ class TextTable(BlockTable):
     """Text whose records are lines, or several where a field is quoted."""
 
     def __init__(
-        self, text: TextSource, options: TextOptions, block_size: int, header: Header | None = None
+        self, text: TextSource, options: TextOptions, header: Header | None = None
     ) -> None:
         if header is None:
             head, is_all = text.top(_has_header)
@@ -213,7 +214,8 @@ class TextTable(BlockTable):
         self.column_names, self.renamed = header.names, header.renamed
         self.body = Position(offset=header.n_bytes, line=header.n_lines)
         self.delimiter: str = header.delimiter
-        self._form = Records(header.delimiter, len(header.names), options.comment, block_size)
+        width, size = len(header.names), options.block_size
+        self._form = Records(header.delimiter, width, options.comment, size)
         self._has_missing = False
         self._read_from(text, self._form)
 
@@ -329,10 +331,10 @@ def looks_like_arff(line: bytes) -> bool:
 class ArffTable(TextTable):
     """The rows of an ARFF file. Numeric columns are numbers, and nominal ones are categories."""
 
-    def __init__(self, text: TextSource, block_size: int) -> None:
+    def __init__(self, text: TextSource, options: TextOptions) -> None:
         header, self._declared = read_arff_header(text.top(_has_data)[0], text.name)
-        super().__init__(text, TextOptions(comment="%"), block_size, header)
-        self._cut = Lines(block_size)
+        super().__init__(text, TextOptions(comment="%", block_size=options.block_size), header)
+        self._cut = Lines(options.block_size)
 
     def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
         """Read the records in order; see :meth:`Table.chunks`."""

@@ -131,10 +131,7 @@ def _begun(
 
 
 def learn_frame(
-    df: DataFrame,
-    learning: SparkRun,
-    batch_rows: int,
-    on_step: Callable[[Step], None] | None = None,
+    df: DataFrame, learning: SparkRun, batch_rows: int, on_step: Callable[[Step], None] | None
 ) -> None:
     """Let a run learn from a frame, to its end."""
     try:

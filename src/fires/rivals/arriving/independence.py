@@ -7,7 +7,7 @@ for categories it uses the rows in which all columns have entries.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, Self
@@ -17,9 +17,9 @@ import numpy.typing as npt
 from scipy.special import chdtrc, gammaln, log_ndtr, ndtri
 
 from fires.core.classes import NO_CLASSES
-from fires.core.declared import Array, Declared, Value
+from fires.core.declared import Array, Declared, Sizes, Value
 from fires.core.state import Arrays
-from fires.core.types import Floats, Json, Labels
+from fires.core.types import Floats, JsonObject, Labels
 from fires.kernels.contingency import Codes, contingency
 from fires.kernels.correlation import NEARLY_ONE, correlations, some_set_separates
 from fires.kernels.online import Ints
@@ -38,9 +38,7 @@ class StoredColumns:
 
     write = NUMBERS.write
 
-    def read(
-        self, name: str, header: Mapping[str, Json], arrays: Arrays, sizes: dict[str, int]
-    ) -> Any:
+    def read(self, name: str, header: JsonObject, arrays: Arrays, sizes: Sizes) -> Any:
         """See :class:`fires.core.declared.Part`."""
         return (NUMBERS if header["numbers"] else CODES).read(name, header, arrays, sizes)
 

@@ -126,9 +126,8 @@ class SAOLA(ArrivingFeatures):
         """The measure of the column with each of the others, and which are above the threshold."""
         if self._numbers_:
             r, n = correlations(column, np.stack(others))
-            return np.abs(r), independence.surprise_of_z(independence.fisher_z(r, n)) >= -np.log(
-                self.alpha
-            )
+            surprise = independence.surprise_of_z(independence.fisher_z(r, n))
+            return np.abs(r), surprise >= -np.log(self.alpha)
         shared = uncertainties(column, np.stack(others))
         return shared, shared > self.threshold
 

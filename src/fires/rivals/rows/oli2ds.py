@@ -76,9 +76,8 @@ class OLI2DS(RowByRowSelector):
     learning_rate: float = number(8.0)
 
     _learnt: ClassVar[Declared] = {
-        "theta": Array(
-            4, "J"
-        ),  # w; sum of squares, number of entries, and the last row that has it
+        # w; sum of squares, number of entries, and the last row that has it
+        "theta": Array(4, "J"),
         "mean": Array("J"),
         "own": Array(3, low=0.0),
     }

@@ -16,12 +16,13 @@ from fires.core.estimators import seeded_clone
 from fires.core.optional import require
 from fires.core.randomness import generator, random_state
 from fires.core.settings import count
+from fires.core.sharding import weight_of
 from fires.core.types import CsrRows, Floats, Labels, Matrix, Places, Seed
 from fires.core.validation import repeated
 from fires.kernels.select import keep_columns, placed
 from fires.predictors.base import can
 from fires.rivals.arrays import KeptRows, kept, stacked, without
-from fires.rivals.base import TargetSelector, settings, weights_or_ones
+from fires.rivals.base import TargetSelector, settings
 from fires.rivals.from_model import TakesEstimator, weights_of
 
 # Sparse columns with at least this share of entries are centred.
@@ -140,7 +141,7 @@ class WindowRefit(TakesEstimator, TargetSelector):
             places = encode(before, self.classes_)
             assert places is not None
             self._y_ = places[self._y_.astype(np.intp)].astype(np.float64)
-        weight = weights_or_ones(batch)
+        weight = weight_of(batch)
         counts = np.flatnonzero(weight > 0.0)[-int(self.window) :]
         self._check_weights(weight)
         last = slice(-int(self.window), None)
