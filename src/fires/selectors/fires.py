@@ -834,31 +834,42 @@ class FIRES(OnlineSelector):
         self._check_fitted()
         groups, learner = self._groups_, self._learner_.joint_posterior
         what = "features" if groups is None else "groups" if self.groups is not None else "columns"
-        chosen = self._selected() if groups is None else np.unique(groups.of[self._selected()])
-        n = self._n_candidates
+        chosen, n = self._chosen(), self._n_candidates
         if self._is_auto:
             assert learner is not None
             known = self._rule_.distances(learner, chosen, self._resting())
             sentence = significance.found(known, chosen, n, what, self.called)
             return sentence + significance.widened(learner.inflation)
-        n_above, widened = None, ""
-        if learner is not None:
-            widened = significance.widened(learner.inflation)
-            n_above = int(self.is_significant()[chosen].sum())
-        return significance.asked_for(len(chosen), n, what, n_above) + widened
+        if learner is None:
+            return significance.asked_for(len(chosen), n, what, None)
+        above = self.is_significant()
+        n_above = int(above[chosen].sum())
+        sentence = significance.asked_for(len(chosen), n, what, n_above, int(above.sum()) - n_above)
+        return sentence + significance.widened(learner.inflation)
 
     def is_significant(self) -> Mask:
         """Which features are significant, or groups: for linear models and ``update="bayes"``.
 
-        Of those that are selected, beside each other; of others, beside all of these.
+        Of those that are selected, beside each other; of others, beside all of these. With
+        ``"auto"``, the selected ones are significant, and no others. For what it means, and why an
+        interval may say something else, see :mod:`fires.selectors.significance`.
         """
         learner, belief = self._learner_.joint_posterior, self.group_belief()
         above = significance.above_noise(belief, 1 if learner is None else learner.n_rows)
         if learner is None:
             return above
-        groups, chosen = self._groups_, self._selected()
-        chosen = chosen if groups is None else np.unique(groups.of[chosen])
-        return self._rule_.significant(learner, chosen, above)
+        chosen = self._chosen()
+        if not self._is_auto:
+            return self._rule_.significant(learner, chosen, above)
+        known = self._rule_.distances(learner, chosen, self._resting())
+        above[:] = False
+        above[chosen] = not significance.none_alone(known, chosen)
+        return above
+
+    def _chosen(self) -> Places:
+        """The selected features, or the numbers of their groups."""
+        chosen, groups = self._selected(), self._groups_
+        return chosen if groups is None else np.unique(groups.of[chosen])
 
     def called(self, place: int, names: Sequence[str] | None = None) -> str:
         """What a feature is called, or a group by its columns or its first feature."""
