@@ -216,9 +216,19 @@ def _importance(known: dict[str, Any]) -> str:
         text += f", 95% interval [{low:.4g}, {high:.4g}]"
     if known["meaning"]:
         text += f": {known['meaning']}"
-    if low is not None and low <= 0.0 <= high:
-        text += "; not distinguishable from zero"
+    if low is not None:
+        text += f"; {_SIGNIFICANCE[known['above_noise'] == 'True', low <= 0.0 <= high]}"
     return f"{text}; it has not come lately" if known.get("absent") else text
+
+
+# Of a feature that is significant or not, with an interval that contains 0 or not.
+_SIGNIFICANCE = {
+    (True, False): "significant",
+    (True, True): "significant given the selected features; given all features, its interval "
+    "contains 0",
+    (False, True): "not distinguishable from zero",
+    (False, False): "not significant given the selected features",
+}
 
 
 def _selected(known: dict[str, Any]) -> str:

@@ -29,7 +29,7 @@ from fires.cli.text import (
 )
 
 if TYPE_CHECKING:
-    from fires.core.types import Json, Label
+    from fires.core.types import Label
     from fires.run.run import Run
     from fires.run.totals import RunTotals
     from fires.streams.table import Rejected
@@ -190,10 +190,9 @@ def _lines_of_features(chosen: list[dict[str, Any]], facts: dict[str, Any]) -> I
     is_auto = top == "auto"
     if isinstance(top, int) and top >= n_features:
         yield f"--top {top} leaves nothing to select: there are {n_features:,} features"
-    if is_auto:
+    if not chosen or chosen[0]["above_noise"] is not None:
         yield printable(facts["why"])
-    else:
-        yield from noise_lines(chosen, n_features)
+    yield from _interval_lines(chosen, facts)
     yield from relation_lines(facts.get("relations", {}))
     yield from map(printable, facts.get("hints", ()))
     if absent := [printable(f'"{row["feature"]}"') for row in chosen if row.get("absent")]:
@@ -242,17 +241,19 @@ _UNEVEN = 0.6  # the share of the most common class from which on shares are tol
 _MOST_CLASSES = 4
 
 
-def noise_lines(chosen: Sequence[Mapping[str, Json]], n_features: int) -> Iterator[str]:
-    """How many of the selected features are significant."""
-    known = [row["above_noise"] for row in chosen]
-    if None in known or not known:
+def _interval_lines(chosen: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> Iterator[str]:
+    """Why the interval of a significant feature may contain 0."""
+    found = [
+        row["feature"] for row in chosen if row["above_noise"] and row["low"] <= 0 <= row["high"]
+    ]
+    if not found:
         return
-    n, n_above = len(known), sum(map(bool, known))
-    of = "it" if n == 1 else f"all {n}" if n_above == n else f"{n_above or 'none'} of the {n}"
-    are = "are" if n_above > 1 else "is"
+    are, its, contain = ("is", "its", "s") if len(found) == 1 else ("are", "their", "")
+    classes = ", and the test is of all classes" if len(facts["classes"] or ()) > 2 else ""
     yield (
-        f"{of} {are}{'' if n > 1 or n_above else ' not'} significant after correcting for "
-        f"{n_features:,} feature{'' if n_features == 1 else 's'}"
+        f"{listed(found)} {are} significant given the selected features; given all "
+        f"{facts['n_features']:,}, {its} interval{'' if contain else 's'} contain{contain} 0 "
+        f"(correlated features{classes})"
     )
 
 
