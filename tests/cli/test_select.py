@@ -402,7 +402,7 @@ def test_what_stands_above_noise_stands_above_a_gap(csv_file, tmp_path):
     above, below = re.split(r"\n *\n", shown.split("\n\npositive values")[0])
     assert [row["feature"] for row in ROW.finditer(above)] == ["n2", "n5"]
     assert len(ROW.findall(below)) == 4
-    told = "6 of 9 features, as asked for: 2 of them are significant"
+    told = "6 of 9 features, as requested: 2 of them are significant"
     assert told in shown.splitlines()
     document = json.loads(select(csv_file, "-t", "label", "-k", 6, "--json").stdout)
     assert [row["above_noise"] for row in document["features"]] == [True] * 2 + [False] * 4
@@ -423,7 +423,7 @@ def test_the_best_of_much_noise_is_not_above_it(tmp_path, kind):
     document = json.loads(select(path, "-t", "y", "--json").stdout)
     assert not any(row["above_noise"] for row in document["features"])
     lines = lines_of(path)
-    assert "10 of 150 features, as asked for: none of them is significant" in lines
+    assert "10 of 150 features, as requested: none of them is significant" in lines
 
 
 def test_without_an_interval_nothing_is_said_of_noise(csv_file, tmp_path):

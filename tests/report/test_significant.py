@@ -60,10 +60,11 @@ def test_command_files_and_page_count_the_same(run):
     assert (f"target, {len(both)} of them selected" in said) == (len(both) < n_all)
     why = json.loads((folder / "run.json").read_text())["why"]
     assert why in shown.splitlines()
+    assert summary["run"]["why"] == why
     n_selected = int(table["selected"].sum())
     of_them = "all" if len(both) == n_selected else len(both)
-    if "as asked for" in why:
-        assert f"as asked for: {of_them} of them are significant" in why
+    if "as requested" in why:
+        assert f"as requested: {of_them} of them are significant" in why
         assert (f", and {n_all - len(both)} of the others" in why) == (len(both) < n_all)
     else:  # "auto" selects those that are significant, and no others
         assert why.startswith(f"{n_all} of 10 features are significantly non-zero")

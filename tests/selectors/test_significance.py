@@ -381,9 +381,9 @@ def test_why_in_one_sentence():
     one = auto(*rows(n_features=1, relevant=[0])).why()
     assert one.startswith("1 of 1 features is significantly non-zero")
     assert one.endswith("there is no other")
-    assert FIRES(5).fit(X, y).why() == "5 of 30 features, as asked for: 2 of them are significant"
+    assert FIRES(5).fit(X, y).why() == "5 of 30 features, as requested: 2 of them are significant"
     gradient = FIRES(5, update="gradient").fit(X, y).why()
-    assert gradient.startswith("5 of 30 features, as asked for: how many of them matter is known")
+    assert gradient.startswith("5 of 30 features, as requested: how many of them matter is known")
 
 
 def test_why_calls_features_by_their_names():

@@ -95,6 +95,7 @@ class Facts:
             "id": known.get("id"),
             "status": self._status(n_batches),
             "reason": known.get("ended_early"),
+            "why": known.get("why"),
             "started": known.get("started"),
             "updated": None if self.updated is None else self.updated.isoformat(),
             "seconds": rounded(self.seconds),

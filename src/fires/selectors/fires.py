@@ -829,7 +829,7 @@ class FIRES(OnlineSelector):
         '2 of 20 features are significantly non-zero: the expected share of false ones is at most
          0.05; with the next, x14, it could be 0.076'
         >>> FIRES(5).fit(X, y).why()
-        '5 of 20 features, as asked for: 2 of them are significant'
+        '5 of 20 features, as requested: 2 of them are significant'
         """
         self._check_fitted()
         groups, learner = self._groups_, self._learner_.joint_posterior

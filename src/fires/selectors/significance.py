@@ -204,11 +204,11 @@ def asked_for(n_chosen: int, n: int, what: str, n_above: int | None, n_others: i
     Examples
     --------
     >>> asked_for(20, 200, "features", 7)
-    '20 of 200 features, as asked for: 7 of them are significant'
+    '20 of 200 features, as requested: 7 of them are significant'
     >>> asked_for(5, 200, "features", 5, 2)
-    '5 of 200 features, as asked for: all of them are significant, and 2 of the others'
+    '5 of 200 features, as requested: all of them are significant, and 2 of the others'
     """
-    begin = f"{n_chosen:,} of {n:,} {what}, as asked for: "
+    begin = f"{n_chosen:,} of {n:,} {what}, as requested: "
     if n_above is None:
         return (
             begin + "how many of them matter is known with a linear model and update='bayes' only"

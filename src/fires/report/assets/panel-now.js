@@ -45,7 +45,8 @@ panels.push({
       const unclear = shown.some((i) => now.above_noise[i] && now.low[i] <= 0 && now.high[i] >= 0);
       more.hidden = candidates.length <= 12;
       more.textContent = all ? "Show the first 12" : candidates.length > 200 ? "Show the first 200" : `Show all ${candidates.length}`;
-      legend.textContent = [meaning(run, signed), weak || unclear ? `Significant: given the selected features, corrected for ${plural(run.counts.features, "feature")}.` : "",
+      legend.textContent = [meaning(run, signed), run.run.intervals && run.run.why ? `${run.run.why}.` : "",
+        weak || unclear ? `Significant: given the selected features, corrected for ${plural(run.counts.features, "feature")}.` : "",
         unclear ? "Intervals are given all features: where features are correlated, that of a significant one can contain 0." : ""].filter(Boolean).join(" ");
     }
     return update;
