@@ -77,7 +77,7 @@ def test_that_an_interval_of_a_significant_one_contains_0_is_explained(run):
     unsure = table.filter((pl.col("low") <= 0) & (pl.col("high") >= 0), pl.col("selected"))
     assert len(unsure) == 1  # one of the copies
     (name,) = unsure["feature"]
-    assert f"{name} is significant given the selected features; given all 10, its " in shown
+    assert f"significant given the selected features: {name}; given all 10, its interval" in shown
     known = "significant given the selected features; given all features, its interval contains 0"
     assert known in fires("explain", folder, name)
     other = {"x0": "x1", "x1": "x0"}[name]

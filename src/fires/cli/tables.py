@@ -248,12 +248,11 @@ def _interval_lines(chosen: Sequence[Mapping[str, Any]], facts: Mapping[str, Any
     ]
     if not found:
         return
-    are, its, contain = ("is", "its", "s") if len(found) == 1 else ("are", "their", "")
+    interval = "its interval contains" if len(found) == 1 else "their intervals contain"
     classes = ", and the test is of all classes" if len(facts["classes"] or ()) > 2 else ""
     yield (
-        f"{listed(found)} {are} significant given the selected features; given all "
-        f"{facts['n_features']:,}, {its} interval{'' if contain else 's'} contain{contain} 0 "
-        f"(correlated features{classes})"
+        f"significant given the selected features: {listed(found)}; given all "
+        f"{facts['n_features']:,}, {interval} 0 (correlated features{classes})"
     )
 
 
