@@ -149,7 +149,7 @@ def test_records_that_are_lost_are_not_passed_over(tmp_path, undisturbed):
     result = run("--resume", out)
     assert result.exit_code == 2
     assert (
-        f"steps.jsonl is not what it was when the run was saved, in its {len(steps):,} bytes"
+        f"steps.jsonl has changed since the run was saved, in its first {len(steps):,} bytes"
         in (result.stderr)
     )
 
@@ -199,15 +199,15 @@ def test_what_a_run_has_settled_stays(undisturbed, option):
     _, out = undisturbed("x.csv")
     result = run("--resume", out, *option)
     assert result.exit_code == 2
-    assert f"does not go with --resume: it is settled by {out / 'run.toml'}." in result.stderr
+    assert f"cannot be used with --resume: it is set in {out / 'run.toml'}." in result.stderr
 
 
 def test_there_has_to_be_a_run(tmp_path):
     result = run("--resume", tmp_path)
     assert result.exit_code == 2
-    assert f"{tmp_path} holds no run to go on with: it has no run.toml" in result.stderr
+    assert f"{tmp_path} holds no run to resume: it has no run.toml" in result.stderr
     result = run("--resume", tmp_path / "nowhere")
-    assert "holds no run to go on with: it is no folder" in result.stderr
+    assert "holds no run to resume: it is not a folder" in result.stderr
 
 
 def test_standard_input_cannot_be_gone_on_with(tmp_path):

@@ -369,19 +369,19 @@ def test_a_score_below_that_of_the_majority_is_called_so(tmp_path):
     lines = lines_of(path, "-k", 3)
     (shares,) = [line for line in lines if "makes up" in line]
     assert re.fullmatch(r'"False" makes up 9\d\.\d% of the rows, "True" \d\.\d%', shares)
-    assert "the selected features do not beat always saying the most common class" in lines
+    assert "the selected features do not beat always predicting the most common class" in lines
 
 
 def test_a_rare_class_that_is_found_all_the_same_is_told(tmp_path):
     path = table_with(tmp_path / "x.csv", 6_000, lambda X, e: X[:, 0] + 0.6 * e > 1.7)
     lines = lines_of(path, "-k", 3, "--as-published")  # a Perceptron
-    told = "by accuracy, the selected features do not beat always saying the most common class"
+    told = "by accuracy, the selected features do not beat always predicting the most common class"
     assert f"{told}; by balanced accuracy they do" in lines
 
 
 def test_numbers_that_no_feature_tells_are_called_so(tmp_path):
     lines = lines_of(table_with(tmp_path / "x.csv", 2_000, lambda X, e: e), "-k", 3)
-    assert "the selected features do not beat always saying the mean" in lines
+    assert "the selected features do not beat always predicting the mean" in lines
     assert any(re.match(r"always the mean so far +-?0\.0\d\d +0\.\d+", line) for line in lines)
 
 
@@ -622,7 +622,7 @@ def test_of_twins_one_is_selected_and_the_others_are_named(tmp_path):
     path, out = tmp_path / "twins.csv", tmp_path / "out"
     table.write_csv(path)
     shown = select(path, "-t", "label", "-k", 4, "--redundancy", "drop", "--out", out).stdout
-    for line in ("x0 stands for copy", "x1, x2 stand for total"):
+    for line in ("redundant given x0: copy", "redundant given x1, x2: total"):
         assert f"\n{line}\n" in shown
     assert read_run(out)[1]["twins"] == {"x0": ["copy"], "x1": ["total"], "x2": ["total"]}
     assert select(path, "-t", "label", "-k", 4, "--out", tmp_path / "alike").exit_code == 0

@@ -613,7 +613,7 @@ def test_what_is_known_of_the_run_itself():
 def test_a_folder_without_a_run_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"holds no run: it has no run\.json"):
         summarise(tmp_path)
-    with pytest.raises(InputError, match="holds no run: it is no folder"):
+    with pytest.raises(InputError, match="holds no run: it is not a folder"):
         summarise(tmp_path / "nothing")
 
 

@@ -173,7 +173,7 @@ def print_result(
     click.echo(", ".join(speed + if_known("stability {:.3f}", totals.stability)))
     if live and facts["latency"]["p50"] is not None:
         p50, p99 = (1000.0 * facts["latency"][name] for name in ("p50", "p99"))
-        click.echo(f"a batch took {p50:.3g} ms, one in a hundred {p99:.3g} ms or more")
+        click.echo(f"latency per batch: median {p50:.3g} ms, 99th percentile {p99:.3g} ms")
     if rows := score_rows(totals, len(chosen), facts["n_features"]):
         click.echo()
         print_scores(rows)
@@ -196,8 +196,7 @@ def _lines_of_features(chosen: list[dict[str, Any]], facts: dict[str, Any]) -> I
     yield from relation_lines(facts.get("relations", {}))
     yield from map(printable, facts.get("hints", ()))
     if absent := [printable(f'"{row["feature"]}"') for row in chosen if row.get("absent")]:
-        has = "has" if len(absent) == 1 else "have"
-        yield f"{', '.join(absent)} {has} not come lately, and nothing else took the place"
+        yield f"absent recently, and not replaced: {', '.join(absent)}"
     if not is_auto:
         yield from _left_out_lines(chosen, twins=bool(facts.get("twins")))
     yield from twin_lines(facts.get("twins", {}))
@@ -220,7 +219,7 @@ def _left_out_lines(chosen: list[dict[str, Any]], *, twins: bool) -> Iterator[st
     is_not = "is" if n_left_out == 1 else "are"
     other = ", or redundant" if twins else ""
     if "absent" in chosen[0]:  # columns are open
-        other += f", or {'has' if n_left_out == 1 else 'have'} not come lately"
+        other += ", or absent recently"
     best = f"{n_left_out} of the best {len(chosen)}"
     yield f"{best} {is_not} not selected:"
     yield f"  not significantly better than the current selection{other}"
@@ -289,7 +288,7 @@ def verdict_lines(totals: RunTotals) -> Iterator[str]:
     for name, beaten in totals.beaten.items():
         if name not in _BLIND or not beaten or all(beaten.values()):
             continue
-        simple = "always saying the " + ("most common class" if name == "majority" else "mean")
+        simple = "always predicting the " + ("most common class" if name == "majority" else "mean")
         if not any(beaten.values()):
             yield f"the selected features do not beat {simple}"
             continue

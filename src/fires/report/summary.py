@@ -122,7 +122,7 @@ class Summary:
                 if n_named > len(self._names):  # names are written before records
                     self._names = self._read_names()
                 if n_named > len(self._names):
-                    raise InputError(f"{self._folder}: its files are not of one run")
+                    raise InputError(f"{self._folder}: its files belong to different runs")
                 self._records.grow(len(self._names))
                 self._records.add(frame, scores)
                 changed = True

@@ -466,8 +466,8 @@ class LinesFile(AppendedFile):
                         self.checksum = crc32(data, self.checksum)
         if found < length or checksum not in (None, self.checksum):
             raise InputError(
-                f"{path} is not what it was when the run was saved, in its {length:,} bytes",
-                hint="what was learnt can be used all the same: see fires predict, fires.load",
+                f"{path} has changed since the run was saved, in its first {length:,} bytes",
+                hint="what was learnt can still be used: see fires predict, fires.load",
             )
         super().__init__(path, length)
 

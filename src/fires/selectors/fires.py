@@ -148,7 +148,7 @@ class FIRES(OnlineSelector):
         ``"7d"``, ``"2w"`` or a ``timedelta``. That needs ``time``, and says how far evidence has
         faded after so long: see :class:`fires.selectors.clock.Clock`.
     time : str, optional
-        If ``memory`` is a time: the column of a frame, or of dicts, that says when a row was. It
+        If ``memory`` is a time: the column of a frame, or of dicts, with the time of each row. It
         holds dates, texts with the year first, or seconds since 1970. It is no feature.
     relations : {"linear", "curves", "pairs", "auto"}, default="linear"
         Which effects features may have. ``"linear"``: straight lines. ``"curves"``: a feature may
@@ -414,7 +414,7 @@ class FIRES(OnlineSelector):
 
     @property
     def absent_(self) -> list[str]:
-        """The names of the columns that are known but have not come lately; they rest."""
+        """The names of the columns that are known but have been absent recently; they rest."""
         self._check_fitted()
         known, resting = self._open, self._resting()
         if known is None or resting is None:
