@@ -631,7 +631,7 @@ def test_a_damaged_line_is_named(tmp_path):
 def test_files_of_two_runs_are_refused(tmp_path):
     run = runs.copy_of(runs.that_was_killed(), tmp_path / "run")
     (run / "names.json").write_text('["one"]')
-    with pytest.raises(InputError, match="not of one run"):
+    with pytest.raises(InputError, match="belong to different runs"):
         summarise(run)
 
 
@@ -845,7 +845,7 @@ def test_features_that_the_names_do_not_know_are_refused_where_columns_change(tm
     run = runs.copy_of(runs.of_changing_columns(), tmp_path / "run")
     names = json.loads((run / "names.json").read_text())
     (run / "names.json").write_text(json.dumps(names[:8]))
-    with pytest.raises(InputError, match="not of one run"):
+    with pytest.raises(InputError, match="belong to different runs"):
         summarise(run)
 
 

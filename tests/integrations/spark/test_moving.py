@@ -72,7 +72,7 @@ def test_a_run_goes_on_where_it_began(spark, tmp_path):
     options = ["--target", "label", "--top", 2, "--engine", "spark"]
     assert select(two, *options, "--out", other).exit_code == 0
     refused = select("--engine", "fires", "--resume", other)
-    assert "--engine does not go with --resume" in refused.stderr
+    assert "--engine cannot be used with --resume" in refused.stderr
 
 
 def test_sparse_rows_move_too(spark, tmp_path):
