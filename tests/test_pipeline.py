@@ -155,7 +155,7 @@ def test_an_error_in_the_input_changes_nothing():
 def test_what_cannot_be_is_said_in_one_line():
     with pytest.raises(ValueError, match="preprocess must be 'standard', 'minmax' or None"):
         OnlinePipeline(FIRES(2), Perceptron(), "robust").partial_fit(np.eye(2), [0, 1])
-    with pytest.raises(TypeError, match="no online selector"):
+    with pytest.raises(TypeError, match="not an online selector"):
         OnlinePipeline(Perceptron(), Perceptron()).partial_fit(np.eye(2), [0, 1])
     with pytest.raises(NotFittedError, match="has not learnt anything"):
         OnlinePipeline(FIRES(2), Perceptron()).predict(np.zeros((1, 2)))

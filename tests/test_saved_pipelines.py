@@ -393,7 +393,7 @@ REFUSED = {
     "Silent": (FIRES(2), Silent(), r"^Silent cannot be saved: it is no .* no state\(\)"),
     "SilentBrief": (FIRES(2), SilentBrief(), r"^SilentBrief cannot be saved.*selector\.save"),
     "MLPClassifier": (FIRES(2), MLPClassifier((2,)), r"^MLPClassifier cannot be saved: its \w+ is"),
-    "Own": (Own(), Perceptron(), r"^Own cannot be saved: it is no selector of fires itself"),
+    "Own": (Own(), Perceptron(), r"^Own cannot be saved: it is not a selector of fires itself"),
     "Broken": (FIRES(2), Broken(), r"^The header takes JSON values only"),
     "Textual": (FIRES(2), Textual(), r"^Array 'predictor.labels' has dtype <U1"),
 }

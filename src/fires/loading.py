@@ -124,5 +124,5 @@ def _restored(
             raise
         message = str(error) if isinstance(error, ValueError) else repr(error)
         raise StateError(
-            f"{where} does not hold all that a {kind} needs to go on ({message})."
+            f"{where} lacks data that a {kind} needs to continue ({message})."
         ) from error

@@ -152,7 +152,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     @property
     def time(self) -> str | None:  # type: ignore[override]
-        """The selector's setting for the column that says when a row was."""
+        """The selector's setting for the column with the time of each row."""
         time: str | None = self._setting("time", None)
         return time
 
@@ -248,13 +248,15 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         if scaler is not None and scaler.scale != self.preprocess:
             raise ValueError(
                 f"preprocess was {scaler.scale!r} when this pipeline began to learn, and "
-                f"cannot become {self.preprocess!r}: make another pipeline."
+                f"cannot become {self.preprocess!r}: create a new pipeline."
             )
         if self._made_of_ is self.predictor:
             return self
         check_choice("preprocess", self.preprocess, SCALES, "'standard', 'minmax' or None")
         if not isinstance(self._own_selector, OnlineSelector):
-            raise TypeError(f"{self.selector!r} is no online selector: it has no batches of rows.")
+            raise TypeError(
+                f"{self.selector!r} is not an online selector: it cannot learn from batches."
+            )
         self._wrap(self.predictor)
         return self
 
@@ -618,7 +620,9 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         scaler = self._scale("anything to save")
         kind = type(self._own_selector)
         if not rivals.is_registered(kind):
-            raise ValueError(f"{kind.__name__} cannot be saved: it is no selector of fires itself.")
+            raise ValueError(
+                f"{kind.__name__} cannot be saved: it is not a selector of fires itself."
+            )
         columns = self.known_columns.state()
         columns.pop("open", None)  # the selector has it
         header: Header = {

@@ -343,7 +343,7 @@ def test_text_among_numbers_is_told_where_it_gets_lost(run, new, tmp_path):
     found = succeeds("transform", run, new)
     assert "none of it," in found.stdout
     result = succeeds("transform", run, new, "--out", tmp_path / "x.parquet")
-    assert result.stderr == 'column "n2": 1 cell of text among its numbers is empty here\n'
+    assert result.stderr == 'column "n2": 1 cell of text in a numeric column is left empty\n'
     assert pl.read_parquet(tmp_path / "x.parquet")["n2"][6] is None
 
 
@@ -413,7 +413,7 @@ def test_what_is_no_run(run, new, tmp_path):
     line = fails("predict", tmp_path, new)
     assert line == f"{tmp_path} holds no run: it has no run.json; {hint}"
     line = fails("explain", tmp_path / "none", "n2")
-    assert line == f"{tmp_path}/none holds no run: it is no folder; {hint}"
+    assert line == f"{tmp_path}/none holds no run: it is not a folder; {hint}"
     copy = tmp_path / "copy"
     shutil.copytree(run, copy)
     (copy / "run.json").write_text("{")
@@ -440,11 +440,13 @@ def test_a_file_that_is_there_is_not_replaced_unasked(run, new, tmp_path):
     out = tmp_path / "out.csv"
     out.write_text("mine")
     line = fails("predict", run, new, "--out", out)
-    assert line == f"{out} is there already; give --overwrite to replace it, or another name"
+    assert line == f"{out} already exists; give --overwrite to replace it, or another name"
     assert out.read_text() == "mine"
     succeeds("predict", run, new, "--out", out, "--overwrite")
     assert out.read_text().startswith("row,prediction\n")
-    assert "let it end with .csv, .parquet or .arrow" in fails("predict", run, new, "--out", "x.y")
+    assert "give a name that ends with .csv, .parquet or .arrow" in fails(
+        "predict", run, new, "--out", "x.y"
+    )
     folder = tmp_path / "folder.csv"
     folder.mkdir()
     line = fails("predict", run, new, "--out", folder, "--overwrite")
@@ -574,7 +576,8 @@ def test_a_feature_that_left_and_one_that_came(run):
     assert any(re.match(r"alarm at row \S+ \(batch \d+\)", line) for line in lines)
     lines = succeeds("explain", run, "n2").stdout.splitlines()
     assert re.match(
-        r'rank \d of 7, importance \S+, 95% interval \[\S+, \S+\]: high values favour "spam"$',
+        r"rank \d of 7, importance \S+, 95% interval \[\S+, \S+\]: "
+        r'high values favour "spam"; significant$',
         lines[1],
     )
     assert lines[2].startswith(f"selected since row {came['stays'][-1]['from_row']:,}, in ")
@@ -613,7 +616,7 @@ def test_records_that_are_gone_or_damaged(run, tmp_path):
     shutil.copytree(run, copy)
     (copy / "steps.jsonl").write_text("")  # as a full disk leaves it
     found = succeeds("explain", copy, "n2").stdout
-    assert "of the batches; there are no records of when" in found
+    assert "of the batches; no record says when" in found
     (copy / "steps.jsonl").write_text("{\n")
     assert fails("explain", copy, "n2") == f"{copy}/steps.jsonl is damaged in line 1"
 

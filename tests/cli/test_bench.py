@@ -133,7 +133,7 @@ def test_cells_that_fail_are_named_and_the_code_is_1(protocol, empty, in_threads
     assert result.stderr.splitlines() == [
         f"2 cells; results go to {empty / 'out'}",
         "Failed: RTG, OFS, batch 100, 10 %, honest: RuntimeError: worn out",
-        f"1 cell failed; {empty / 'out' / 'cells.jsonl'} has the whole story",
+        f"1 cell failed; {empty / 'out' / 'cells.jsonl'} has the details",
     ]
     page = (empty / "out" / "tables.md").read_text()
     assert "- RTG, OFS: failed in 1 of its settings: RuntimeError: worn out" in page
@@ -144,10 +144,10 @@ def test_cells_that_fail_are_named_and_the_code_is_1(protocol, empty, in_threads
     [
         (["--datasets", "mnits"], 'Error: there is no data set "mnits"; did you mean MNIST?'),
         (["--methods", "efs,ofz"], 'Error: there is no method "ofz"; did you mean OFS?'),
-        (["--methods", " , "], "Error: --methods needs one name at least; commas go between"),
-        (["--datasets", ""], "Error: --datasets needs one name at least; commas go between"),
+        (["--methods", " , "], "Error: --methods needs at least one name; separate several"),
+        (["--datasets", ""], "Error: --datasets needs at least one name; separate several"),
         (["--jobs", "0"], "Error: Invalid value for '--jobs' / '-j': 0 is not in the range x>=1."),
-        (["--datasets", "kdd", "--all-datasets"], "Error: --datasets and --all-datasets do not"),
+        (["--datasets", "kdd", "--all-datasets"], "Error: --datasets and --all-datasets cannot"),
     ],
 )
 def test_what_cannot_be_meant_is_one_line_with_code_2(arguments, message, empty):
@@ -164,7 +164,7 @@ def test_what_cannot_be_meant_is_one_line_with_code_2(arguments, message, empty)
         (["--datasets", "usenet"], "there is nothing to run"),
         (
             ["--quick", "--datasets", "rbf", "--methods", "onlineboosting"],
-            "there is nothing to run: --quick leaves OnlineBoosting out where features are many",
+            "there is nothing to run: --quick skips OnlineBoosting where there are many features",
         ),
     ],
 )
@@ -197,7 +197,7 @@ def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(empty):
     assert process.returncode == 130
     said = errors.splitlines()
     assert said[0] == f"8 cells; results go to {empty / 'out'}"
-    assert re.fullmatch(r"[0-7] of 8 done; the same command goes on from here", said[1])
+    assert re.fullmatch(r"[0-7] of 8 done; the same command continues from here", said[1])
     assert said[2:] == ["Interrupted."]
 
 
@@ -335,7 +335,7 @@ def test_a_run_for_the_figures_that_fails_is_named_and_the_code_is_1(results, dr
     said = result.stderr.splitlines()
     line = "Failed: figure: Madelon, OFS, batch 100, 10 %, as-published: RuntimeError: worn out"
     assert line in said
-    assert said[-1] == f"2 cells failed; {results / 'figures.jsonl'} has the whole story"
+    assert said[-1] == f"2 cells failed; {results / 'figures.jsonl'} has the details"
 
 
 def test_the_help_names_every_method():

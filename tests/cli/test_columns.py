@@ -148,7 +148,7 @@ def test_a_target_that_is_a_name_is_a_question_in_one_line(tmp_path):
     result = run("select", path, "-t", "who")
     assert (result.exit_code, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
-    assert line.startswith(f'Error: {path}: the target column "who" holds 300 different texts')
+    assert line.startswith(f'Error: {path}: the target column "who" holds 300 distinct texts')
     assert "--model probit" in line
 
 

@@ -112,7 +112,7 @@ def test_it_says_how_the_numbers_came_about(whole):
         "standard deviation over 3 runs",
         "two-sided t-test with Holm's correction",
         "on streams like this one, both are equally good on average",
-        "brought to [0, 1]",
+        "scaled to [0, 1]",
         "written to",
     ):
         assert words in said
@@ -279,7 +279,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
     ("target", "words"),
     [
         ("same", ['the target "same"', "one value only, 'one'"]),
-        ("number", ["900 different", "900 rows", "--score r2 if", "--score accuracy if"]),
+        ("number", ["900 distinct", "900 rows", "--score r2 if", "--score accuracy if"]),
     ],
 )
 def test_a_target_without_classes_is_one_line(tmp_path, target, words):
@@ -337,7 +337,7 @@ def test_svmlight_files_are_compared(tmp_path):
     result = run(path, "-s", "fires,ofs,window", "-k", 3, "--seeds", 1, "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["left_out"] == {}
-    assert_fails(run(path, "--predictor", "nb"), "x.svm", "takes no sparse rows")
+    assert_fails(run(path, "--predictor", "nb"), "x.svm", "does not take sparse rows")
 
 
 def test_it_is_told_whether_a_selection_is_worth_it(whole):

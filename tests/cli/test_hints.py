@@ -32,8 +32,8 @@ def said(*arguments):
 @pytest.mark.parametrize(
     ("kind", "line"),
     [
-        ("curve", "c2 matters in a way that a straight line does not show: --relations curves"),
-        ("pair", "c0 and c1 matter together, in a way that a straight line does not show: "),
+        ("curve", "c2 has a non-linear effect: try --relations curves"),
+        ("pair", "c0 and c1 interact: try "),
     ],
 )
 def test_a_hint_names_the_column_and_the_option(kind, line, tmp_path):
@@ -53,4 +53,4 @@ def test_a_hint_survives_a_resumed_run(tmp_path):
     path, out = table(tmp_path / "x.csv"), tmp_path / "out"
     said(path, "--out", str(out))
     result = CliRunner().invoke(main, ["select", "--resume", str(out), "--json"])
-    assert json.loads(result.stdout)["hints"][0].startswith("c2 matters")
+    assert json.loads(result.stdout)["hints"][0].startswith("c2 has a non-linear effect")

@@ -72,7 +72,7 @@ def test_lost_lines_are_refused(out, name, harm):
     assert result.exit_code == 2
     line = result.stderr.splitlines()[-1]
     assert line.startswith(f"Error: {out / name} ")
-    assert " is not what it was when the run was saved, in its " in line
+    assert " has changed since the run was saved, in its first " in line
     assert (content is None) or (out / name).read_bytes() == content
 
 

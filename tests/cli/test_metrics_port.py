@@ -121,7 +121,7 @@ def test_ipv6():
 
 @pytest.mark.parametrize("text", ["", "x", "70000", "host:", ":9100", "a b:1", "1:2:3", "-1", "٣"])
 def test_what_is_no_address_is_one_line(text):
-    with pytest.raises(InputError, match="is no address for metrics; give a port such as 9100"):
+    with pytest.raises(InputError, match="is not an address for metrics; give a port such as 9100"):
         metrics_address(text)
 
 

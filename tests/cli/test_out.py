@@ -256,7 +256,7 @@ def test_report_asks_before_it_replaces_a_file(tmp_path, ended):
     page = tmp_path / "page.html"
     page.write_text("mine")
     line = fails("report", ended, "--out", page)
-    assert line == f"{page} is there already; give --overwrite to replace it, or another name"
+    assert line == f"{page} already exists; give --overwrite to replace it, or another name"
     assert page.read_text() == "mine"
     assert run("report", ended, "--out", page, "--overwrite").exit_code == 0
     assert page.read_text() != "mine"

@@ -98,7 +98,7 @@ def test_a_name_that_looks_like_a_pattern_is_a_name(csv_file, tmp_path):
     [
         (["."], 'Error: . is a directory; name its files: "./*.csv"'),
         (["-", "x.csv"], "Error: standard input cannot be read together with files"),
-        ([""], "Error: the name of a file is empty"),
+        ([""], "Error: a file name is empty"),
     ],
 )
 def test_what_is_no_file_is_one_line(files, line):

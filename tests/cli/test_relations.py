@@ -109,7 +109,7 @@ def test_of_three_classes_a_curve_is_of_one(tmp_path):
 def test_what_curves_do_not_go_with_is_refused_in_one_line(run, option):
     result = select(run, "--relations", "curves", *option.split())
     assert result.exit_code == 2
-    assert result.stderr.splitlines()[-1] == f"Error: --relations does not go with {option}."
+    assert result.stderr.splitlines()[-1] == f"Error: --relations cannot be used with {option}."
 
 
 def test_the_configuration_file_says_it_too(run, tmp_path):
@@ -118,7 +118,7 @@ def test_the_configuration_file_says_it_too(run, tmp_path):
     assert result.exit_code == 0, result.output
     assert facts(tmp_path / "again")["belief"] == facts(run)["belief"]
     settled = fires("select", "--resume", run, "--relations", "linear")
-    assert "--relations does not go with --resume" in settled.stderr
+    assert "--relations cannot be used with --resume" in settled.stderr
 
 
 def shots_of(run):

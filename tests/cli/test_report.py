@@ -46,7 +46,7 @@ def test_it_says_where_the_page_is_and_how_big(ended):
     result = run("report", ended)
     path = ended / "report.html"
     size = f"{path.stat().st_size / 1000:,.0f}"
-    assert result.output == f"written to {path}: {size} KB, to be opened in a browser\n"
+    assert result.output == f"written to {path}: {size} KB; open it in a browser\n"
     assert data_of(path)["runs"][0]["run"]["status"] == "ended"
 
 
@@ -115,7 +115,9 @@ def test_a_run_ends_with_its_page(tmp_path, file):
     out = tmp_path / "run"
     result = learn(file, out, "--report", "--shape", "2x1")
     assert result.exit_code == 0, result.output
-    assert re.search(rf"\nwritten to {out}/report\.html: \d+ KB, to be opened", result.stdout)
+    assert re.search(
+        rf"\nwritten to {out}/report\.html: \d+ KB; open it in a browser", result.stdout
+    )
     seen = data_of(out / "report.html")["runs"][0]
     assert seen["run"]["status"] == "ended"
     assert seen["picture"]["shape"] == [2, 1]
@@ -134,7 +136,7 @@ def test_a_run_ends_with_its_page(tmp_path, file):
 def test_what_is_no_shape_is_refused(tmp_path, file, shape):
     result = learn(file, tmp_path / "run", "--shape", shape)
     assert result.exit_code == 2
-    assert "is no height and width such as 28x28." in result.stderr
+    assert "is not a height and width such as 28x28." in result.stderr
 
 
 def test_a_shape_that_does_not_fit_is_said_before_the_first_row(tmp_path, file):
@@ -165,8 +167,8 @@ def test_no_room_for_the_page_is_one_line_and_loses_nothing(tmp_path, file, file
         result = learn(file, out, "--report")
     assert result.exit_code == 2
     assert result.stderr == (
-        f"Error: {out / 'report.html'}: File too large; once it can be written, fires report {out} "
-        "does so\n"
+        f"Error: {out / 'report.html'}: File too large; once this is fixed, "
+        f"run fires report {out}\n"
     )
     assert "the 2 selected features" in result.stdout
     assert json.loads((out / "run.json").read_bytes())["status"] == "ended"

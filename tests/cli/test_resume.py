@@ -119,7 +119,7 @@ def test_without_a_checkpoint_it_starts_with_the_first_row(tmp_path, undisturbed
     kill(child)
     assert json.loads((out / "run.json").read_bytes())["status"] == "running"
     _, errors = finished("--resume", out, "--rate", "1000000")
-    assert f"{out} goes on with the first row: it has no checkpoint yet" in errors
+    assert f"resuming {out} from the first row: it has no checkpoint yet" in errors
     assert_same(out, reference)
 
 
@@ -138,7 +138,7 @@ def test_a_damaged_checkpoint_is_left_for_the_one_before(tmp_path, undisturbed, 
     _, errors = finished("--resume", out, *SOON)
     said, went_on, *_ = errors.splitlines()
     assert said.startswith(f"a checkpoint cannot be used: '{newest}' is truncated or altered")
-    assert went_on == f"{out} goes on after {rows:,} rows"
+    assert went_on == f"resuming {out} after {rows:,} rows"
     assert_same(out, reference)
 
 
@@ -149,7 +149,7 @@ def test_records_that_are_lost_are_not_passed_over(tmp_path, undisturbed):
     result = run("--resume", out)
     assert result.exit_code == 2
     assert (
-        f"steps.jsonl is not what it was when the run was saved, in its {len(steps):,} bytes"
+        f"steps.jsonl has changed since the run was saved, in its first {len(steps):,} bytes"
         in (result.stderr)
     )
 
@@ -166,7 +166,7 @@ def test_a_run_that_has_ended_goes_on_with_rows_that_are_new(tmp_path):
     assert run(path, *OPTIONS, "--out", out).exit_code == 0
     before = facts(out)
     result = run("--resume", out)
-    assert (result.exit_code, "goes on after 800 rows" in result.stderr) == (0, True)
+    assert (result.exit_code, f"resuming {out} after 800 rows" in result.stderr) == (0, True)
     assert facts(out) == before
     rows = path.read_text().splitlines(keepends=True)[1:501]
     with path.open("a") as file:
@@ -199,15 +199,15 @@ def test_what_a_run_has_settled_stays(undisturbed, option):
     _, out = undisturbed("x.csv")
     result = run("--resume", out, *option)
     assert result.exit_code == 2
-    assert f"does not go with --resume: it is settled by {out / 'run.toml'}." in result.stderr
+    assert f"cannot be used with --resume: it is set in {out / 'run.toml'}." in result.stderr
 
 
 def test_there_has_to_be_a_run(tmp_path):
     result = run("--resume", tmp_path)
     assert result.exit_code == 2
-    assert f"{tmp_path} holds no run to go on with: it has no run.toml" in result.stderr
+    assert f"{tmp_path} holds no run to resume: it has no run.toml" in result.stderr
     result = run("--resume", tmp_path / "nowhere")
-    assert "holds no run to go on with: it is no folder" in result.stderr
+    assert "holds no run to resume: it is not a folder" in result.stderr
 
 
 def test_standard_input_cannot_be_gone_on_with(tmp_path):

@@ -369,19 +369,19 @@ def test_a_score_below_that_of_the_majority_is_called_so(tmp_path):
     lines = lines_of(path, "-k", 3)
     (shares,) = [line for line in lines if "makes up" in line]
     assert re.fullmatch(r'"False" makes up 9\d\.\d% of the rows, "True" \d\.\d%', shares)
-    assert "the selected features do not beat always saying the most common class" in lines
+    assert "the selected features do not beat always predicting the most common class" in lines
 
 
 def test_a_rare_class_that_is_found_all_the_same_is_told(tmp_path):
     path = table_with(tmp_path / "x.csv", 6_000, lambda X, e: X[:, 0] + 0.6 * e > 1.7)
     lines = lines_of(path, "-k", 3, "--as-published")  # a Perceptron
-    told = "by accuracy, the selected features do not beat always saying the most common class"
+    told = "by accuracy, the selected features do not beat always predicting the most common class"
     assert f"{told}; by balanced accuracy they do" in lines
 
 
 def test_numbers_that_no_feature_tells_are_called_so(tmp_path):
     lines = lines_of(table_with(tmp_path / "x.csv", 2_000, lambda X, e: e), "-k", 3)
-    assert "the selected features do not beat always saying the mean" in lines
+    assert "the selected features do not beat always predicting the mean" in lines
     assert any(re.match(r"always the mean so far +-?0\.0\d\d +0\.\d+", line) for line in lines)
 
 
@@ -402,7 +402,7 @@ def test_what_stands_above_noise_stands_above_a_gap(csv_file, tmp_path):
     above, below = re.split(r"\n *\n", shown.split("\n\npositive values")[0])
     assert [row["feature"] for row in ROW.finditer(above)] == ["n2", "n5"]
     assert len(ROW.findall(below)) == 4
-    told = "2 of the 6 are significant after correcting for 9 features"
+    told = "6 of 9 features, as requested: 2 of them are significant"
     assert told in shown.splitlines()
     document = json.loads(select(csv_file, "-t", "label", "-k", 6, "--json").stdout)
     assert [row["above_noise"] for row in document["features"]] == [True] * 2 + [False] * 4
@@ -423,7 +423,7 @@ def test_the_best_of_much_noise_is_not_above_it(tmp_path, kind):
     document = json.loads(select(path, "-t", "y", "--json").stdout)
     assert not any(row["above_noise"] for row in document["features"])
     lines = lines_of(path)
-    assert "none of the 10 is significant after correcting for 150 features" in lines
+    assert "10 of 150 features, as requested: none of them is significant" in lines
 
 
 def test_without_an_interval_nothing_is_said_of_noise(csv_file, tmp_path):
@@ -622,7 +622,7 @@ def test_of_twins_one_is_selected_and_the_others_are_named(tmp_path):
     path, out = tmp_path / "twins.csv", tmp_path / "out"
     table.write_csv(path)
     shown = select(path, "-t", "label", "-k", 4, "--redundancy", "drop", "--out", out).stdout
-    for line in ("x0 stands for copy", "x1, x2 stand for total"):
+    for line in ("redundant given x0: copy", "redundant given x1, x2: total"):
         assert f"\n{line}\n" in shown
     assert read_run(out)[1]["twins"] == {"x0": ["copy"], "x1": ["total"], "x2": ["total"]}
     assert select(path, "-t", "label", "-k", 4, "--out", tmp_path / "alike").exit_code == 0

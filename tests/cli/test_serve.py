@@ -92,7 +92,7 @@ def test_so_is_an_address_of_another_machine(ended, host):
 
 
 def test_so_is_a_folder_without_a_run(tmp_path):
-    for folder, why in ((tmp_path, "has no run.json"), (tmp_path / "x", "is no folder")):
+    for folder, why in ((tmp_path, "has no run.json"), (tmp_path / "x", "is not a folder")):
         result = run("serve", folder, "--port", 0)
         assert result.exit_code == 2
         assert result.stderr.startswith(f"Error: {folder} holds no run: it {why}; ")
@@ -188,7 +188,7 @@ def test_a_page_that_cannot_be_shown_is_one_line_and_no_run(tmp_path, file, monk
     monkeypatch.setattr(sys, "executable", "/bin/false")
     result = run("select", file, *LEARNT, "--out", tmp_path / "run", "--live")
     assert result.exit_code == 2
-    said = "Error: --live cannot show the run: fires serve has ended at once\n"
+    said = "Error: --live cannot show the run: fires serve exited at once\n"
     assert result.stderr == said
     assert not (tmp_path / "run").exists()
 

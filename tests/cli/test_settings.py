@@ -203,24 +203,27 @@ def test_what_is_settled_is_settled(path, tmp_path):
     for option in (("--memory", "900"), ("--drift", "none"), ("--groups", "n0,n1")):
         result = resume("--resume", tmp_path / "out", *option)
         assert result.exit_code == 2
-        assert f"{option[0]} does not go with --resume" in result.stderr
+        assert f"{option[0]} cannot be used with --resume" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--memory", "7d"], "--memory 7d and --time COL go together."),
-        (["--time", "when"], "--memory 7d and --time COL go together."),
+        (["--memory", "7d"], "--memory 7d and --time COL must be given together."),
+        (["--time", "when"], "--memory 7d and --time COL must be given together."),
         (["--memory", "1"], "1"),
         (["--memory", "7y"], "'7y' is not a valid number of rows, nor a time such as 7d."),
         (["--memory", "-3d"], "'-3d' is not a valid number of rows"),
         (["--memory", "7d", "--time", "whem"], 'no column "whem" in'),
-        (["--memory", "7d", "--time", "town"], 'no column "town" that says when a row was'),
-        (["--memory", "7d", "--time", "label"], 'the column "label" says when a row was'),
-        (["--memory", "900", "--as-published"], "--memory and --drift do not go with it."),
-        (["--drift", "none", "--as-published"], "--memory and --drift do not go with it."),
-        (["--groups", "n0,n1", "--columns", "open"], "--groups does not go with --columns open."),
-        (["--memory", "7d", "--time", "when", "--engine", "spark"], "--time does not go with"),
+        (["--memory", "7d", "--time", "town"], 'no column "town" with the time of each row'),
+        (["--memory", "7d", "--time", "label"], 'the column "label" is the time of the rows'),
+        (["--memory", "900", "--as-published"], "--memory and --drift cannot be used with it."),
+        (["--drift", "none", "--as-published"], "--memory and --drift cannot be used with it."),
+        (
+            ["--groups", "n0,n1", "--columns", "open"],
+            "--groups cannot be used with --columns open.",
+        ),
+        (["--memory", "7d", "--time", "when", "--engine", "spark"], "--time cannot be used with"),
     ],
 )
 def test_what_makes_no_sense_is_one_line(timed, options, said):
@@ -234,7 +237,7 @@ def test_dates_that_may_be_read_in_two_ways_are_asked_about(tmp_path):
     frame = table(200).with_columns(when=pl.lit("03/04/2024"))
     frame.write_csv(tmp_path / "rows.csv")
     how = (tmp_path / "rows.csv", "--memory", "7d", "--time", "when")
-    assert "say --dates day-first" in select(*how).stderr
+    assert "use --dates day-first" in select(*how).stderr
     assert select(*how, "--dates", "day-first").exit_code == 0
 
 
@@ -309,8 +312,8 @@ def test_what_leaves_nothing_to_select_says_so(tmp_path):
 
 def test_features_that_stand_for_the_same_others_share_a_line():
     assert twin_lines({"a": ["c"], "b": ["c"], "d": ["e"]}) == [
-        "a, b stand for c",
-        "d stands for e",
+        "redundant given a, b: c",
+        "redundant given d: e",
     ]
 
 

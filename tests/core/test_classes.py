@@ -178,8 +178,8 @@ def test_rows_come_from_where_they_should(old, new, expected):
 
 def test_many_different_whole_floats_are_numbers_and_a_line_says_so():
     y = np.arange(60.0)
-    with pytest.warns(UserWarning, match="60 different whole numbers in 60 rows, as floats"):
+    with pytest.warns(UserWarning, match="60 distinct whole numbers in 60 rows, as floats"):
         assert are_numbers(y, None)
     assert not are_numbers(y % 20, None)  # few: they stay classes
-    with pytest.raises(TargetError, match="60 different whole numbers"):
+    with pytest.raises(TargetError, match="60 distinct whole numbers"):
         are_numbers(y.astype(int), None)

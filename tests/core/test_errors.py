@@ -67,7 +67,7 @@ def test_braces_that_leave_nothing_open_stay(text):
 @pytest.mark.parametrize(
     ("model", "y", "words"),
     [
-        ("auto", np.arange(50), ["50 different whole numbers in 50 rows", "--model gaussian"]),
+        ("auto", np.arange(50), ["50 distinct whole numbers in 50 rows", "--model gaussian"]),
         ("probit", X[:, 0], ["holds numbers that are not whole", "--model gaussian"]),
         ("poisson", X[:, 0], ['the target "price" must not be negative']),
         ("gaussian", np.array(["a", "b"] * 25), ['needs numbers in the target "price"', "'a'"]),

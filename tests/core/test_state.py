@@ -314,7 +314,7 @@ def test_the_format_is_what_version_1_was(tmp_path):
 def test_what_an_old_format_does_not_say_of_an_estimator_is_not_guessed(tmp_path):
     write_version_1(tmp_path / "state", b'{"class":"FIRES"}', np.zeros(1).tobytes())
     assert fault(tmp_path / "state") == (
-        "was written by an old fires, in state format 1; learn it anew."
+        "was written by an old fires, in state format 1; train it again."
     )
 
 

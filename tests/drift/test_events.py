@@ -71,18 +71,18 @@ def test_the_command_tells_the_strongest_first_and_counts_the_rest():
         "  changed sign: x, y",
         "alarm at row 1,000 (batch 10): concept drift, c (weak, 2 alarms up to row 1,500)",
         "  dropped: a; added: b",
-        "and 6 more events that changed nothing in the set",
+        "and 6 more events that did not change the set",
     ]
     strong = row(50_000, strength=70.0, left=[], came=[])
     assert alarm_lines([*alarms, strong])[:2] == [
         "alarm at row 50,000 (batch 500): concept drift, all features (strong)",
-        "  the selected features are the same",
+        "  the selected features did not change",
     ]
     assert alarm_lines([]) == []
     assert alarm_lines(alarms[-2:]) == [
         "alarm at row 38,000 (batch 380): concept drift, all features (weak)",
-        "  the selected features are the same",
-        "and 1 more event that changed nothing in the set",
+        "  the selected features did not change",
+        "and 1 more event that did not change the set",
     ]
     many = [row(2000 * i, left=["a"], came=["b"]) for i in range(1, 15)]
     assert alarm_lines(many)[-1] == "and 4 more events"

@@ -180,8 +180,8 @@ def test_columns_shows_doubts(tmp_path, command):
     path = written(tmp_path, frame, y, numbers=False)
     result = command("columns", path, "--target", "y", "--json")
     rows = {row["name"]: row for row in json.loads(result.stdout)["columns"]}
-    assert rows["row_id"]["doubt"] == "clock: counts the rows"
-    assert rows["row_id"]["done"] == "left out; clock: counts the rows"
+    assert rows["row_id"]["doubt"] == "clock: is a row counter"
+    assert rows["row_id"]["done"] == "left out; clock: is a row counter"
     assert rows["outcome"]["doubt"].startswith("leak: ")
     assert not any(rows[name]["doubt"] for name in ("a", "b", "y"))
 
@@ -190,7 +190,7 @@ def test_compare_leaves_them_out_too(tmp_path, command):
     frame, y, _ = table(6, row_id=CLOCKS["row_id"])
     path = written(tmp_path, frame, y, numbers=False)
     result = command("compare", path, "-t", "y", "-s", "fires", "--seeds", 1, "--json")
-    assert 'column "row_id" counts the rows: left out' in result.stderr
+    assert 'column "row_id" is a row counter: excluded' in result.stderr
     assert json.loads(result.stdout)["doubts"][0]["column"] == "row_id"
 
 

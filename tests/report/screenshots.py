@@ -17,7 +17,7 @@ def take(run: Path, out: Path, *, panel: str | None = None) -> list[Path]:
     run : Path
         The folder of a run.
     out : Path
-        The folder for the pictures; made if it is not there.
+        The folder for the pictures; created if it does not exist.
     panel : str, optional
         The id of a panel; by default the whole page is taken.
 

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -20,10 +19,9 @@ from tests.report import runs
 from fires.core.errors import InputError
 from fires.core.state import read_state, write_state
 from fires.metrics import stability_interval
-from fires.report.features import Features
-from fires.report.folder import Result, Snapshot, Snapshots, read_result
+from fires.report.folder import read_result
 from fires.report.page import folder_data
-from fires.report.records import Follower, Records, rounded
+from fires.report.records import Follower, rounded
 from fires.report.summary import Summary, summarise
 from fires.run.locking import FolderLock
 from fires.run.records import read_snapshot, snapshots
@@ -264,8 +262,7 @@ def test_before_the_end_the_table_is_the_last_snapshot_and_newer_records():
     at = np.argsort(arrays["rank"])
     assert now["place"] == arrays["features"][at].tolist()
     assert all_near(now["importance"], arrays["importance"][at].tolist())
-    reach = NormalDist().inv_cdf(1 - 0.025 / len(at)) * arrays["uncertainty"][at]
-    assert now["above_noise"] == (np.abs(arrays["importance"][at]) > reach).tolist()
+    assert now["above_noise"] == arrays["significant"][at].tolist()
     ended = summarise(runs.of_classes())["now"]
     assert {name: ended[name] for name in now} == now
 
@@ -447,22 +444,15 @@ def test_beside_a_group_a_column_has_the_numbers_of_the_end_and_not_of_the_last_
         assert [now[key][i] for i in single] == [whole[key][i] for i in single]
 
 
-@pytest.mark.parametrize(("n_classes", "is_above"), [(0, True), (2, True), (10, False)])
-def test_with_many_classes_more_is_needed_to_stand_out_from_noise(n_classes, is_above, tmp_path):
-    ten = np.arange(10)
-    arrays = {"features": ten, "importance": np.full(10, 3.2), "uncertainty": np.ones(10)}
-    facts = {"index": 0, "rows": 100, "classes": n_classes}
-    write_state(tmp_path / "0.safetensors", facts, arrays | {"rank": ten})
-    shot = Snapshot(tmp_path / "0.safetensors")
-    names = [str(place) for place in ten]
-    features = Features(Records(10), [shot], Result(), names)
-    assert features.above_noise().tolist() == 10 * [is_above]
-
-
-def test_snapshots_know_how_many_classes_there_are():
-    shots = Snapshots(runs.of_three_classes())
-    shots.refresh()
-    assert shots.until(99, 99)[-1].n_classes == 3
+def test_snapshots_of_earlier_versions_do_not_say_what_is_significant(tmp_path):
+    run = runs.copy_of(runs.that_was_killed(), tmp_path / "run")
+    for _, path in snapshots(run):
+        facts, arrays = read_snapshot(path)
+        write_state(path, facts, {name: of for name, of in arrays.items() if name != "significant"})
+    whole, now = summarise(runs.that_was_killed()), summarise(run)
+    assert set(whole["now"]["above_noise"]) == {True, False}
+    assert set(now["now"]["above_noise"]) == {now["counts"]["above_noise"]} == {None}
+    assert now["now"]["low"] == whole["now"]["low"]
 
 
 def test_columns_are_told_apart_from_groups_whose_names_they_could_have(tmp_path):
@@ -623,7 +613,7 @@ def test_what_is_known_of_the_run_itself():
 def test_a_folder_without_a_run_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"holds no run: it has no run\.json"):
         summarise(tmp_path)
-    with pytest.raises(InputError, match="holds no run: it is no folder"):
+    with pytest.raises(InputError, match="holds no run: it is not a folder"):
         summarise(tmp_path / "nothing")
 
 
@@ -641,7 +631,7 @@ def test_a_damaged_line_is_named(tmp_path):
 def test_files_of_two_runs_are_refused(tmp_path):
     run = runs.copy_of(runs.that_was_killed(), tmp_path / "run")
     (run / "names.json").write_text('["one"]')
-    with pytest.raises(InputError, match="not of one run"):
+    with pytest.raises(InputError, match="belong to different runs"):
         summarise(run)
 
 
@@ -855,7 +845,7 @@ def test_features_that_the_names_do_not_know_are_refused_where_columns_change(tm
     run = runs.copy_of(runs.of_changing_columns(), tmp_path / "run")
     names = json.loads((run / "names.json").read_text())
     (run / "names.json").write_text(json.dumps(names[:8]))
-    with pytest.raises(InputError, match="not of one run"):
+    with pytest.raises(InputError, match="belong to different runs"):
         summarise(run)
 
 

@@ -259,7 +259,7 @@ def test_classes_given_are_all_there_will_be():
 def test_targets_that_do_not_fit_are_refused():
     ((X, y),) = stream(1)
     (whole,) = (np.arange(len(y)),)
-    with pytest.raises(ValueError, match=r"30 different whole numbers.*target='numbers'"):
+    with pytest.raises(ValueError, match=r"30 distinct whole numbers.*target='numbers'"):
         CancelOut(2).partial_fit(X, whole)
     CancelOut(2, target="numbers").partial_fit(X, whole)
     CancelOut(2, target="classes").partial_fit(X, whole)

@@ -456,9 +456,7 @@ def test_many_classes():
 def test_what_the_target_is_can_be_said():
     X, _, _ = problem()
     counts = np.arange(60) % 30
-    with pytest.raises(
-        ValueError, match=r"30 different whole numbers in 30 rows.*target='numbers'"
-    ):
+    with pytest.raises(ValueError, match=r"30 distinct whole numbers in 30 rows.*target='numbers'"):
         Screening(1).partial_fit(X[:30], counts[:30])
     numbers = Screening(1, target="numbers").partial_fit(X, counts)
     assert_allclose(numbers.weights_, np.abs(np.corrcoef(X.T, counts)[-1, :-1]), rtol=1e-12)

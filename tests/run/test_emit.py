@@ -212,7 +212,7 @@ def test_long_lines_are_mended_too(tail, tmp_path):
 def test_a_file_that_holds_something_else_is_left_alone(text, tmp_path):
     path = tmp_path / "events.csv"
     path.write_text(text)
-    with pytest.raises(InputError, match=r"events\.csv holds something else .*; give the name"):
+    with pytest.raises(InputError, match=r"events\.csv holds something other .*; give the name"):
         open_sink(str(path))
     assert path.read_text() == text
 

@@ -79,7 +79,7 @@ def test_constants_are_those_of_the_whole_run():
     X[-1, 2] = 8.0  # the last row of all
     X[::7, 1] = np.nan
     X[:, 3] = np.nan
-    before = [Doubt("c", "constant", "has one value only, 7.0")]
+    before = [Doubt("c", "constant", "has only one value, 7.0")]
     assert kinds(settled(X, y, before)) == [("b", "constant")]
 
 

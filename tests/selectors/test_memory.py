@@ -233,7 +233,7 @@ def test_settings_that_make_no_sense_are_one_line(settings, message):
 )
 def test_rows_to_learn_from_need_a_time(change):
     frame, y = table(n=100)
-    with pytest.raises(InputError, match='no column "when" that says when a row was'):
+    with pytest.raises(InputError, match='no column "when" with the time of each row'):
         FIRES(2, memory="7d", time="when").partial_fit(change(frame), y)
 
 

@@ -71,7 +71,7 @@ def test_what_the_target_is_follows_from_all_shards():
     one, many = gradient().partial_fit(X, y), learn(gradient(), X, y)
     assert many.model_ == "gaussian"
     assert_same(one, many)
-    with pytest.raises(TargetError, match="30 different whole numbers in 30 rows"):
+    with pytest.raises(TargetError, match="30 distinct whole numbers in 30 rows"):
         learn(gradient(), X, np.arange(30))
     with pytest.raises(TargetError, match="not whole"):
         learn(gradient(model="probit"), X, y)

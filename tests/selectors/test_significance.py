@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 import fires
 from fires import FIRES, OFS, OnlinePipeline, RandomFeatures
+from fires.core.belief import Belief
 from fires.evaluation.loop import prequential
 from fires.metrics import StabilityWindow
 from fires.models import Linear, NeuralNet
@@ -23,7 +24,7 @@ from fires.models.covariance import CovarianceBlock
 from fires.predictors import Perceptron
 from fires.selectors.rule import Candidates
 from fires.selectors.sharded import Sharded
-from fires.selectors.significance import Distances, found
+from fires.selectors.significance import Distances, above_noise, found
 
 NOBODY = np.empty(0, dtype=np.intp)
 
@@ -87,6 +88,11 @@ def test_the_next_one_says_what_it_would_cost():
     share = tail(2.0) * (31 - 0.95 * 2) / 2
     assert f"with the next, x1, it could be {share:.2g}" in found(known, [0], 30, "", "x{}".format)
     assert "there is no other" in found(known, range(3), 3, "", "x{}".format)
+
+
+@pytest.mark.parametrize(("n_classes", "is_above"), [(1, True), (10, False)])
+def test_with_many_classes_more_is_needed_to_stand_out_from_noise(n_classes, is_above):
+    assert set(above_noise(Belief(np.full(10, 3.2), np.ones(10)), n_classes)) == {is_above}
 
 
 # --- On known truth ----------------------------------------------------------------------------
@@ -375,9 +381,9 @@ def test_why_in_one_sentence():
     one = auto(*rows(n_features=1, relevant=[0])).why()
     assert one.startswith("1 of 1 features is significantly non-zero")
     assert one.endswith("there is no other")
-    assert FIRES(5).fit(X, y).why() == "5 of 30 features, as asked for: 2 of them are significant"
+    assert FIRES(5).fit(X, y).why() == "5 of 30 features, as requested: 2 of them are significant"
     gradient = FIRES(5, update="gradient").fit(X, y).why()
-    assert gradient.startswith("5 of 30 features, as asked for: how many of them matter is known")
+    assert gradient.startswith("5 of 30 features, as requested: how many of them matter is known")
 
 
 def test_why_calls_features_by_their_names():

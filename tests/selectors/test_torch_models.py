@@ -511,7 +511,7 @@ def test_settings_are_got_and_set():
 
 def test_whole_numbers_that_could_be_either_are_asked_about():
     X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60)
-    with pytest.raises(ValueError, match=r"60 different whole numbers .*task='numbers'"):
+    with pytest.raises(ValueError, match=r"60 distinct whole numbers .*task='numbers'"):
         FIRES(2, model=NeuralNet(hidden=(3,))).partial_fit(X, y)
     FIRES(2, model=NeuralNet(hidden=(3,), task="numbers")).partial_fit(X, y)
     FIRES(2, model=NeuralNet(hidden=(3,))).partial_fit(X, y, classes=range(60))

@@ -451,7 +451,7 @@ def test_a_file_that_has_grown_is_read_on(tmp_path):
     path.write_text(TEXT + "7,1\n")
     assert rows_after(path, end) == 1
     path.write_text(TEXT[:-1] + "5\n7,1\n")
-    with pytest.raises(InputError, match=r"last line of .*x.csv has gone on since it was read"):
+    with pytest.raises(InputError, match=r"last line of .*x.csv was continued after it was read"):
         rows_after(path, end)
 
 
@@ -469,7 +469,7 @@ def test_a_file_that_is_another_one_now_is_refused(tmp_path, packing):
             rows_after(path, bookmark)
         assert "\n" not in str(caught.value)
     other.write_bytes(packed(TEXT.encode(), packing))
-    with pytest.raises(InputError, match=r"y.csv stands in the place of .*x.csv"):
+    with pytest.raises(InputError, match=r"y.csv replaces .*x.csv"):
         rows_after(other, bookmark)
     path.unlink()
     with pytest.raises(InputError, match=r"cannot read .*x.csv: No such file"):
@@ -591,7 +591,7 @@ def test_several_files_are_the_same_up_to_the_one_that_is_read(tmp_path):
     assert bookmark["position"]["file"] == 1
     assert rows_after(paths[:2], bookmark) == 8
     assert rows_after(paths, bookmark) == 28
-    with pytest.raises(InputError, match=r"2.csv stands in the place of .*1.csv"):
+    with pytest.raises(InputError, match=r"2.csv replaces .*1.csv"):
         rows_after([paths[0], paths[2], paths[1]], bookmark)
     with pytest.raises(InputError, match=r"1.csv, which was read before, is not among the files"):
         rows_after(paths[:1], bookmark)

@@ -269,7 +269,7 @@ def test_both_orders_of_utf_16_and_32_are_found_by_their_marks(order):
 def test_utf_16_without_a_mark_is_named(tmp_path):
     for encoding in ("utf-16-le", "utf-16-be"):
         path = saved(tmp_path, table().write_csv().encode(encoding))
-        assert "is not UTF-8 text: line 1; if it is text, say how it was written" in fault_of(path)
+        assert "is not UTF-8 text: line 1; if it is text, give its encoding" in fault_of(path)
 
 
 def test_what_is_no_text_in_its_encoding_costs_its_row():

@@ -254,7 +254,7 @@ def test_a_key_that_was_made_anew_is_told_of(redis_server):
     bookmark = bookmark_after(redis_server, 2)
     redis_server.client.delete("events")
     redis_server.write("events", flat(40))
-    assert "were read, and some are gone, or the key was made anew" in refusal(
+    assert "were read, and some are gone, or the key was recreated" in refusal(
         redis_server, bookmark
     )
     bookmark["start"]["mark"] |= {"added": 41}
@@ -297,7 +297,7 @@ def test_what_is_not_there_is_said_in_one_line(redis_server, monkeypatch):
         ("redis://localhost:6379", "names no key"),
         ("redis://localhost:99999/events", "no host and port"),
         ("redis://one,two/events", "is on one server"),
-        ("redis://localhost/events?db=x", '"x" is no number of a database'),
+        ("redis://localhost/events?db=x", '"x" is not the number of a database'),
         ("redis://localhost/events?password=s3cr3t", 'no option "password"'),
         ("redis://:s3cr3t@localhost/events", "FIRES_REDIS_PASSWORD"),
         ("rediss://:s3/cr3t@localhost/events", "FIRES_REDIS_PASSWORD"),

@@ -304,8 +304,8 @@ class Reduce:
     def lines(self) -> list[str]:
         """What the user should know of cells that are no numbers."""
         return [
-            f'column "{name}": {n_lost:,} cell{"s" * (n_lost > 1)} of text among its numbers '
-            f"{'are' if n_lost > 1 else 'is'} empty here"
+            f'column "{name}": {n_lost:,} cell{"s" * (n_lost > 1)} of text in a numeric column '
+            f"{'are' if n_lost > 1 else 'is'} left empty"
             for name, n_lost in self._n_lost.items()
             if n_lost
         ]
@@ -328,7 +328,8 @@ def open_output(path: Path | None, *, overwrite: bool) -> RowOutput:
     kind = _KINDS.get(path.suffix.lower())
     if kind is None:
         raise InputError(
-            f"{path} may hold anything by its name", hint="let it end with .csv, .parquet or .arrow"
+            f"{path} does not show its format in its name",
+            hint="give a name that ends with .csv, .parquet or .arrow",
         )
     options.refuse_there(path, overwrite=overwrite)
     return CsvFile(path) if kind == "CSV" else TypedFile(path, kind)

@@ -65,7 +65,7 @@ def _finish(records: Mapping[str, Sequence[Record]], folder: Path) -> None:
     """End with code 1 if something failed, and say in which file it stands."""
     n_failed = Counter(name for name, found in records.items() for one in found if "error" in one)
     for name, n in n_failed.items():
-        click.echo(f"{_several(n, 'cell')} failed; {folder / name} has the whole story", err=True)
+        click.echo(f"{_several(n, 'cell')} failed; {folder / name} has the details", err=True)
     if n_failed:
         sys.exit(1)
 
@@ -145,7 +145,7 @@ def _kdd2020(
     from fires.run.folder import refuse_foreign
 
     if datasets is not None and all_datasets:
-        raise click.UsageError("--datasets and --all-datasets do not go together.")
+        raise click.UsageError("--datasets and --all-datasets cannot be used together.")
     out = out or Path("fires-kdd2020-quick" if quick else "fires-kdd2020")
     refuse_foreign(out, CELLS, kdd2020.RUNS)
     jobs = jobs or kdd2020.cores()
@@ -247,7 +247,7 @@ def _field(
 def _names(text: str, option: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise click.UsageError(f"{option} needs one name at least; commas go between several.")
+        raise click.UsageError(f"{option} needs at least one name; separate several with commas.")
     return names
 
 
@@ -255,7 +255,7 @@ def _numbers(text: str, kind: type[int] | type[float], option: str) -> list[Any]
     try:
         return [kind(name) for name in _names(text, option)]
     except ValueError as error:
-        raise click.UsageError(f"{option} takes numbers, with commas between them.") from error
+        raise click.UsageError(f"{option} takes numbers separated by commas.") from error
 
 
 def _command() -> str:
@@ -282,7 +282,7 @@ def _run_cells(
     _say_left_out(missing.values())
     cells = [c for c in cells if c in done or not {c.dataset, c.method} & missing.keys()]
     if not cells:
-        why = "" if missing else ": --quick leaves OnlineBoosting out where features are many"
+        why = "" if missing else ": --quick skips OnlineBoosting where there are many features"
         raise click.ClickException(f"there is nothing to run{why}")
     if len(cells) > len(done):
         kdd2020.note_run(out, _command(), jobs)

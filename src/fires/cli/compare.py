@@ -119,7 +119,7 @@ def make_predictor(
             f"{' or '.join(fitting)}"
         )
     if name == "nb" and sparse:
-        raise ValueError("--predictor nb takes no sparse rows: take bayes, perceptron or tree")
+        raise ValueError("--predictor nb does not take sparse rows: take bayes, perceptron or tree")
     bayes = partial(BayesLinear, "gaussian" if numeric else "probit")
     makers = {"bayes": bayes, "perceptron": Perceptron, "nb": GaussianNB, "tree": hoeffding_tree}
     return name, makers.get(name, LinearRegressor)
@@ -194,7 +194,7 @@ def command(given: _Options = options.part(_Options)) -> None:
         raise click.UsageError("--report needs a folder to write to: give --out.")
     if isinstance(given.top, str):
         raise click.UsageError(
-            "--top auto is for fires select: here, all selectors select as many features."
+            "--top auto is for fires select: here, all selectors select equally many features."
         )
     if reading.reads_once:
         raise ValueError(
@@ -237,7 +237,7 @@ def command(given: _Options = options.part(_Options)) -> None:
         if folder is not None and unsaved is None and not given.quiet:
             click.echo(f"written to {given.out}: {', '.join(files)}")
     if unsaved is not None:
-        what = f"what was found is shown above, but could not be saved: {message(unsaved)}"
+        what = f"the results are shown above, but could not be saved: {message(unsaved)}"
         raise InputError(what) from unsaved
 
 
@@ -249,7 +249,7 @@ def _open(reading: Reading, target: str | None, score: str) -> TableStream:
     except Question as error:
         if "{model=gaussian}" not in error.hint:
             raise
-        hint = "say --score r2 if they are amounts, --score accuracy if they are classes"
+        hint = "use --score r2 if they are amounts, --score accuracy if they are classes"
         raise InputError(error.what, error.where, hint) from None
 
 

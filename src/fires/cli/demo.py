@@ -25,9 +25,9 @@ _SOURCE = "fires demo"
 @options.command("demo")
 def command(
     out: Path = options.out(
-        "the run, with its report; made if it is not there.", default="fires-demo"
+        "the run, with its report; created if it does not exist.", default="fires-demo"
     ),
-    seed: int = options.count(0, "Which stream: each number makes another one.", least=0),
+    seed: int = options.count(0, "Seed of the stream: another number, another stream.", least=0),
 ) -> None:
     """Detect concept drift in a stream whose relevant features are known.
 

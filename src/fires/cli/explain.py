@@ -57,9 +57,8 @@ def feature_history(run: SavedRun, feature: str) -> dict[str, Any]:
 
     if run.has_not_ended and not (run.path / "features.csv").exists():
         raise InputError(
-            f"the run in {run.path} has not ended, and what it says of each feature comes with its "
-            "end",
-            hint=f"fires select --resume {run.path} goes on with it, if nothing else does",
+            f"the run in {run.path} has not finished; results per feature are written when it ends",
+            hint=f"fires select --resume {run.path} resumes it, unless a process is running it",
         )
     columns, column = _row_of(run.path / "columns.csv", "name", feature)
     titles = group_titles(run.facts["settings"])
@@ -73,7 +72,7 @@ def feature_history(run: SavedRun, feature: str) -> dict[str, Any]:
         return known
     features = run.features_of(feature)
     if not features:
-        raise InputError(f"{run.path}: its files are not of one run")
+        raise InputError(f"{run.path}: its files belong to different runs")
     concerned = {None, feature, *features.values()}
     known |= {"n_features": len(ranked)} | _stays(run, list(features)) | _relations(run, features)
     with damaged(run.path / "run.json"):
@@ -216,9 +215,19 @@ def _importance(known: dict[str, Any]) -> str:
         text += f", 95% interval [{low:.4g}, {high:.4g}]"
     if known["meaning"]:
         text += f": {known['meaning']}"
-    if low is not None and low <= 0.0 <= high:
-        text += "; not distinguishable from zero"
-    return f"{text}; it has not come lately" if known.get("absent") else text
+    if low is not None:
+        text += f"; {_SIGNIFICANCE[known['above_noise'] == 'True', low <= 0.0 <= high]}"
+    return f"{text}; absent recently" if known.get("absent") else text
+
+
+# Of a feature that is significant or not, with an interval that contains 0 or not.
+_SIGNIFICANCE = {
+    (True, False): "significant",
+    (True, True): "significant given the selected features; given all features, its interval "
+    "contains 0",
+    (False, True): "not distinguishable from zero",
+    (False, False): "not significant given the selected features",
+}
 
 
 def _selected(known: dict[str, Any]) -> str:
@@ -226,7 +235,7 @@ def _selected(known: dict[str, Any]) -> str:
     share = f"in {known['share_selected']:.1%} of the batches"
     if not n_batches:
         when = "selected" if known["selected"] else "not selected"
-        return f"{when}, {share}; there are no records of when"
+        return f"{when}, {share}; no record says when"
     share += f" ({known['batches_selected']:,} of {n_batches:,})"
     if known["selected"] and stays:
         return f"selected since row {stays[-1]['from_row']:,}, {share}"
@@ -240,7 +249,7 @@ def _earlier(stays: list[dict[str, Any]]) -> list[str]:
     over = [stay for stay in stays if stay["to_row"] is not None]
     lines = [f"selected from row {one['from_row']:,} to row {one['to_row']:,}" for one in over]
     more = len(lines) - _MOST_STAYS
-    return lines if more <= 0 else [f"{more:,} earlier stays, and:", *lines[more:]]
+    return lines if more <= 0 else [f"{more:,} earlier periods, and:", *lines[more:]]
 
 
 # --- a curve as a small picture of characters ---------------------------------------------------

@@ -22,9 +22,9 @@ _METRICS = {
         "Stability of the selected sets of the last batches; 1 if they are all the same.",
     ),
     "selected_features": ("Gauge", "Features that are selected now."),
-    "checkpoint_seconds": ("Gauge", "What the last checkpoint took."),
-    "lag": ("Gauge", "Rows that wait in the source, where it knows."),
-    "rows_per_second": ("Gauge", "Rows per second since this was asked the last time."),
+    "checkpoint_seconds": ("Gauge", "How long the last checkpoint took."),
+    "lag": ("Gauge", "Rows waiting in the source, if it knows."),
+    "rows_per_second": ("Gauge", "Rows per second since the last scrape."),
     "checkpoint_age_seconds": ("Gauge", "Seconds since the last checkpoint was written."),
 }
 _WHEN_ASKED = ("lag", "rows_per_second", "checkpoint_age_seconds")
@@ -93,6 +93,6 @@ def metrics_address(text: str) -> tuple[int, str]:
     found = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]:|([^:\[\]\s]+):)?(\d{1,5})", text, re.ASCII)
     if found is None or int(found[3]) > 65535:
         raise InputError(
-            f"{text!r} is no address for metrics", hint="give a port such as 9100, or HOST:PORT"
+            f"{text!r} is not an address for metrics", hint="give a port such as 9100, or HOST:PORT"
         )
     return int(found[3]), found[1] or found[2] or "127.0.0.1"

@@ -277,7 +277,7 @@ def as_height_and_width(value: str) -> str:
     """The height and width of a picture, once they are known to be numbers."""
     found = re.fullmatch(r"0*([1-9]\d{0,6})x0*([1-9]\d{0,6})", str(value).lower(), re.ASCII)
     if found is None:
-        raise click.BadParameter(f"{value!r} is no height and width such as 28x28.")
+        raise click.BadParameter(f"{value!r} is not a height and width such as 28x28.")
     return f"{found[1]}x{found[2]}"
 
 
@@ -316,7 +316,7 @@ def _as_typed(option: click.Parameter, value: Json) -> bool | str | list[str]:
     """A value as it would be typed, so that the option checks it as if it were."""
     if isinstance(option, click.Option) and option.is_flag:
         if not isinstance(value, bool):
-            raise TypeError(f"true or false is wanted, and not {value!r}")
+            raise TypeError(f"expected true or false, not {value!r}")
         return value
     if option.nargs == -1 or option.multiple:
         return [_text(item) for item in (value if isinstance(value, list) else [value])]
@@ -325,7 +325,7 @@ def _as_typed(option: click.Parameter, value: Json) -> bool | str | list[str]:
 
 def _text(value: Json) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise TypeError(f"a text or a number is wanted, and not {value!r}")
+        raise TypeError(f"expected text or a number, not {value!r}")
     return str(value)
 
 
@@ -422,5 +422,5 @@ def refuse_there(path: Path, *, overwrite: bool) -> None:
     """Raise an error if a file is there that may not be replaced."""
     if path.exists() and not overwrite:
         raise InputError(
-            f"{path} is there already", hint="give --overwrite to replace it, or another name"
+            f"{path} already exists", hint="give --overwrite to replace it, or another name"
         )

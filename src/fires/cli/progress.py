@@ -107,7 +107,7 @@ def bars(cells: Sequence[Cell]) -> Iterator[BenchProgress]:
             yield watch
         except KeyboardInterrupt:
             watch.say(
-                f"{watch.n_ended:,} of {len(cells):,} done; the same command goes on from here"
+                f"{watch.n_ended:,} of {len(cells):,} done; the same command continues from here"
             )
             raise
 

@@ -164,7 +164,9 @@ class Reading:
         if click.get_current_context().params.get("quiet") or not has_no_end:
             yield
             return
-        line = f"waiting for the first 100 rows of {self.name}, which tell what its columns hold"
+        line = (
+            f"waiting for the first 100 rows of {self.name}, to determine the types of its columns"
+        )
         timer = Timer(_PATIENCE, say, [line])
         timer.daemon = True
         timer.start()
@@ -258,7 +260,7 @@ def _scheme(name: str) -> Scheme | None:
 def _matching(given: str) -> list[str]:
     """The files that a name or a pattern stands for."""
     if not given:
-        raise InputError("the name of a file is empty")
+        raise InputError("a file name is empty")
     if re.match(r"(https?|ftp|s3|gs)://", given):
         download = f"curl -L {given} | fires select - ..."
         raise InputError(f"{given} is a URL", hint=f"download it first: {download}")
@@ -327,12 +329,12 @@ def doubt_lines(stream: TableStream | RowReader, *, ended: bool) -> list[str]:
         shown = listed([f'"{column}"' for column in columns])
         each = f"columns {shown}: each" if several else f"column {shown}"
         if is_out:
-            cost = ", and with it any trend over time" * (kind == "clock")
+            cost = ", along with any trend over time" * (kind == "clock")
             keep = f"--keep-suspicious keeps {'them' if several else 'it'}"
-            lines.append(f"{each} {why}: left out ({kind}){cost}, as by {exclude}; {keep}")
+            lines.append(f"{each} {why}: excluded ({kind}){cost}, as by {exclude}; {keep}")
         elif kind != "constant":
-            unless = "if it is not known beforehand, " if kind == "leak" else ""
-            lines.append(f"CAUTION: {each} {why} ({kind}): {unless}{exclude}")
+            unless = "if it is not known at prediction time, " if kind == "leak" else ""
+            lines.append(f"CAUTION: {each} {why}: possible {kind}; {unless}{exclude}")
         elif ended:
             lines.append(f"{each} {why} (constant): no information; {exclude}")
     return lines

@@ -57,7 +57,7 @@ def write_report(runs: tuple[Path, ...], path: Path | None = None) -> str:
 
     path = path or runs[0] / REPORT
     n_bytes = write_page(runs, path)
-    return printable(f"written to {path}: {n_bytes / 1000:,.0f} KB, to be opened in a browser")
+    return printable(f"written to {path}: {n_bytes / 1000:,.0f} KB; open it in a browser")
 
 
 def write_wanted(options: Options) -> bool:
@@ -67,7 +67,7 @@ def write_wanted(options: Options) -> bool:
     try:
         line = write_report((out,))
     except OSError as error:
-        say(f"Error: {message(error)}; once it can be written, fires report {out} does so")
+        say(f"Error: {message(error)}; once this is fixed, run fires report {out}")
         return False
     if not (options.quiet or options.as_json):
         click.echo(line)
@@ -118,7 +118,7 @@ def serve(
     def ready() -> None:
         with suppress(OSError, AttributeError):
             os.nice(_POLITE)  # whoever looks must not slow down the run, which may want all cores
-        click.echo(printable(f"showing {names} on {access.url} (Ctrl-C ends this)"))
+        click.echo(printable(f"showing {names} on {access.url} (Ctrl-C to stop)"))
         sys.stdout.flush()
 
     with ExitStack() as stack:
@@ -155,7 +155,7 @@ def live_page(folder: Path) -> Iterator[None]:
             first_line = output.readline()
         address = re.search(r"http://\S+", first_line)
         if address is None:
-            why = first_line.removeprefix("Error: ").strip() or "fires serve has ended at once"
+            why = first_line.removeprefix("Error: ").strip() or "fires serve exited at once"
             raise InputError(f"--live cannot show the run: {why}")
         say(f"{folder} is shown on {address[0]}")
         yield

@@ -423,13 +423,13 @@ def _newest(folder: RunFolder, quiet: bool) -> Checkpoint | None:
         say(f"a checkpoint cannot be used: {line}")
     if saved is not None and saved.facts["bookmark"] is None:
         raise InputError(
-            f"{folder.path} was learnt from what cannot be read again from the middle",
-            hint="what it had learnt can be used all the same; of a query, give --position COL",
+            f"{folder.path} was learnt from a source that cannot be read again from the middle",
+            hint="what it learnt can still be used; for a query, give --position COL",
         )
     if not quiet:
         rows = 0 if saved is None else saved.run.totals.n_rows
-        where = f"after {rows:,} rows" if rows else "with the first row: it has no checkpoint yet"
-        say(f"{folder.path} goes on {where}")
+        where = f"after {rows:,} rows" if rows else "from the first row: it has no checkpoint yet"
+        say(f"resuming {folder.path} {where}")
     return saved
 
 
@@ -446,5 +446,5 @@ def _end(learning: Learning, out: Path | None, unsaved: OSError | None) -> None:
         kept = "" if out is None else f" and saved in {out}"
     learnt = f"what was learnt from the first {learning.n_rows:,} rows is shown above{kept}"
     if source.signal is None and not isinstance(source.error, (*EXPECTED, type(None))):
-        say(f"{learnt}; what ended the run is our fault:")
+        say(f"{learnt}; the run was ended by a bug in fires:")
     source.tell_end(learnt, unsaved, saved=out is not None and unsaved is None)

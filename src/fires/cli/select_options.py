@@ -172,22 +172,23 @@ def refuse_what_does_not_go_together(options: Options) -> None:
     others |= {"--columns open": not fixed, "--engine spark": options.engine == "spark"}
     needs_folder = {"transform": options.transform, "report": options.report, "live": options.live}
     for why, is_wrong in {
-        "--absent zero goes with --columns open only.": fixed and options.absent == "zero",
-        "--forget-after goes with --columns open only.": fixed and options.forget_after,
-        "--as-published does not go with --columns open.": not fixed and paper,
-        "--engine spark does not go with --columns open.": not fixed and options.engine == "spark",
-        f"--as-published is a probit; it does not go with --model {model}.": paper
+        "--absent zero requires --columns open.": fixed and options.absent == "zero",
+        "--forget-after requires --columns open.": fixed and options.forget_after,
+        "--as-published cannot be used with --columns open.": not fixed and paper,
+        "--engine spark cannot be used with --columns open.": not fixed
+        and options.engine == "spark",
+        f"--as-published is a probit; it cannot be used with --model {model}.": paper
         and model not in ("auto", "probit"),
-        "--as-published does not know how sure it is: give --top a number.": paper
+        "--as-published has no significance test: give --top a number.": paper
         and options.top == "auto",
-        "--as-published does not go with --redundancy drop.": paper
+        "--as-published cannot be used with --redundancy drop.": paper
         and options.redundancy == "drop",
-        "--as-published forgets nothing: --memory and --drift do not go with it.": paper
+        "--as-published forgets nothing: --memory and --drift cannot be used with it.": paper
         and (options.memory != _MEMORY or options.drift != "auto"),
-        "--memory 7d and --time COL go together.": isinstance(options.memory, str)
+        "--memory 7d and --time COL must be given together.": isinstance(options.memory, str)
         != (options.time is not None),
-        "--groups does not go with --columns open.": not fixed and options.groups,
-        **{f"--relations does not go with {one}.": bent and on for one, on in others.items()},
+        "--groups cannot be used with --columns open.": not fixed and options.groups,
+        **{f"--relations cannot be used with {one}.": bent and on for one, on in others.items()},
         **{
             f"--{name} needs a folder to write to: give --out.": wanted and options.folder is None
             for name, wanted in needs_folder.items()
@@ -207,13 +208,13 @@ def _refuse_what_is_settled(options: Options) -> None:
         if option.name not in _MAY_CHANGE:
             given = option.opts[0] if isinstance(option, click.Option) else "FILE"
             raise click.UsageError(
-                f"{given} does not go with --resume: it is settled by {resume / 'run.toml'}."
+                f"{given} cannot be used with --resume: it is set in {resume / 'run.toml'}."
             )
     if options.engine == "fires" and options.reading.reads_once:
         raise InputError(
             f"{resume} was learnt from {options.reading.name}, which cannot be read again from the "
             "middle",
-            hint="what it had learnt is in its state.safetensors, for fires.load",
+            hint="what it learnt is in its state.safetensors, for fires.load",
         )
 
 
@@ -222,8 +223,8 @@ def resume_options(ctx: click.Context, path: Path | None) -> Path | None:
     if path is None:
         return None
     if not (path / "run.toml").is_file():
-        why = "has no run.toml" if path.is_dir() else "is no folder"
+        why = "has no run.toml" if path.is_dir() else "is not a folder"
         hint = "give the folder that fires select --out has made"
-        raise InputError(f"{path} holds no run to go on with: it {why}", hint=hint)
+        raise InputError(f"{path} holds no run to resume: it {why}", hint=hint)
     shared.read_config(ctx, path / "run.toml")
     return path

@@ -44,7 +44,7 @@ def select_on_spark(options: Options) -> None:
     """Rank the features of what Spark reads, and print them."""
     for option in typed_options(click.get_current_context()):  # rather than not to heed it
         if option.name not in _TAKEN:
-            raise click.UsageError(f"{option.opts[0]} does not go with --engine spark.")
+            raise click.UsageError(f"{option.opts[0]} cannot be used with --engine spark.")
     from fires.cli.tables import print_result
     from fires.integrations.spark import spark_session
     from fires.integrations.spark.select import learn_frame
@@ -101,7 +101,7 @@ def _read(session: SparkSession, options: Options) -> DataFrame:
     if form is None or any(name.split("://")[0] in ("kafka", "redis", "-") for name in file):
         raise InputError(
             f"{file[0]}: fires select --engine spark reads CSV, JSON, Parquet, ORC and libsvm",
-            hint="of other sources make a DataFrame, and call fires.integrations.spark",
+            hint="for other sources, make a DataFrame and call fires.integrations.spark",
         )
     reader = session.read.format(form)
     if form == "csv":
@@ -121,7 +121,9 @@ def _form(file: tuple[str, ...]) -> str | None:
     """What Spark calls the form of some files; None if it reads no such files."""
     forms = {_FORMATS.get(ending) for ending in _endings(file)}
     if len(forms) > 1:
-        raise InputError("Spark reads files of one form together", hint="give those of one form")
+        raise InputError(
+            "Spark reads only files of one format together", hint="give files of one format"
+        )
     return forms.pop()
 
 

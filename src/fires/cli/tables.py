@@ -29,7 +29,7 @@ from fires.cli.text import (
 )
 
 if TYPE_CHECKING:
-    from fires.core.types import Json, Label
+    from fires.core.types import Label
     from fires.run.run import Run
     from fires.run.totals import RunTotals
     from fires.streams.table import Rejected
@@ -173,7 +173,7 @@ def print_result(
     click.echo(", ".join(speed + if_known("stability {:.3f}", totals.stability)))
     if live and facts["latency"]["p50"] is not None:
         p50, p99 = (1000.0 * facts["latency"][name] for name in ("p50", "p99"))
-        click.echo(f"a batch took {p50:.3g} ms, one in a hundred {p99:.3g} ms or more")
+        click.echo(f"latency per batch: median {p50:.3g} ms, 99th percentile {p99:.3g} ms")
     if rows := score_rows(totals, len(chosen), facts["n_features"]):
         click.echo()
         print_scores(rows)
@@ -190,15 +190,13 @@ def _lines_of_features(chosen: list[dict[str, Any]], facts: dict[str, Any]) -> I
     is_auto = top == "auto"
     if isinstance(top, int) and top >= n_features:
         yield f"--top {top} leaves nothing to select: there are {n_features:,} features"
-    if is_auto:
+    if not chosen or chosen[0]["above_noise"] is not None:
         yield printable(facts["why"])
-    else:
-        yield from noise_lines(chosen, n_features)
+    yield from _interval_lines(chosen, facts)
     yield from relation_lines(facts.get("relations", {}))
     yield from map(printable, facts.get("hints", ()))
     if absent := [printable(f'"{row["feature"]}"') for row in chosen if row.get("absent")]:
-        has = "has" if len(absent) == 1 else "have"
-        yield f"{', '.join(absent)} {has} not come lately, and nothing else took the place"
+        yield f"absent recently, and not replaced: {', '.join(absent)}"
     if not is_auto:
         yield from _left_out_lines(chosen, twins=bool(facts.get("twins")))
     yield from twin_lines(facts.get("twins", {}))
@@ -221,7 +219,7 @@ def _left_out_lines(chosen: list[dict[str, Any]], *, twins: bool) -> Iterator[st
     is_not = "is" if n_left_out == 1 else "are"
     other = ", or redundant" if twins else ""
     if "absent" in chosen[0]:  # columns are open
-        other += f", or {'has' if n_left_out == 1 else 'have'} not come lately"
+        other += ", or absent recently"
     best = f"{n_left_out} of the best {len(chosen)}"
     yield f"{best} {is_not} not selected:"
     yield f"  not significantly better than the current selection{other}"
@@ -242,17 +240,18 @@ _UNEVEN = 0.6  # the share of the most common class from which on shares are tol
 _MOST_CLASSES = 4
 
 
-def noise_lines(chosen: Sequence[Mapping[str, Json]], n_features: int) -> Iterator[str]:
-    """How many of the selected features are significant."""
-    known = [row["above_noise"] for row in chosen]
-    if None in known or not known:
+def _interval_lines(chosen: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> Iterator[str]:
+    """Why the interval of a significant feature may contain 0."""
+    found = [
+        row["feature"] for row in chosen if row["above_noise"] and row["low"] <= 0 <= row["high"]
+    ]
+    if not found:
         return
-    n, n_above = len(known), sum(map(bool, known))
-    of = "it" if n == 1 else f"all {n}" if n_above == n else f"{n_above or 'none'} of the {n}"
-    are = "are" if n_above > 1 else "is"
+    interval = "its interval contains" if len(found) == 1 else "their intervals contain"
+    classes = ", and the test is of all classes" if len(facts["classes"] or ()) > 2 else ""
     yield (
-        f"{of} {are}{'' if n > 1 or n_above else ' not'} significant after correcting for "
-        f"{n_features:,} feature{'' if n_features == 1 else 's'}"
+        f"significant given the selected features: {listed(found)}; given all "
+        f"{facts['n_features']:,}, {interval} 0 (correlated features{classes})"
     )
 
 
@@ -289,7 +288,7 @@ def verdict_lines(totals: RunTotals) -> Iterator[str]:
     for name, beaten in totals.beaten.items():
         if name not in _BLIND or not beaten or all(beaten.values()):
             continue
-        simple = "always saying the " + ("most common class" if name == "majority" else "mean")
+        simple = "always predicting the " + ("most common class" if name == "majority" else "mean")
         if not any(beaten.values()):
             yield f"the selected features do not beat {simple}"
             continue

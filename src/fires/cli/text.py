@@ -11,7 +11,6 @@ import click
 from fires.core.errors import COMMAND, InputError, MissingExtra, UserError, Wording
 from fires.core.events import event_rows
 
-_FEW = 3  # redundant features that are named
 _MOST_ALARMS = 10
 # Errors that are told in one line. Others are ours to mend, and show where they arose.
 EXPECTED = (OSError, ValueError, MemoryError, MissingExtra)
@@ -95,17 +94,11 @@ def saying_where(file: str, target: str, done: Counted | None = None) -> Iterato
 
 
 def twin_lines(twins: Mapping[str, Sequence[str]]) -> list[str]:
-    """A line for the selected features that stand for the same others."""
+    """A line for the selected features that make the same others redundant."""
     standing: dict[tuple[str, ...], list[str]] = {}
     for one, others in twins.items():
         standing.setdefault(tuple(others), []).append(one)
-    lines = []
-    for others, ones in standing.items():
-        stand = f"{listed(ones)} {'stands' if len(ones) == 1 else 'stand'} for"
-        n = len(others) + len(ones)
-        many = f"{n} correlated columns carry this signal; {stand} them"
-        lines.append(f"{stand} {listed(others)}" if len(others) <= _FEW else many)
-    return lines
+    return [f"redundant given {listed(a)}: {listed(b)}" for b, a in standing.items()]
 
 
 def relation_lines(found: Mapping[str, Any]) -> Iterator[str]:
@@ -130,7 +123,7 @@ def alarm_lines(alarms: Sequence[Mapping[str, Any]]) -> list[str]:
         lines.append(f"{at}: concept drift, {what} ({one['severity']}{more})")
         lines += [f"  {line}" for line in _change(one)]
     if n_more := len(found) - len(shown):
-        same = " that changed nothing in the set" * (len(shown) >= len(told))
+        same = " that did not change the set" * (len(shown) >= len(told))
         lines.append(f"and {n_more:,} more event{'s' * (n_more > 1)}{same}")
     return lines
 
@@ -141,7 +134,7 @@ _MOVED = {"left": "dropped", "came": "added", "flipped": "changed sign"}
 def _change(alarm: Mapping[str, Any]) -> list[str]:
     """What an event was followed by, in a few words."""
     moved = [f"{word}: {listed(alarm[key])}" for key, word in _MOVED.items() if alarm.get(key)]
-    lines = ["; ".join(moved) or "the selected features are the same"]
+    lines = ["; ".join(moved) or "the selected features did not change"]
     before, after = dict(alarm.get("before") or {}), dict(alarm.get("after") or {})
     n_before, n_after = before.pop("batches", 0), after.pop("batches", 0)
     batches = "batch" if n_before == 1 else f"{n_before} batches"

@@ -160,7 +160,7 @@ def _settled(found: Sequence[_Found], sample: pl.DataFrame) -> Iterator[Column]:
             if len(orders - {"year-first"}) != 1:
                 raise Question(
                     f'column "{column.name}": in "{example}" the day or the month may come first',
-                    hint="say {dates=day-first} or {dates=month-first}",
+                    hint="use {dates=day-first} or {dates=month-first}",
                 )
             form = DateForm(*(orders - {"year-first"}))
         elif comma and example and isinstance(form, NumberForm):
@@ -261,7 +261,7 @@ def split_time(X: Any, name: str, hints: Hints = NO_HINTS, *, needed: bool) -> t
         else:
             X = frame.drop(name)
     if needed and np.isnan(times).all():
-        what = f'time: no column "{name}" that says when a row was'
+        what = f'time: no column "{name}" with the time of each row'
         raise InputError(what, hint="it must hold dates, or seconds since 1970")
     return X, times
 

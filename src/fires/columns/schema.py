@@ -137,7 +137,7 @@ class Hints:
     dates: DateOrder | None = None
     max_categories: int = 1000
     categories: Literal["target", "codes"] = "target"
-    time: str | None = None  # the column that says when a row was, which is no feature
+    time: str | None = None  # the column with the time of each row, which is no feature
 
     @property
     def has_points(self) -> bool:

@@ -24,7 +24,7 @@ _NEARLY_ALL = 0.95  # a fraction among 0 and 1 is a mistake, not a measurement
 _PRIOR_ROWS = 10.0
 _MEMORY = 10_000.0
 _MOST_CLASSES = 10
-_FEW_AMOUNTS = 20  # more different whole numbers than these are amounts
+_FEW_AMOUNTS = 20  # more distinct whole numbers than these are amounts
 _REACH = 3.0  # standard deviations of a numeric target that count
 _LEAST = 1e-6
 _NOTHING = 1e-9
@@ -99,17 +99,17 @@ class Target:
         n_distinct = labels.n_unique()
         if self.is_numeric or n_distinct <= max(_MOST_LABELS, len(labels) // 2):
             return
-        name, different = self.column.name, f"{n_distinct:,} different"
+        name, different = self.column.name, f"{n_distinct:,} distinct"
         if self.column.kind == "integer":
             raise Question(
                 f'the target column "{name}" holds whole numbers, {different} ones in '
                 f"{len(labels):,} rows",
-                hint="say {model=gaussian} if they are amounts, {model=probit} if they are classes",
+                hint="use {model=gaussian} if they are amounts, {model=probit} if they are classes",
             )
         raise Question(
             f'the target column "{name}" holds {different} texts in {len(labels):,} rows, such as '
             f'"{short(str(labels[0]))}": these are names, not classes',
-            hint="choose another target, or say {model=probit} if they are classes",
+            hint="choose another target, or use {model=probit} if they are classes",
         )
 
     def read(self, values: pl.Series) -> ReadTarget:

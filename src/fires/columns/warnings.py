@@ -69,7 +69,7 @@ def find_doubts(
     ...     print(doubt.column, doubt)
     n clock: counts the rows
     f copy: is "c" on another scale
-    one constant: has one value only, 1.0
+    one constant: has only one value, 1.0
     """
     sample = as_polars(frame)
     known = find_columns(sample) if columns is None else columns.all
@@ -171,11 +171,11 @@ def _constants(seen: Seen) -> Iterator[Doubt]:
     """Columns that have one value only."""
     for j in np.flatnonzero((seen.n_distinct == 1) & (seen.n_rows > 1)).tolist():
         value = float(seen.numbers[seen.known[:, j], j][0])
-        yield Doubt(seen.names[j], "constant", f"has one value only, {value}")
+        yield Doubt(seen.names[j], "constant", f"has only one value, {value}")
     for name, text in seen.texts.items():
         values = text.drop_nulls().unique()
         if len(values) == 1 and seen.n_rows > 1:
-            yield Doubt(name, "constant", f'has one value only, "{values[0]}"')
+            yield Doubt(name, "constant", f'has only one value, "{values[0]}"')
 
 
 def _nearly_all(n_distinct: int, n_values: int) -> bool:
@@ -191,10 +191,10 @@ def _ids_of_text(seen: Seen) -> Iterator[Doubt]:
         if n_distinct < LEAST or (name in seen.left_out and values.str.contains(r"\s").mean()):
             continue  # free text is no id
         if _nearly_all(n_distinct, len(values)):
-            why = f"holds {n_distinct:,} different texts in {len(values):,} rows"
+            why = f"holds {n_distinct:,} distinct texts in {len(values):,} rows"
             yield Doubt(name, "id", why)
         elif 2 * n_distinct >= len(values) and values.str.contains(_HASH).all():
-            yield Doubt(name, "id", "holds codes of a machine, nearly all different")
+            yield Doubt(name, "id", "holds machine-generated codes, nearly all distinct")
 
 
 def _ids_of_numbers(seen: Seen) -> Iterator[Doubt]:
@@ -210,7 +210,7 @@ def _ids_of_numbers(seen: Seen) -> Iterator[Doubt]:
         given_out = by_chance >= _EQUAL_PAIRS and n[j] - distinct[j] < 0.1 * by_chance
         nearly_all = _nearly_all(int(distinct[j]), int(n[j]))
         if nearly_all and (given_out or _is_id(name)):
-            why = f"holds {distinct[j]:,} different whole numbers in {n[j]:,} rows"
+            why = f"holds {distinct[j]:,} distinct whole numbers in {n[j]:,} rows"
             yield Doubt(name, "id", why)
 
 
@@ -239,17 +239,17 @@ def _ticks(name: str, values: Floats, order: float, n_distinct: int, is_date: bo
     if not only_grows and order < _ORDERED:
         return ""
     if is_date and n_distinct >= _FEWEST_DATES:
-        return "holds times that grow from row to row"
+        return "holds increasing timestamps"
     if n_distinct < LEAST:
         n_rare = len(values) - np.unique(values, return_counts=True)[1].max()
         return few_values(n_distinct) if only_grows and n_rare >= _FEWEST_ROWS else ""
     up = steps[steps > 0.0]
     usual = float(np.median(up))
     if (np.abs(steps - usual) <= 0.01 * usual).mean() >= _REGULAR:
-        return "counts the rows" if usual == 1.0 else "grows from row to row by the same step"
+        return "is a row counter" if usual == 1.0 else "increases by the same step from row to row"
     if not only_grows and order < 0.999:
         return ""
-    return "grows from row to row" if _is_epoch(values) or _is_clock(name) else ""
+    return "increases from row to row" if _is_epoch(values) or _is_clock(name) else ""
 
 
 def few_values(n_distinct: int) -> str:

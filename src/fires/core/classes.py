@@ -246,7 +246,7 @@ def are_numbers(
     n_distinct = len(np.unique(y))
     if n_distinct <= max(20, len(y) / 2):
         return False
-    many = f"{n_distinct} different whole numbers in {len(y)} rows"
+    many = f"{n_distinct} distinct whole numbers in {len(y)} rows"
     if y.dtype.kind != "f":
         raise TargetError(f"{{y}} holds {many}", hint=f"say whether they are {choices}.")
     from fires.core.validation import frames_of_ours  # and with it scikit-learn

@@ -185,7 +185,7 @@ class Random:
         try:
             return restore_generator(header[name])
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-            raise StateError(f"{name} is no state of a random generator ({error!r})") from None
+            raise StateError(f"{name} is not the state of a random generator ({error!r})") from None
 
 
 class View:

@@ -64,7 +64,7 @@ class Question(InputError):  # noqa: N818 - it asks
     --------
     >>> error = Question("may be January or February", hint="say {dates=day-first}")
     >>> error.worded(COMMAND)
-    'may be January or February; say --dates day-first'
+    'may be January or February; use --dates day-first'
     """
 
     def worded(self, wording: Wording) -> str:

@@ -108,7 +108,7 @@ def _try(estimator: BaseEstimator, most: int, single: bool) -> None:
         pass
     except Exception as error:
         name = type(estimator).__name__
-        raise StateError(f"{name} cannot go on from it ({error!r:.200})") from None
+        raise StateError(f"{name} cannot continue from it ({error!r:.200})") from None
 
 
 def random_states(estimator: BaseEstimator) -> dict[str, Seed]:
@@ -151,7 +151,7 @@ def _read(written: Any, name: str, arrays: Arrays) -> Any:
     """The value that :func:`_written` wrote."""
     if "value" in written:
         if type(written["value"]) not in _PLAIN:
-            raise StateError(f"{name} is {written['value']!r:.60}, and no plain value")
+            raise StateError(f"{name} is {written['value']!r:.60}, not a plain value")
         return written["value"]
     if "numbers" in written:
         array = np.asarray(arrays[name], order="F" if written.get("fortran") else "C")

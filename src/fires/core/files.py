@@ -78,7 +78,7 @@ def open_file(path: AnyPath, flags: int, mode: int = 0o666) -> int:
 
 
 def open_to_append(path: AnyPath) -> int:
-    """A descriptor that writes at the end of a file, which is made if it is not there."""
+    """A descriptor that writes at the end of a file, which is created if it does not exist."""
     file = open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         with _synced(os.path.dirname(path)):
@@ -215,7 +215,7 @@ def damaged(path: Path) -> Iterator[None]:
 def _finite(text: str) -> float:
     """A number; JSON of ours has none that is not finite."""
     if not math.isfinite(value := float(text)):
-        raise ValueError(f"{text} is no number")
+        raise ValueError(f"{text} is not a number")
     return value
 
 

@@ -88,7 +88,7 @@ def restore_generator(state: Any) -> np.random.Generator:
     """A generator that goes on from a state of :func:`generator_state`."""
     kind = state["bit_generator"]
     if kind not in _PLACES:
-        raise StateError(f"{kind!r:.60} is no bit generator")
+        raise StateError(f"{kind!r:.60} is not a bit generator")
     check_place(state)
     bits = _PLACES[kind][0]()
     bits.state = state

@@ -157,7 +157,7 @@ def _read(file: BinaryIO, tensors_of: Callable[[], Arrays]) -> tuple[dict[str, A
     if not intact:
         raise StateError("is truncated or altered: its content does not match its checksum.")
     if version < 3 and "class" in header:
-        raise StateError(f"was written by an old fires, in state format {version}; learn it anew.")
+        raise StateError(f"was written by an old fires, in state format {version}; train it again.")
     return header, {name: tensors[name] for name in sorted(tensors)}
 
 

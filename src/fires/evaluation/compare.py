@@ -350,7 +350,7 @@ def read_target(stream: Stream, batch_size: int, numeric: bool) -> LabelCounts:
     if len(counts) < 2:
         nothing = f"no {'number' if numeric else 'label'} at all"
         only = f"one value only, {next(iter(counts))!r}" if counts else nothing
-        raise ValueError(f"{target} holds {only}: there is nothing to tell apart")
+        raise ValueError(f"{target} holds {only}: there is nothing to predict")
     if numeric:
         return LabelCounts(replace(stream.schema, classes=None), Counter(), n_rows, 0)
     try:

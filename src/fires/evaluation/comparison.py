@@ -220,8 +220,8 @@ def sign_of(score: str) -> float:
 
 
 _SCALED = {
-    "minmax": "Columns are brought to [0, 1] while the stream flows.",
-    "standard": "Columns are standardised while the stream flows.",
+    "minmax": "Columns are scaled to [0, 1] as the stream is read.",
+    "standard": "Columns are standardised as the stream is read.",
     None: "Columns are not scaled.",
 }
 

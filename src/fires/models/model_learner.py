@@ -163,7 +163,7 @@ def check_saved(
             )
         numbers = saved[name]
         if numbers.dtype != np.float64 or not np.isfinite(numbers).all() or (numbers < least).any():
-            raise StateError(f"{name} holds something else than finite numbers from {least}")
+            raise StateError(f"{name} holds something other than finite numbers from {least}")
 
 
 class MonteCarloLearner(ModelLearner):
@@ -408,7 +408,9 @@ class MonteCarloLearner(ModelLearner):
         try:
             self.generator.set_state(self.model.torch().tensor(saved.ravel(), device="cpu"))
         except RuntimeError as error:
-            raise StateError(f"generator is no state of a random generator ({error})") from None
+            raise StateError(
+                f"generator is not the state of a random generator ({error})"
+            ) from None
 
     def __getstate__(self) -> dict[str, object]:
         return vars(self) | {"_scratch": {}}

@@ -65,14 +65,18 @@ class Features:
         known = np.flatnonzero(~np.isnan(self.importance) | self.selected)
         return known[np.argsort(np.nan_to_num(self.rank[known], nan=np.inf), kind="stable")]
 
-    def above_noise(self) -> Mask:
-        """Which importances chance alone would hardly give to any of all features."""
-        n_classes = self._shots[-1].n_classes if self._shots else 0
-        n_chances = max(len(self._names), 1) * (n_classes if n_classes >= 3 else 1)
-        half_width = NormalDist().inv_cdf(1.0 - 0.025 / n_chances)
-        return np.asarray(np.abs(self.importance) > half_width * self.uncertainty)
+    @property
+    def above_noise(self) -> Mask | None:
+        """Which features are significant, as the run says; None if it does not."""
+        if self._result.counts or not self._shots:
+            return self._result.above_noise
+        if (told := self._shots[-1].significant) is None:
+            return None
+        above = np.zeros(len(self._names), dtype=bool)
+        above[self._shots[-1].places] = told
+        return above
 
-    def now(self, above_noise: Mask | None) -> Header:
+    def now(self, above_noise: Mask | None, *, intervals: bool) -> Header:
         """The table of features."""
         order = self.in_order
         if len(order) > _MAX_FEATURES:
@@ -81,7 +85,7 @@ class Features:
             order = order[is_in][:_MAX_FEATURES]
         records, result, places = self._records, self._result, order.tolist()
         importance, uncertainty = self.importance[order], self.uncertainty[order]
-        half_width = uncertainty * (np.nan if above_noise is None else _REACH)
+        half_width = uncertainty * (_REACH if intervals else np.nan)
         ranks_before, drifts = np.full((2, len(self._names)), np.nan)
         if self.before is not None:
             ranks_before[self.before.places] = self.before.rank

@@ -95,6 +95,7 @@ class Facts:
             "id": known.get("id"),
             "status": self._status(n_batches),
             "reason": known.get("ended_early"),
+            "why": known.get("why"),
             "started": known.get("started"),
             "updated": None if self.updated is None else self.updated.isoformat(),
             "seconds": rounded(self.seconds),
@@ -129,13 +130,13 @@ class Snapshot:
         if len(shapes := {array.shape for array in arrays.values()}) > 1 or len(*shapes) != 1:
             raise ValueError("its arrays are of several lengths")
         self.path, self.index, self.rows = path, int(facts["index"]), int(facts["rows"])
-        self.n_classes = int(facts.get("classes", 0))
         self.relations: dict[str, Any] = facts.get("relations") or {}
         if self.relations and not fits(self.relations, RELATIONS):
             raise ValueError("its relations are of another form")
         self.places = arrays["features"].astype(np.int32)
         self.importance = arrays["importance"].astype(np.float32)
         self.uncertainty = arrays["uncertainty"].astype(np.float32)
+        self.significant = arrays.get("significant")  # None as of earlier versions
         # Of the last rows of each feature, where they are told.
         names = [name for name in ("mean", "deviation") if name in arrays]
         self.moments = np.array([arrays[name] for name in names], dtype=np.float64)
@@ -217,13 +218,16 @@ def read_result(folder: Path, names: Sequence[str], titles: Mapping[str, str]) -
 
 def _add_features(result: Result, table: pl.DataFrame) -> None:
     n_selected = int((table["selected"] == "True").sum())
-    result.counts = {"features": len(table), "selected": n_selected, "above_noise": None}
+    result.counts = {"features": len(table), "selected": n_selected}
+    result.counts |= {"above_noise": None, "significant_selected": None}
     columns = pl.DataFrame({"feature": result.titles}, schema={"feature": pl.String})
     rows = columns.join(table, on="feature", how="left", maintain_order="left")
     if len(rows) != len(columns):  # names are not told apart: no run writes that
         return
     if (table["above_noise"] != "").any():
+        both = table.select(pl.all_horizontal(pl.col("above_noise", "selected") == "True"))
         result.counts["above_noise"] = int((table["above_noise"] == "True").sum())
+        result.counts["significant_selected"] = int(both.sum().item())
         result.above_noise = (rows["above_noise"] == "True").fill_null(False).to_numpy()
     if "class" in table.columns:
         result.classes = rows["class"].to_numpy()

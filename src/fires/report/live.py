@@ -309,7 +309,7 @@ class Access:
         if request.method not in _METHODS:
             return refused(405, "Nothing can be changed here.", allow=", ".join(_METHODS))
         if not self.knows(request.headers.get("host", "")):
-            return refused(421, "This server does not go by that name.")
+            return refused(421, "This server does not answer to that name.")
         path = request.scope["path"]
         if path not in PATHS:
             return refused(404, "There is no such page.")

@@ -122,7 +122,7 @@ class Summary:
                 if n_named > len(self._names):  # names are written before records
                     self._names = self._read_names()
                 if n_named > len(self._names):
-                    raise InputError(f"{self._folder}: its files are not of one run")
+                    raise InputError(f"{self._folder}: its files belong to different runs")
                 self._records.grow(len(self._names))
                 self._records.add(frame, scores)
                 changed = True
@@ -141,9 +141,7 @@ class Summary:
         records, names, facts = self._records, self._names, self._facts.known
         shots = self._snapshots.until(records.n_batches, len(names))
         features = Features(records, shots, self._result, names)
-        above_noise = self._result.above_noise
-        if above_noise is None and self._has_intervals:
-            above_noise = features.above_noise()
+        above_noise = features.above_noise
         counts = self._counts(above_noise)
         stability, alarms = self._stability(), self._alarms()
         events = event_rows(alarms)
@@ -171,7 +169,7 @@ class Summary:
                 has_ended=self._facts.has_ended,
                 event=event,
             ),
-            "now": features.now(above_noise),
+            "now": features.now(above_noise, intervals=self._has_intervals),
             "rank_before_row": None if features.before is None else features.before.rows,
             "timeline": features.timeline(),
             "members": self._members(features.in_order),
@@ -200,15 +198,16 @@ class Summary:
 
     def _counts(self, above_noise: Mask | None) -> dict[str, Any]:
         records, facts = self._records, self._facts.known
-        n_above = None
+        n_above = n_both = None
         if above_noise is not None and records.n_batches:
-            n_above = int(above_noise.sum())
+            n_above, n_both = int(above_noise.sum()), int(above_noise[records.selected].sum())
         return {
             "rows": records.n_rows,
             "batches": records.n_batches,
             "features": len(self._names),
             "selected": len(records.selected),
             "above_noise": n_above,
+            "significant_selected": n_both,
             "changes": records.n_changes,
             "bad": facts.get("rejected_rows", self._bad.count),
             "missing": facts.get("missing_values", records.n_missing),
@@ -350,6 +349,8 @@ def sentence(
     if not counts["batches"]:
         return ["No row has been read yet."]
     parts: Sentence = [_carrying(n_features, n_selected, counts["above_noise"], has_ended)]
+    if (n_both := counts.get("significant_selected", 0)) and n_both < counts["above_noise"]:
+        parts.append(f", {n_both:,} of them selected")
     if counts["batches"] == 1:
         parts.append(" after one batch")
     elif since is not None and n_selected < n_features:

@@ -127,7 +127,7 @@ class Schedule:
         seconds, count = seconds_of(every), every.strip()
         if seconds is None and not (count.isdecimal() and int(count)):
             raise InputError(
-                f"a checkpoint every {every!r} makes no sense",
+                f"a checkpoint every {every!r} is not a checkpoint interval",
                 hint="give a number of batches such as 500, or a time such as 10s or 5m",
             )
         self._batches = int(count) if seconds is None else None

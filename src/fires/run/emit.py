@@ -188,7 +188,7 @@ def _whole(path: Path) -> int:
         beginning = file.read(len(_BEGINNING))
         if not _BEGINNING.startswith(beginning):
             raise InputError(
-                f"{path} holds something else than records of selected features",
+                f"{path} holds something other than records of selected features",
                 hint="give the name of a new file",
             )
         start, block = file.seek(0, os.SEEK_END), b""

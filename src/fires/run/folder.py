@@ -65,8 +65,8 @@ class RunFolder(AbstractContextManager["RunFolder"]):
 
     - ``features.csv``: every feature with its rank, weight, importance, uncertainty, the ends of
       the 95 % interval, whether it is above noise and selected, and the share of batches in which
-      it was. Where columns come and go also ``absent``: whether it has not come lately. One that
-      was forgotten has no numbers.
+      it was. Where columns come and go also ``absent``: whether it has been absent recently. One
+      that was forgotten has no numbers.
     - ``columns.csv``: every column of the table, and what was done with it.
     - ``state.safetensors``: the pipeline, selector and predictor, for :func:`fires.load`.
     - ``run.json``: counts, timings and alarms too, ``status`` "ended" or "ended early".
@@ -79,12 +79,12 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         self._facts: Mapping[str, Json] = {}
         is_run = _is_run(path)
         if resume and not (path / _OPTIONS).exists():
-            why = "has no run.toml" if path.is_dir() else "is no folder"
-            raise InputError(f"{path} holds no run to go on with: it {why}")
+            why = "has no run.toml" if path.is_dir() else "is not a folder"
+            raise InputError(f"{path} holds no run to resume: it {why}")
         if is_run and not (overwrite or resume):
             raise InputError(
                 f"{path} holds {earlier_run(path / _RUN)}",
-                hint="give --overwrite to replace it, another folder, or --resume to go on with it",
+                hint="give --overwrite to replace it, another folder, or --resume to continue it",
             )
         if not (is_run or resume):
             refuse_foreign(path)
@@ -251,8 +251,8 @@ def refuse_one_class(selector: FIRES, column: str, folder: RunFolder | None) -> 
         if folder is not None:
             folder.discard()
         raise InputError(
-            f"the target column {column} holds one value only, {classes[0]!r}: "
-            "there is nothing to tell apart"
+            f"the target column {column} has only one value, {classes[0]!r}: "
+            "there is nothing to predict"
         )
 
 

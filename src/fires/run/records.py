@@ -14,10 +14,11 @@
 
 ``snapshots/INDEX.safetensors`` holds all features after a batch, or the first 10,000 by rank:
 arrays ``features`` (places), ``importance``, ``uncertainty``, ``rank`` (1 is the best) and
-``selected``; where columns are standardised also ``mean`` and ``deviation`` of their last rows,
-some 10,000. Its facts say how many ``classes`` there were so far, and, where there are any, which
-curves and pairs: ``relations``, see :mod:`fires.run.relations`. There are never more than 128: of
-the first 128 batches each, of the first 256 every second, and so on.
+``selected``; where there are intervals also ``significant``; where columns are standardised also
+``mean`` and ``deviation`` of their last rows, some 10,000. Its facts say how many ``classes`` there
+were so far, and, where there are any, which curves and pairs: ``relations``, see
+:mod:`fires.run.relations`. There are never more than 128: of the first 128 batches each, of the
+first 256 every second, and so on.
 
 What is written depends on the batches alone, not on time: a run that was killed and taken up again
 has the same records, but for the seconds.
@@ -46,6 +47,7 @@ from fires.core.files import naming, open_saved
 from fires.core.named import Names, RunNames
 from fires.core.state import Arrays, read_state, write_state
 from fires.core.types import Floats, Header, Labels, Places
+from fires.run.features import groups_of, has_intervals
 from fires.run.relations import relations_of
 
 if TYPE_CHECKING:
@@ -203,6 +205,9 @@ class RunRecords:
             "rank": ranking[features].astype(np.int32),
             "selected": np.isin(places, step.selected),
         }
+        if has_intervals(selector):
+            groups, significant = groups_of(selector), selector.is_significant()
+            arrays["significant"] = significant[features if groups is None else groups[features]]
         moments = pipeline.column_moments()
         if moments is not None:
             names = ("mean", "deviation")
@@ -459,8 +464,8 @@ class LinesFile(AppendedFile):
                         self.checksum = crc32(data, self.checksum)
         if found < length or checksum not in (None, self.checksum):
             raise InputError(
-                f"{path} is not what it was when the run was saved, in its {length:,} bytes",
-                hint="what was learnt can be used all the same: see fires predict, fires.load",
+                f"{path} has changed since the run was saved, in its first {length:,} bytes",
+                hint="what was learnt can still be used: see fires predict, fires.load",
             )
         super().__init__(path, length)
 

@@ -256,7 +256,7 @@ def newest_checkpoint(folder: RunFolder, engine: str) -> tuple[Checkpoint | None
         of_spark = "spark batch" in (saved.facts["bookmark"] or {})
         if of_spark != (engine == "spark"):
             raise InputError(
-                f"{folder.path} holds a run of {'Spark' if of_spark else 'one process'}: it goes "
-                "on where it began"
+                f"{folder.path} holds a run of {'Spark' if of_spark else 'one process'}: "
+                "resume it the way it was started"
             )
     return saved, damaged

@@ -56,7 +56,7 @@ class SavedRun:
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))
         if not (self.path / _MARK).is_file():
-            why = "has no run.json" if self.path.is_dir() else "is no folder"
+            why = "has no run.json" if self.path.is_dir() else "is not a folder"
             hint = "give the folder that fires select --out has made"
             raise InputError(f"{self.path} holds no run: it {why}", hint=hint)
         if not fits(self.facts, _FACTS):
@@ -83,7 +83,7 @@ class SavedRun:
                 )
             )
             if pipeline is None:
-                raise InputError(f"{self.path} has learnt nothing yet that was saved")
+                raise InputError(f"{self.path} has no saved state yet")
             return pipeline
         pipeline = load(self.path / _STATE)
         if not isinstance(pipeline, OnlinePipeline):
@@ -101,7 +101,7 @@ class SavedRun:
         if (columns := self.pipeline.known_columns.encoder) is None:
             raise InputError(
                 f"{self.path} was learnt from svmlight, whose columns have no names",
-                hint="fires.load gives its pipeline to a program",
+                hint="fires.load loads its pipeline in Python",
             )
         return columns
 

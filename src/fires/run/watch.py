@@ -100,9 +100,10 @@ class ColumnWatch:
     def hints(self, names: Sequence[str]) -> list[str]:
         """Which effects straight lines do not show, of the first rows."""
         curves, pairs = self._leak.beyond_lines()
-        how = "in a way that a straight line does not show: --relations"
-        lines = [f"{names[j]} matters {how} curves" for j in curves[:1]]
-        lines += [f"{names[i]} and {names[j]} matter together, {how} pairs" for i, j in pairs[:1]]
+        lines = [f"{names[j]} has a non-linear effect: try --relations curves" for j in curves[:1]]
+        lines += [
+            f"{names[i]} and {names[j]} interact: try --relations pairs" for i, j in pairs[:1]
+        ]
         return lines
 
     def saved(self) -> State:
@@ -136,7 +137,7 @@ class ColumnWatch:
         still = set(self._constant.tolist())
         # A column may become several features: it is constant if all of them are.
         constant = held - {name for j, name in enumerate(names) if j not in still}
-        rows = f"has one value only, in all {self._n_rows:,} rows"
+        rows = f"has only one value, in all {self._n_rows:,} rows"
         kept = [doubt for doubt in doubts if doubt.kind != "constant" or doubt.column in constant]
         kept = [replace(one, why=rows) if one.kind == "constant" else one for one in kept]
         known = {doubt.column for doubt in kept}
@@ -271,6 +272,6 @@ def _leak(alone: float, others: float, known: float, classes: bool) -> str:
     if known == 1.0 or not far or 1.0 - alone > _MUCH_BETTER * (1.0 - others):
         return ""
     return (
-        "alone predicts the target better than all others together "
-        f"({name} {alone:.3f}, they {others:.3f})"
+        "alone predicts the target better than all others combined "
+        f"({name} {alone:.3f} vs {others:.3f})"
     )

@@ -165,7 +165,7 @@ class InputValidator:
     """
 
     missing: str = "ignore"
-    time: str | None = None  # the column that says when a row was
+    time: str | None = None  # the column with the time of each row
     _known_: KnownColumns | None = None
 
     @property

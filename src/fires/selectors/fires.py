@@ -148,7 +148,7 @@ class FIRES(OnlineSelector):
         ``"7d"``, ``"2w"`` or a ``timedelta``. That needs ``time``, and says how far evidence has
         faded after so long: see :class:`fires.selectors.clock.Clock`.
     time : str, optional
-        If ``memory`` is a time: the column of a frame, or of dicts, that says when a row was. It
+        If ``memory`` is a time: the column of a frame, or of dicts, with the time of each row. It
         holds dates, texts with the year first, or seconds since 1970. It is no feature.
     relations : {"linear", "curves", "pairs", "auto"}, default="linear"
         Which effects features may have. ``"linear"``: straight lines. ``"curves"``: a feature may
@@ -414,7 +414,7 @@ class FIRES(OnlineSelector):
 
     @property
     def absent_(self) -> list[str]:
-        """The names of the columns that are known but have not come lately; they rest."""
+        """The names of the columns that are known but have been absent recently; they rest."""
         self._check_fitted()
         known, resting = self._open, self._resting()
         if known is None or resting is None:
@@ -829,36 +829,47 @@ class FIRES(OnlineSelector):
         '2 of 20 features are significantly non-zero: the expected share of false ones is at most
          0.05; with the next, x14, it could be 0.076'
         >>> FIRES(5).fit(X, y).why()
-        '5 of 20 features, as asked for: 2 of them are significant'
+        '5 of 20 features, as requested: 2 of them are significant'
         """
         self._check_fitted()
         groups, learner = self._groups_, self._learner_.joint_posterior
         what = "features" if groups is None else "groups" if self.groups is not None else "columns"
-        chosen = self._selected() if groups is None else np.unique(groups.of[self._selected()])
-        n = self._n_candidates
+        chosen, n = self._chosen(), self._n_candidates
         if self._is_auto:
             assert learner is not None
             known = self._rule_.distances(learner, chosen, self._resting())
             sentence = significance.found(known, chosen, n, what, self.called)
             return sentence + significance.widened(learner.inflation)
-        n_above, widened = None, ""
-        if learner is not None:
-            widened = significance.widened(learner.inflation)
-            n_above = int(self.is_significant()[chosen].sum())
-        return significance.asked_for(len(chosen), n, what, n_above) + widened
+        if learner is None:
+            return significance.asked_for(len(chosen), n, what, None)
+        above = self.is_significant()
+        n_above = int(above[chosen].sum())
+        sentence = significance.asked_for(len(chosen), n, what, n_above, int(above.sum()) - n_above)
+        return sentence + significance.widened(learner.inflation)
 
     def is_significant(self) -> Mask:
         """Which features are significant, or groups: for linear models and ``update="bayes"``.
 
-        Of those that are selected, beside each other; of others, beside all of these.
+        Of those that are selected, beside each other; of others, beside all of these. With
+        ``"auto"``, the selected ones are significant, and no others. For what it means, and why an
+        interval may say something else, see :mod:`fires.selectors.significance`.
         """
         learner, belief = self._learner_.joint_posterior, self.group_belief()
         above = significance.above_noise(belief, 1 if learner is None else learner.n_rows)
         if learner is None:
             return above
-        groups, chosen = self._groups_, self._selected()
-        chosen = chosen if groups is None else np.unique(groups.of[chosen])
-        return self._rule_.significant(learner, chosen, above)
+        chosen = self._chosen()
+        if not self._is_auto:
+            return self._rule_.significant(learner, chosen, above)
+        known = self._rule_.distances(learner, chosen, self._resting())
+        above[:] = False
+        above[chosen] = not significance.none_alone(known, chosen)
+        return above
+
+    def _chosen(self) -> Places:
+        """The selected features, or the numbers of their groups."""
+        chosen, groups = self._selected(), self._groups_
+        return chosen if groups is None else np.unique(groups.of[chosen])
 
     def called(self, place: int, names: Sequence[str] | None = None) -> str:
         """What a feature is called, or a group by its columns or its first feature."""

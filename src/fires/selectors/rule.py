@@ -366,11 +366,13 @@ class SelectionRule:
     def significant(self, learner: JointPosterior, chosen: Places, above: Mask) -> Mask:
         """Who is significant: of those selected beside each other, of others beside all of them.
 
-        Of those that do not lead, it is said already.
+        Of the selected ones, the weakest leaves as long as it is not. Of those that do not lead, it
+        is said already.
         """
         known, found = self.candidates(learner), above.copy()
         limits = known.limits()
-        members = known.among(known.numbers[known.were_in(chosen)]).forward(limits).numbers
+        inside = known.numbers[known.were_in(chosen)]
+        members = known.among(inside).forward(limits, inside).numbers
         columns, z = known.of_features(known.beside(members))
         found[columns] = z > limits[len(members) : len(members) + 1].sum()
         found[known.features_of(members)] = True

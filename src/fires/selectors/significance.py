@@ -1,5 +1,11 @@
 """What is promised of features that are called significant, and the sentences that say so.
 
+**What it means.** A feature is significant if it adds to the other selected features, after
+correcting for the number of features: :meth:`fires.FIRES.is_significant` is the one place that
+computes it, and command, files and page show what it says. An interval is of the effect beside all
+features. So where features are correlated, the interval of a significant one may contain 0, and
+that of one which adds nothing to the selected ones may leave it out.
+
 **What is promised.** At every look, the expected share of false ones among the features that
 "auto" selects is at most 0.05, where a false one adds nothing to the others that are selected: if
 the model is right (a linear predictor), and if the means of the features that do not matter are
@@ -145,6 +151,16 @@ def above_noise(belief: Belief, n_classes: int = 1) -> Mask:
     return np.asarray(np.abs(belief.mu) > half_width * belief.sigma)
 
 
+def none_alone(known: Distances, chosen: Places) -> bool:
+    """Whether "auto" has selected one because all together are significant, and none is alone."""
+    tails = _tails(known)[np.isin(known.columns, chosen)]
+    return len(chosen) == 1 and float(tails.sum()) * known.n > LEVEL
+
+
+def _tails(known: Distances) -> Floats:
+    return np.asarray(erfc(np.maximum(known.z, 0.0) / np.sqrt(2.0)))  # both
+
+
 def found(known: Distances, chosen: Places, n: int, what: str, names: Callable[[int], str]) -> str:
     """The sentence where as many are selected as are significantly non-zero.
 
@@ -158,9 +174,8 @@ def found(known: Distances, chosen: Places, n: int, what: str, names: Callable[[
     n_chosen = len(chosen)
     is_ = "is" if n_chosen == 1 else "are"
     begin = f"{n_chosen:,} of {n:,} {what} {is_} significantly non-zero: "
-    tails = erfc(np.maximum(known.z, 0.0) / np.sqrt(2.0))  # both
-    outside = ~np.isin(known.columns, chosen)
-    if n_chosen == 1 and tails[~outside].sum() * known.n > LEVEL:
+    tails, outside = _tails(known), ~np.isin(known.columns, chosen)
+    if none_alone(known, chosen):
         best = names(int(chosen[0]))
         return f"none of {n:,} {what} is significant alone, but together they are: {best} is best"
     bound = f"the expected share of false ones is at most {LEVEL:g}; "
@@ -178,20 +193,23 @@ def found(known: Distances, chosen: Places, n: int, what: str, names: Callable[[
     return begin + bound + f"with the next, {name}, it could be {share:.2g}"
 
 
-def asked_for(n_chosen: int, n: int, what: str, n_above: int | None) -> str:
+def asked_for(n_chosen: int, n: int, what: str, n_above: int | None, n_others: int = 0) -> str:
     """The sentence where the user has said how many.
 
     Examples
     --------
     >>> asked_for(20, 200, "features", 7)
-    '20 of 200 features, as asked for: 7 of them are significant'
+    '20 of 200 features, as requested: 7 of them are significant'
+    >>> asked_for(5, 200, "features", 5, 2)
+    '5 of 200 features, as requested: all of them are significant, and 2 of the others'
     """
-    begin = f"{n_chosen:,} of {n:,} {what}, as asked for: "
+    begin = f"{n_chosen:,} of {n:,} {what}, as requested: "
     if n_above is None:
         known = "is known with a linear model and update='bayes' only"
         return f"{begin}how many of them matter {known}"
     number = "none" if not n_above else "all" if n_above == n_chosen else f"{n_above:,}"
-    return begin + f"{number} of them {'is' if n_above <= 1 else 'are'} significant"
+    others = f", and {n_others:,} of the others" if n_others else ""
+    return begin + f"{number} of them {'is' if n_above <= 1 else 'are'} significant{others}"
 
 
 def widened(inflation: Floats) -> str:

@@ -213,7 +213,7 @@ def _refuse_another(found: Identity, known: Identity, offset: int | None) -> Non
     """Raise if a file is another one; ``offset`` is where it was left, None if at its end."""
     name, size = found["name"], known["size"]
     if Path(name).name != Path(known["name"]).name:
-        raise InputError(f"{name} stands in the place of {known['name']}, which was read before")
+        raise InputError(f"{name} replaces {known['name']}, which was read before")
     if found["size"] < size:
         raise InputError(f"{name} is shorter than it was when it was read before")
     with Path(name).open("rb") as file:
@@ -226,7 +226,7 @@ def _refuse_another(found: Identity, known: Identity, offset: int | None) -> Non
         if found["crc"] != known["crc"]:
             raise InputError(f"{changed(name)}, in its first {known['read']:,} bytes")
     if offset == size and not (around.startswith(b"\n") or around[1:] in (b"", b"\n", b"\r")):
-        raise InputError(f"the last line of {name} has gone on since it was read before")
+        raise InputError(f"the last line of {name} was continued after it was read")
     if offset is None and found["size"] > size:
         raise InputError(
             f"{name} has grown since it was read to its end: its new rows would be lost",

@@ -323,7 +323,7 @@ def from_file(
         across two files with different columns. Of JSON, a batch has the keys of its objects. What
         a new column holds is found out from the first block of rows that has it.
     time : str, optional
-        The column that says when a row was: dates, or seconds since 1970. It is no feature; it is
+        The column with the time of each row: dates, or seconds since 1970. It is no feature; it is
         in the ``times`` of a batch.
 
     Raises

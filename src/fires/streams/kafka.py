@@ -54,9 +54,9 @@ _FIXED: _Settings = {
     "allow.auto.create.topics": False,
 }
 
-_GONE = "begin a new run, or keep messages for longer than a run may stand still"
-_ANEW = "begin a new run; was the topic made anew, or compacted?"
-_NEW = "its messages from offset 0 on were not read; begin a new run to read all partitions"
+_GONE = "start a new run, or keep messages for longer than a run may be stopped"
+_ANEW = "start a new run; was the topic recreated, or compacted?"
+_NEW = "its messages from offset 0 on were not read; start a new run to read all partitions"
 _log = logging.getLogger(__name__)
 _log.addHandler(logging.NullHandler())  # librdkafka tells of each attempt to reach a broker
 

@@ -84,7 +84,7 @@ class _Client:
         if db is None and (found := re.fullmatch(r"(\d+)/(.+)", key, re.DOTALL)):
             db, key = found.groups()
         if db is not None and not db.isdecimal():
-            raise InputError(f'"{db}" is no number of a database', str(address))
+            raise InputError(f'"{db}" is not the number of a database', str(address))
         if len(address.hosts) > 1:
             raise InputError("a stream of Redis is on one server", str(address), f"use {_FORM}")
         self._address, self._db, self._key = address, int(db or 0), key
@@ -217,7 +217,7 @@ class RedisReader(_Client):
         last, first = _id(reply["last-generated-id"]), reply["first-entry"] or [b"0-0"]
         if last < at:
             what = f"its last id is {_shown(last)}, and it was read up to {_shown(at)}"
-            raise self._lost(f"{what}: the server has lost entries, or the key was made anew")
+            raise self._lost(f"{what}: the server has lost entries, or the key was recreated")
         if self._n_removed == added - length:
             return
         n_present = length
@@ -235,7 +235,7 @@ class RedisReader(_Client):
             raise self._lost(f"{what} {is_gone} not read")
         if n_lost < 0:
             what = f"it has had {added:,} entries in all, and {self._added:,} were read"
-            raise self._lost(f"{what}: the server has lost entries, or the key was made anew")
+            raise self._lost(f"{what}: the server has lost entries, or the key was recreated")
         self._n_removed = added - length
 
     def _check_before(self) -> None:
@@ -245,7 +245,7 @@ class RedisReader(_Client):
             found = self._client.xrange(self._key, "(" + _shown(self._at), _shown(to))
             if _crc(found) != crc:
                 what = f"entries after id {_shown(self._at)} up to {_shown(to)} were read"
-                raise self._lost(f"{what}, and some are gone, or the key was made anew")
+                raise self._lost(f"{what}, and some are gone, or the key was recreated")
             self._before = None
 
     def _n_up_to(self, last: _Id) -> int:
@@ -282,7 +282,7 @@ class RedisReader(_Client):
         return InputError(reason, self.name)
 
     def _lost(self, what: str) -> InputError:
-        return InputError(f'stream "{self._key}": {what}', self.name, "begin a new run")
+        return InputError(f'stream "{self._key}": {what}', self.name, "start a new run")
 
 
 class RedisSink(_Client):

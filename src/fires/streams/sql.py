@@ -159,7 +159,7 @@ class SqlTable(Table):
         if position is None:
             self.no_bookmark = (
                 f"{self.name} is read in the order in which the database finds its rows; to go on "
-                "later, name a column that is different in each row: --position COL"
+                "later, name a column that is unique in each row: --position COL"
             )
 
     def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
@@ -180,8 +180,8 @@ class SqlTable(Table):
                 if tie < len(marks):
                     raise InputError(
                         f'{self.name}: two rows have the position "{self._position}" = '
-                        f"{marks[tie]!r}, so that their order is open",
-                        hint="name a column that is different in each row",
+                        f"{marks[tie]!r}, so their order is undefined",
+                        hint="name a column that is unique in each row",
                     )
                 n_read, last = n_read + len(marks) - skip, marks[-1] if marks else last
 

@@ -27,8 +27,8 @@ _MANY = 1_000_000
 
 NOT_SVMLIGHT = "not a label with pairs of index:value, the indices ascending"
 INFINITE = "a value is infinite"
-NO_LABEL = "the label is no finite number"
-NOT_WHOLE = "the label is no whole number, as those before it are"
+NO_LABEL = "the label is not a finite number"
+NOT_WHOLE = "the label is not a whole number, as those before it are"
 
 _NUMBER = rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _LINE = re.compile(

@@ -148,7 +148,7 @@ class Table(ABC):
             ),
             *self.notes,
             *(
-                f'field "{name}" is first met in line {line:,}, too late to be used'
+                f'field "{name}" first appears in line {line:,}, too late to be used'
                 for name, line in late.items()
             ),
         ]

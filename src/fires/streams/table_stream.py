@@ -169,7 +169,9 @@ def stream_of(
         table.let_columns_change()
     timed = [] if hints.time is None else [hints.time]
     if hints.time in (name, *exclude):
-        raise InputError(f'the column "{hints.time}" says when a row was: it is no target')
+        raise InputError(
+            f'the column "{hints.time}" is the time of the rows: it cannot be the target'
+        )
     refuse_unknown(table, [*exclude, *timed])
     parts = table.tables if is_open else [table]
     first, (used, *_) = parts[0], [choose_columns(part, name, exclude) for part in parts]

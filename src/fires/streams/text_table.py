@@ -149,7 +149,7 @@ def _first_record(
 
 def not_text(source: str, line: int) -> InputError:
     """Make the error that a text is not UTF-8."""
-    hint = "if it is text, say how it was written: --encoding cp1252 or utf-16-le, for instance"
+    hint = "if it is text, give its encoding: --encoding cp1252 or utf-16-le, for instance"
     return InputError(f"{source} is {text_blocks.NOT_UTF8}: line {line}", hint=hint)
 
 
@@ -418,7 +418,7 @@ def _attribute(line: str, where: str) -> tuple[str, str]:
     """The name of a column, and what it is declared as."""
     found = _ATTRIBUTE.fullmatch(line)
     if found is None:
-        raise InputError(f"{where} is no attribute: {line.strip()}")
+        raise InputError(f"{where} is not an attribute: {line.strip()}")
     name, word = found[1], found[2]
     if name[0] in "'\"":
         name = re.sub(r"\\(.)", r"\1", name[1:-1])

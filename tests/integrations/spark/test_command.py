@@ -34,7 +34,7 @@ def test_the_command_selects_and_goes_on(spark, tmp_path):
     [
         (["kafka://host/topic"], "reads CSV, JSON, Parquet, ORC and libsvm"),
         (["nothing.parquet"], "Spark cannot read nothing.parquet"),
-        (["x.parquet", "--emit", "-"], "--emit does not go with --engine spark"),
+        (["x.parquet", "--emit", "-"], "--emit cannot be used with --engine spark"),
     ],
 )
 def test_what_the_command_cannot_do_is_one_line(spark, arguments, said):

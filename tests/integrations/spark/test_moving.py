@@ -63,14 +63,16 @@ def test_a_run_goes_on_where_it_began(spark, tmp_path):
     before = {path: path.read_bytes() for path in run.iterdir() if path.is_file()}
     refused = select("--engine", "spark", "--resume", run)
     assert refused.exit_code == 2
-    assert "--engine does not go with --resume: it is settled by" in refused.stderr
-    with pytest.raises(InputError, match="holds a run of one process: it goes on where it began"):
+    assert "--engine cannot be used with --resume: it is set in" in refused.stderr
+    with pytest.raises(
+        InputError, match="holds a run of one process: resume it the way it was started"
+    ):
         learn(spark, str(tmp_path / "files"), run, selector=FIRES(2, random_state=0))
     assert {path: path.read_bytes() for path in run.iterdir() if path.is_file()} == before
     options = ["--target", "label", "--top", 2, "--engine", "spark"]
     assert select(two, *options, "--out", other).exit_code == 0
     refused = select("--engine", "fires", "--resume", other)
-    assert "--engine does not go with --resume" in refused.stderr
+    assert "--engine cannot be used with --resume" in refused.stderr
 
 
 def test_sparse_rows_move_too(spark, tmp_path):

@@ -171,7 +171,7 @@ def test_a_run_is_replaced_where_hadoop_reaches_and_nothing_else(spark, tmp_path
 
 # A constant target
 
-SAYS = r'^the target column "label" holds one value only, \'up\': there is nothing to tell apart$'
+SAYS = r'^the target column "label" has only one value, \'up\': there is nothing to predict$'
 
 
 def constant(spark, folder):

@@ -99,7 +99,7 @@ def select_frame(
     Raises
     ------
     InputError
-        If columns cannot be used, there are no rows, the target has one value only, or the folder
+        If columns cannot be used, there are no rows, the target has only one value, or the folder
         cannot go on.
     """
     if df.isStreaming:

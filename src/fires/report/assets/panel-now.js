@@ -42,9 +42,12 @@ panels.push({
       const series = new Map(run.timeline.series.map((one) => [one.place, one]));
       board.replaceChildren(...shown.map((i) => rowOf(run, i, reach, series.get(now.place[i]))));
       const weak = shown.some((i) => now.above_noise[i] === false);
+      const unclear = shown.some((i) => now.above_noise[i] && now.low[i] <= 0 && now.high[i] >= 0);
       more.hidden = candidates.length <= 12;
       more.textContent = all ? "Show the first 12" : candidates.length > 200 ? "Show the first 200" : `Show all ${candidates.length}`;
-      legend.textContent = [meaning(run, signed), weak ? `Significance is corrected for ${plural(run.counts.features, "feature")}.` : ""].filter(Boolean).join(" ");
+      legend.textContent = [meaning(run, signed), run.run.intervals && run.run.why ? `${run.run.why}.` : "",
+        weak || unclear ? `Significant: given the selected features, corrected for ${plural(run.counts.features, "feature")}.` : "",
+        unclear ? "Intervals are given all features: where features are correlated, that of a significant one can contain 0." : ""].filter(Boolean).join(" ");
     }
     return update;
   },
@@ -63,7 +66,10 @@ function tilesOf(run) {
   const total = (scores.total || {})[scores.name] || {};
   const tile = (value, label) => el("div", { class: "tile" }, el("b", {}, value), el("span", {}, label));
   const found = [tile(`${whole(counts.selected)} of ${rows(counts.features)}`, "features selected")];
-  if (counts.above_noise !== null) found.push(tile(whole(counts.above_noise), counts.above_noise === 1 ? "significant feature" : "significant features"));
+  if (counts.above_noise !== null) {
+    const others = counts.significant_selected < counts.above_noise ? `, ${whole(counts.significant_selected)} selected` : "";
+    found.push(tile(whole(counts.above_noise), `${counts.above_noise === 1 ? "significant feature" : "significant features"}${others}`));
+  }
   if (total.selected !== undefined && total.selected !== null) {
     const other = total.all === undefined || total.all === null ? "" : `; ${scored(total.all)} with all features`;
     found.push(tile(scored(total.selected), `${SCORES[scores.name] || scores.name}${other}`));

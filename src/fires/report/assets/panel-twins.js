@@ -2,7 +2,7 @@
 
 panels.push({
   id: "twins", title: "Redundant features and groups", part: "Details",
-  note: "A redundant feature adds nothing to the one that stands for it. A group is one column of the data that became several features.",
+  note: "A redundant feature adds nothing to the selected feature named first. A group is one column of the data that became several features.",
   folded: (run) => [
     run.twins.length ? plural(new Set(run.twins.map((one) => one.feature)).size, "redundant feature") : null,
     run.groups.length ? plural(run.groups.length, "group") : null,
@@ -21,7 +21,7 @@ panels.push({
       const selected = new Set(run.now.name.filter((_, i) => run.now.selected[i]));
       const likeOne = grouped(run.twins, ({ of }) => of);
       twins.hidden = !run.twins.length;
-      twins.replaceChildren(...lines("Redundant features", [...likeOne], ([of, found]) => [named(of), el("span", { class: "muted" }, "stands for"), el("span", { title: found[0].why }, listed(found.map((one) => one.feature), 12))]));
+      twins.replaceChildren(...lines("Redundant features", [...likeOne], ([of, found]) => [named(of), el("span", { class: "muted" }, "makes redundant:"), el("span", { title: found[0].why }, listed(found.map((one) => one.feature), 12))]));
       groups.hidden = !run.groups.length;
       groups.replaceChildren(...lines("Groups", run.groups, ({ name, features }) => {
         const chosen = features.filter((each) => selected.has(each));
