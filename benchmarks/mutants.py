@@ -69,7 +69,7 @@ MOVED: dict[str, tuple[str, str, str]] = {
     "m28": ("RedisReader._check", "n_present = added - self._added", "n_present = added"),
     "m36": ("Follow.mark", "return mark", "return None"),
     "m39": ("_ready", "not isinstance(X, np.ndarray) and", "False"),
-    "m42": ("Screening._step", "self._z_, self._z_rest_, self._zz_ = (m.z, m.z_rest, m.zz)", "pass"),
+    "m42": ("Screening._step", "self._xz_, self._within_ = (m.xz, m.within)", "pass"),
     "m44": ("BayesLearner.step", "not leading.holds_all", "leading.holds_all"),
     "m45": ("decided", "return model", "return None"),
     "m46": ("is_utf8", "data.isascii() or data.decode()", "(data.isascii() and data.decode())"),

@@ -124,5 +124,5 @@ def _restored(
             raise
         message = str(error) if isinstance(error, ValueError) else repr(error)
         raise StateError(
-            f"{where} lacks data that a {kind} needs to continue ({message})."
+            f"{where} lacks data that {kind} needs to continue ({message})."
         ) from error

@@ -211,7 +211,7 @@ def test_a_batch_that_is_refused_changes_nothing():
         ({"time": "when"}, "go together"),
         ({"memory": "7y", "time": "when"}, "a number of rows above 1, or a time such as '7d'"),
         ({"memory": timedelta(0)}, "a number of rows above 1, or a time"),
-        ({"memory": "7d", "time": 3}, 'no column "3" that says'),
+        ({"memory": "7d", "time": 3}, 'no column "3" with the time'),
         ({"memory": "7d", "time": "when", "update": "gradient"}, "update='bayes'"),
     ],
 )

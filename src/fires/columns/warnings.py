@@ -67,7 +67,7 @@ def find_doubts(
     >>> frame = pl.DataFrame({"n": np.arange(500), "c": x, "f": 1.8 * x + 32, "one": 1})
     >>> for doubt in find_doubts(frame, x > 0):
     ...     print(doubt.column, doubt)
-    n clock: counts the rows
+    n clock: is a row counter
     f copy: is "c" on another scale
     one constant: has only one value, 1.0
     """

@@ -62,7 +62,7 @@ class Question(InputError):  # noqa: N818 - it asks
 
     Examples
     --------
-    >>> error = Question("may be January or February", hint="say {dates=day-first}")
+    >>> error = Question("may be January or February", hint="use {dates=day-first}")
     >>> error.worded(COMMAND)
     'may be January or February; use --dates day-first'
     """

@@ -291,7 +291,7 @@ def test_a_file_that_lacks_something_is_said_to(selector, data, tmp_path):
     for name in ("chosen", next(name for name in sorted(arrays) if name != "chosen")):
         part = {key: value for key, value in arrays.items() if key != name}
         write_state(tmp_path / "part", header, part)
-        with pytest.raises(StateError, match=f"all that a {type(selector).__name__} needs"):
+        with pytest.raises(StateError, match=f"data that {type(selector).__name__} needs"):
             fires.load(tmp_path / "part")
 
 
