@@ -171,19 +171,28 @@ class ScoreTests:
             *(self.total, self.square, self.shared, self.usual, least, inflation, n_rows),
             *(limits, some, n, led.columns, where, np.ascontiguousarray(led.mu), led.products),
         )
-        if not len(found):
-            return []
         moves: list[Move] = []
-        is_shared = found[:, 1] < 0.0
-        for row, place, total, square, wide in (found[is_shared].T, found[~is_shared].T):
-            deviations = np.abs(total) / np.sqrt(square * wide)
-            excess = deviations - limits[np.minimum(place, 0.0).astype(np.intp)] - _DOUBT
+        if not len(found):
+            return moves
+        lines: list[list[float]] = found.tolist()
+        for alike in (
+            [one for one in lines if one[1] < 0.0],
+            [one for one in lines if one[1] >= 0.0],
+        ):
+            far = [abs(total) / math.sqrt(square * wide) for *_, total, square, wide in alike]
+            excess = [
+                deviations - float(limits[min(int(one[1]), 0)]) - _DOUBT
+                for deviations, one in zip(far, alike, strict=True)
+            ]
             # Where one coefficient has moved for certain, others have moved as likely as not.
-            share = 1.0 if (excess > 0.0).any() else min(n_rows / WINDOW, 1.0)
-            size = share * total / (2.0 * square * self.unit)
-            variance = share * wide * (deviations**2 - 1.0) / (4.0 * square * self.unit**2)
-            facts = row.astype(int), place.astype(int), deviations, size, variance, excess
-            moves += map(Move, *(fact.tolist() for fact in facts))
+            share = 1.0 if max(excess, default=0.0) > 0.0 else min(n_rows / WINDOW, 1.0)
+            for (row, place, total, square, wide), deviations, more in zip(
+                alike, far, excess, strict=True
+            ):
+                size = share * total / (2.0 * square * self.unit)
+                variance = share * wide * (deviations * deviations - 1.0)
+                variance /= 4.0 * square * self.unit**2
+                moves.append(Move(int(row), int(place), deviations, size, variance, more))
         for move in moves:
             if move.place >= 0 and move.excess > 0.0:
                 self.total[move.row, move.place] = self.square[move.row, move.place] = 0.0
