@@ -164,8 +164,8 @@ class ScoreTests:
         """
         some, n, where = _NONE, self.total.shape[1], led.columns
         if columns is not None:
-            place, here = find_places(columns, led.columns)
-            some, n, where = columns, len(columns), np.where(here, place, -1)
+            at, here = find_places(columns, led.columns)
+            some, n, where = columns, len(columns), np.where(here, at, -1)
         limits, least = _limits(n_tests), LEAST_INFORMATION * WINDOW / self.unit**2
         found = find_moves(
             *(self.total, self.square, self.shared, self.usual, least, inflation, n_rows),
