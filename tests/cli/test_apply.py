@@ -563,6 +563,7 @@ def test_a_history_is_that_of_the_records(run):
             )
         assert again == selected
         assert found["selected"] == selected[-1] == (name in SELECTED)
+        assert type(found["above_noise"]) is bool
 
 
 def test_a_feature_that_left_and_one_that_came(run):

@@ -86,7 +86,7 @@ _READ: dict[str, Callable[[str], Json]] = {
     **dict.fromkeys(("rank", "unreadable", "distinct"), int),
     **dict.fromkeys(("weight", "importance", "uncertainty", "low", "high"), float),
     **dict.fromkeys(("share_selected", "missing"), float),
-    **dict.fromkeys(("selected", "absent"), "True".__eq__),
+    **dict.fromkeys(("selected", "absent", "above_noise"), "True".__eq__),
 }
 
 
@@ -216,7 +216,7 @@ def _importance(known: dict[str, Any]) -> str:
     if known["meaning"]:
         text += f": {known['meaning']}"
     if low is not None:
-        text += f"; {_SIGNIFICANCE[known['above_noise'] == 'True', low <= 0.0 <= high]}"
+        text += f"; {_SIGNIFICANCE[bool(known['above_noise']), low <= 0.0 <= high]}"
     return f"{text}; absent recently" if known.get("absent") else text
 
 
