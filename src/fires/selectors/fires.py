@@ -84,12 +84,12 @@ class FIRES(OnlineSelector):
     r"""Online feature selection by importance and uncertainty (Haug et al., KDD 2020).
 
     The parameters of a base model are random, :math:`\theta_j \sim \mathcal{N}(\mu_j, \sigma_j^2)`.
-    Their mean is the importance of a feature, their standard deviation says how sure that is.
+    The mean is the importance of the feature, the standard deviation its uncertainty.
 
     **The Bayesian update** is the default for linear models. Each row moves the belief by Bayes'
     rule, and old evidence fades with ``memory``. There is no learning rate. When the features stop
-    telling the target, an alarm is raised and most of the evidence is dropped. The formulas are in
-    :mod:`fires.kernels.assimilate`, the prior is in :mod:`fires.models.bayes_learner`.
+    predicting the target, an alarm is raised and most of the evidence is dropped. For the formulas
+    see :mod:`fires.kernels.assimilate`, for the prior :mod:`fires.models.bayes_learner`.
 
     **The gradient update** is the paper's. Each batch moves the belief by one step of gradient
     ascent on its mean log marginal likelihood
@@ -106,8 +106,8 @@ class FIRES(OnlineSelector):
 
     **Ranking and selection differ.** ``ranking_`` orders the features by ``weights_``, which are
     the absolute ``importances_``. The selected features are chosen together by forward selection
-    (:mod:`fires.selectors.rule`): each must add to the others, and it stays unless another one is
-    better beyond doubt. So a redundant feature may rank high and not be selected. With
+    (:mod:`fires.selectors.rule`): each must improve on the others, and it stays until another is
+    clearly better. So a redundant feature may rank high and not be selected. With
     ``score="omega"``, and with the gradient update, the selected features are the best of
     ``ranking_``.
 
@@ -115,11 +115,10 @@ class FIRES(OnlineSelector):
     ----------
     n_features_to_select : int, float or "auto", default=10
         How many features to select: a number (all, if there are fewer), a fraction in (0, 1), or
-        ``"auto"``: as many as are significant beside each other, which may be none. Among those
-        selected, the expected share of false ones is at most 0.05, if the model is right: see
-        :mod:`fires.selectors.significance` for what exactly is promised. At most 100 can be
-        selected. For linear models with the Bayesian update. :meth:`why` says in a sentence what
-        was found.
+        ``"auto"``: as many as are jointly significant, which may be none. The false discovery rate
+        is at most 0.05 if the model holds: see :mod:`fires.selectors.significance` for what exactly
+        is guaranteed. At most 100 can be selected. For linear models with the Bayesian update.
+        :meth:`why` summarises the result in a sentence.
     columns : {"fixed", "open"}, default="fixed"
         Whether all batches have the same columns. ``"open"``: columns are known by their names, in
         frames and dicts. New ones join, absent ones rest, none is lost.
@@ -130,9 +129,9 @@ class FIRES(OnlineSelector):
         With open columns: a column that was absent for so many rows is forgotten. By default none
         is.
     redundancy : {"ignore", "drop"}, default="ignore"
-        Both values select alike: of features that say the same, forward selection takes one, and
-        ``twins_`` says for which others it stands. ``"drop"`` insists on it: an error where nothing
-        is known of the correlation of features, with the gradient update and ``score="omega"``.
+        Both values select alike: of redundant features, forward selection takes one, and
+        ``twins_`` lists the others. ``"drop"`` makes sure of it: it is an error where correlations
+        are not tracked, with the gradient update and ``score="omega"``.
     model : str or model object, default="auto"
         ``"probit"`` (the paper's linear model) or ``"logistic"`` for classes, ``"gaussian"`` for
         numbers, ``"poisson"`` for counts, or any :class:`fires.models.base.BaseModel`. ``"auto"``
@@ -149,7 +148,7 @@ class FIRES(OnlineSelector):
         faded after so long: see :class:`fires.selectors.clock.Clock`.
     time : str, optional
         If ``memory`` is a time: the column of a frame, or of dicts, with the time of each row. It
-        holds dates, texts with the year first, or seconds since 1970. It is no feature.
+        holds dates, text with the year first, or seconds since 1970. It is not used as a feature.
     relations : {"linear", "curves", "pairs", "auto"}, default="linear"
         Which effects features may have. ``"linear"``: straight lines. ``"curves"``: a feature may
         have a curve. ``"pairs"``: also products of two features. Curves and pairs must earn their
@@ -173,8 +172,8 @@ class FIRES(OnlineSelector):
         :class:`fires.drift.SurpriseAlarm`. ``"erics"``: it is watched by
         :class:`fires.drift.ERICS`, of the paper's authors, whose alarms change nothing else. None:
         no alarms. A detector with ``update(x)`` and
-        ``drift_detected``, as River's have, is told losses and takes the place of the watch over
-        all features.
+        ``drift_detected``, as River's have, receives the losses and replaces the alarm about all
+        features.
     learning_rate : float, default=0.01
         Gradient update: :math:`\alpha_\mu`.
     learning_rate_sigma : float, optional
@@ -208,7 +207,7 @@ class FIRES(OnlineSelector):
     importances_ : ndarray (n_features,)
         The mean of each coefficient, on the scale of ``scale``: by how much the linear predictor
         moves with one standard deviation of the feature. With two classes, a positive importance
-        speaks for the greater label. With more, it is the coefficient in the model of one class
+        favours the greater label. With more, it is the coefficient in the model of one class
         against the rest, for the class that the feature matters most for; so the features of a rare
         class are not lost. For numbers, it is about the target as normal scores.
     uncertainties_ : ndarray (n_features,)
@@ -224,20 +223,20 @@ class FIRES(OnlineSelector):
     n_features_selected_ : int
         How many features are selected.
     class_importances_ : ndarray (n_classes, n_features)
-        Which feature speaks for which class. A target of numbers has one row.
+        The importance of every feature for every class. A numeric target has one row.
     twins_ : dict
-        The selected features that stand for others, and a list of these for each: they tell of the
-        target, but little that the selected ones do not. By name, or by number where columns have
-        no names. Bayesian update with ``score="auto"``.
+        The selected features that stand for others, with a list of these for each: features that
+        predict the target, but add little to the selected ones. By name, or by number where columns
+        have no names. Bayesian update with ``score="auto"``.
     relations_ : str
-        What the answer is made of: ``"linear"``, ``"curves"`` or ``"pairs"``. See :meth:`curve`.
+        Which effects the model has: ``"linear"``, ``"curves"`` or ``"pairs"``. See :meth:`curve`.
     pairs_ : list of Pair
         The pairs of features that add to the answer, each with its importance and 95 % interval.
     curved_, unsigned_ : ndarray of bool (n_features,)
         Which features have a curve, and which importances have no sign: those of curves that turn,
         and of features in a pair.
     alarms_ : list of Alarm
-        The changes noticed so far: row, batch, feature (None for all together) and strength. See
+        The changes detected so far: row, batch, feature (None for all together) and strength. See
         :class:`fires.drift.Alarm`.
     classes_ : ndarray
         The labels seen, sorted; the greater of two is the positive one.

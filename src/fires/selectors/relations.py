@@ -42,7 +42,7 @@ class Pair(NamedTuple):
     """Two features whose product adds to the linear predictor.
 
     The importance is that of the standardised product of their normal scores: positive if they
-    speak for the greater label where both are high, or both are low. With several classes, it is
+    favour the greater label where both are high, or both are low. With several classes, it is
     that of the class for which the pair matters most.
     """
 

@@ -64,7 +64,7 @@ class RowByRowSelector(Rival):
 
     @property
     def importances_(self) -> Floats:
-        """The coefficient of every feature; positive speaks for the greater label. Read-only."""
+        """The coefficient of every feature; positive favours the greater label. Read-only."""
         return self._computed("importances", self._coefficients)
 
     def _coefficients(self) -> Floats:

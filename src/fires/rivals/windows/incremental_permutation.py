@@ -47,7 +47,7 @@ class IncrementalPermutation(ModelSelector):
 
     The mean is divided by the weight of the rows in it, so that it is not too small at first. The
     variance of :math:`\lambda_j` is tracked in the same way. A feature that the model does not use
-    has importance 0, also if it tells of the target.
+    has importance 0, even if it predicts the target.
 
     Earlier rows are drawn at random from a reservoir, which every new row enters in place of a
     random one. One drawn row serves all features of a row.
