@@ -137,7 +137,7 @@ def not_at_hand(info: Info, why: str) -> DataUnavailable:
     what = "put the file there, or name its folder in FIRES_DATA_DIR"
     if info.read is not None:
         what = f'"fires data get {info.name}" makes that file where there is a network'
-    return DataUnavailable(_line(f"{info.name} is not at hand: {where}; {why}; {what}"))
+    return DataUnavailable(_line(f"{info.name} is not available: {where}; {why}; {what}"))
 
 
 def digest(frame: pl.DataFrame) -> str:
