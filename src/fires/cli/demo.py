@@ -39,8 +39,8 @@ def command(
     _refuse_other_runs(out)
     click.echo(
         f"{_N_SAMPLES:,} rows of {_N_FEATURES} features in batches of {_BATCH_SIZE}; "
-        f"{_N_RELEVANT} features determine\nthe label, and half-way {_N_RELEVANT} others take over. "
-        f"FIRES({_N_RELEVANT}) does not know which."
+        f"{_N_RELEVANT} features determine the\nlabel, and half-way {_N_RELEVANT} others take "
+        f"over. FIRES({_N_RELEVANT}) does not know which."
     )
 
     with quick_imports():

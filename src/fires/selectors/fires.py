@@ -62,8 +62,8 @@ def _check_model(name: str, model: Any) -> None:
         check_choice(name, model, ("auto", *FAMILIES), f"one of {known}, or an object")
     elif not isinstance(model, BaseModel):
         raise ValueError(
-            f"model={model!r} is no base model: it needs the methods init, log_marginal, gradient "
-            "and to_features."
+            f"model={model!r} is not a base model: it needs the methods init, log_marginal, "
+            "gradient and to_features."
         )
 
 
@@ -759,7 +759,7 @@ class FIRES(OnlineSelector):
             raise AttributeError("contributions is for update='bayes', with a linear model.")
         row, labels = None, self.classes_.tolist() if self.target_kind_ == "classes" else []
         if label is not None and label not in labels:
-            raise ValueError(f"label={label!r} is none of the classes, {labels}.")
+            raise ValueError(f"label={label!r} is not one of the classes, {labels}.")
         if label is not None and posterior.n_rows > 1:
             row = labels.index(label)
         how = rows, self._selected(), row, confidence
@@ -948,8 +948,8 @@ class FIRES(OnlineSelector):
         linear = isinstance(self.model, str | Linear)
         what = f"update={self.update!r}" if linear else type(self.model).__name__
         raise ValueError(
-            f"n_features_to_select='auto' asks how sure an importance is, and {what} does not "
-            "know: use a linear model with update='bayes', or a number of features."
+            f"n_features_to_select='auto' needs calibrated uncertainties, which {what} does "
+            "not have: use a linear model with update='bayes', or a number of features."
         )
 
     def _weights(self) -> Floats:
@@ -1003,7 +1003,7 @@ class FIRES(OnlineSelector):
         if self.redundancy == "drop" and not (by_bayes and self.score == "auto"):
             raise ValueError(
                 "redundancy='drop' is for linear models, update='bayes' and score='auto': others "
-                "do not know how features are correlated, or rank them for themselves."
+                "do not track correlations, or rank features one by one."
             )
         if self.update == "variational" and not linear:
             raise ValueError("update='variational' is for linear models.")
@@ -1012,7 +1012,7 @@ class FIRES(OnlineSelector):
             raise ValueError("drift='erics' watches a gradient: it needs update='gradient'.")
         by_time = seconds_of(self.memory) is not None
         if by_time != (self.time is not None):
-            raise ValueError("memory as a time, and time, which names a column, go together.")
+            raise ValueError("memory as a time needs time, the name of a column, and the reverse.")
         if self._begun_:
             if groups != self._groups_:
                 raise ValueError("groups cannot change once something was learnt.")
@@ -1021,7 +1021,7 @@ class FIRES(OnlineSelector):
         self._groups_ = groups
         if self.columns == "open" and not (linear and self.groups is None):
             what = "groups" if self.groups is not None else "a model that is not linear"
-            raise ValueError(f"columns='open' does not go with {what}.")
+            raise ValueError(f"columns='open' cannot be combined with {what}.")
         if by_time and not by_bayes:
             raise ValueError("memory as a time is for linear models with update='bayes'.")
         if self.relations != "linear":

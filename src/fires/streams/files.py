@@ -448,7 +448,7 @@ class RowReader:
         for name in self._needed:
             if n_absent := self._n_rows - self._n_present[name]:
                 told[name] = f" (in {n_absent:,} rows)" if n_absent < self._n_rows else ""
-        return f"absent, and taken for missing: {_columns(told)}" if told else ""
+        return f"absent, counted as missing: {_columns(told)}" if told else ""
 
     def surprises(self) -> list[str]:
         """What a user should know about the table, in one line each."""
