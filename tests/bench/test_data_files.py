@@ -135,8 +135,8 @@ def test_a_data_set_without_a_server_asks_for_its_file(nothing_at_hand, cache_di
         with pytest.raises(DataUnavailable) as caught:
             call()
         assert str(caught.value) == (
-            f"Usenet is not available: there is no usenet.parquet in {cache_dir}; no server is known "
-            "to have it; put the file there, or name its folder in FIRES_DATA_DIR"
+            f"Usenet is not available: there is no usenet.parquet in {cache_dir}; no server is "
+            "known to have it; put the file there, or name its folder in FIRES_DATA_DIR"
         )
 
 

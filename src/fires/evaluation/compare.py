@@ -83,7 +83,7 @@ def compare(
     features, because they share most rows, their spread is not divided by their number. These
     three make up the variance of a t-test (:mod:`fires.evaluation.comparison` has the formula). It
     takes three runs and three pieces; with fewer, p is NaN. For m selectors the sorted p-values are
-    corrected as Holm did:
+    Holm-adjusted:
 
     .. math::
         \tilde p_{(i)} = \max_{j \le i} \min\bigl(1, (m - j + 1)\, p_{(j)}\bigr)

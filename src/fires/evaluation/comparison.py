@@ -316,7 +316,7 @@ def paired(outcomes: dict[str, Outcome], sign: float = 1.0) -> dict[str, Outcome
 def beaten_baselines(
     outcomes: dict[str, Outcome], baselines: Collection[str], rivals: Collection[str], sign: float
 ) -> dict[str, list[str]]:
-    """Which selections beat what they should, at the 5 % level.
+    """Selections against baselines, at the 5 % level.
 
     The p-values of all these comparisons together are corrected as Holm did. With fewer than three
     runs or pieces, a better score is enough.
