@@ -29,7 +29,6 @@ the batch is one block of rows.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable
 
 import numpy as np
