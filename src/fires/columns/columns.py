@@ -313,7 +313,7 @@ class Columns:
 
     def knowing(self, statistics: TargetStatistics | None) -> Columns:
         """The same columns, and what categories say about the target."""
-        return self._other(statistics=statistics)
+        return self if statistics is self.statistics else self._other(statistics=statistics)
 
     def _plain(
         self, frame: pl.DataFrame, numbers: NamedRows | None = None

@@ -294,12 +294,12 @@ class _Evaluation:
         for one in self.baselines.values():
             one.learn(now, expected)
         learn_scale()
-        self._follow()
         width = None if self.names is not None else now.X.shape[1]
         if not isinstance(self.window, StabilityWindow):
             self.window = StabilityWindow(self.window, width)
         present = None
         if self.names is not None:  # the features that have an entry in one of the rows
+            self._follow()
             n_known = now.known.n_features
             has_entries = np.ones(n_known, bool) if now.present is None else now.present[:n_known]
             present = self.names.of_run(np.flatnonzero(has_entries))

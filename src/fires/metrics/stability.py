@@ -201,7 +201,8 @@ class StabilityWindow:
     @property
     def value(self) -> float:
         """The stability of the sets in the window; NaN where it is undefined."""
-        return _from_sums(len(self._sets), self.n_features, self._s1, self._s2)
+        n_features = self._n_present if self._width is None else self._width
+        return _from_sums(len(self._sets), n_features, self._s1, self._s2)
 
     def update(self, selected: npt.ArrayLike, present: npt.ArrayLike | None = None) -> float:
         """Add a set, let the oldest go if the window is full, and give the new stability.
