@@ -308,8 +308,9 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         scaler = self._scaler_ or Scaler(self.preprocess, known.width)
         if raw.source is not None:
             scaler = scaler.rearranged(raw.source)
-        weight, sums = effective_weights(raw.weight, raw.n_rows, self._weight_sums_)
-        w = ones(raw.n_rows) if weight is None else weight
+        n_rows = raw.n_rows
+        weight, sums = effective_weights(raw.weight, n_rows, self._weight_sums_)
+        w = ones(n_rows) if weight is None else weight
         scaled, learn = scaler.scaled(raw.X, w, raw.n_missing > 0)
 
         def learn_scale() -> None:

@@ -117,10 +117,10 @@ class BayesLinear(BuiltIn):
         """Learn from every row in order; weights count as their effective number of rows."""
         if self.family == "auto":
             self.family = self._family_of(batch, expected)
-        weight, sums = effective_weights(batch.weight, batch.n_rows, self.weight_sums, self.memory)
-        before, classes, n_before, n_classes = NO_CLASSES, NO_CLASSES, 0, 0
-        y = np.asarray(batch.y)
-        if self.has_labels:
+        y, n_before, n_classes = np.asarray(batch.y), 0, 0
+        weight, sums = effective_weights(batch.weight, len(y), self.weight_sums, self.memory)
+        before = classes = NO_CLASSES
+        if FAMILIES[self.family].kind == "classes":
             before = self._known(expected)
             classes, y = batch.labels(before)
             n_before, n_classes = len(before.labels), len(classes.labels)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -79,7 +80,7 @@ class DriftMonitor:
             if self.detector is not None and _detects(self.detector, posterior.losses.tolist()):
                 posterior.forget_most()
                 strengths = [float(posterior.losses.mean())]
-            found = [Alarm(row, batch, None, strength) for strength in strengths]
+            found = list(map(partial(Alarm, row, batch, None), strengths))
             if moved and not strengths:
                 found = [Alarm(row, batch, feature, far) for feature, far in moved.items()]
         elif self._erics is not None:
