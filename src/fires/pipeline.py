@@ -51,12 +51,11 @@ from fires.selectors.columns import (
     framed,
 )
 from fires.selectors.open_columns import OpenColumns
-from fires.selectors.relations import Contributions
+from fires.selectors.relations import Contributions, FeatureCurve
 
 if TYPE_CHECKING:
     from fires.columns import Columns
     from fires.selectors.fires import FIRES
-    from fires.selectors.relations import FeatureCurve
 
 
 _FACTS: Declared = {"n_missing": Value(int, low=0)}

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from itertools import compress
 from operator import truediv
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -33,7 +32,6 @@ Scorer = Callable[[Labels, Labels, Floats | None, Labels | None], float]
 NUMBER_SCORES = ("r2", "mae")
 
 _LOG_LOSS = "log_loss"
-_NO_OTHERS: Mapping[str, float] = MappingProxyType({})
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -207,7 +205,7 @@ class Scores(KnowsClasses):
         truth: Codes,
         taken: Codes,
         times: Counts | None = None,
-        others: Mapping[str, float] = _NO_OTHERS,
+        others: Mapping[str, float] | None = None,
     ) -> dict[str, float]:
         """Count a batch in whose labels have been looked up; other scores are known."""
         if label_index is not self._label_index_:
@@ -216,7 +214,7 @@ class Scores(KnowsClasses):
         cells = np.bincount(truth * n_classes + taken, times, n_classes * n_classes)
         counted = cells.reshape(n_classes, n_classes).astype(np.int64, copy=False)
         self.matrix += counted
-        return self._named(counted, others)
+        return self._named(counted, others or {})
 
     @property
     def total(self) -> dict[str, float]:

@@ -9,17 +9,14 @@ from __future__ import annotations
 import math
 import operator
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.types import Ints
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def as_indices(selected: npt.ArrayLike) -> npt.NDArray[np.int64]:

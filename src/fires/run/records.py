@@ -45,11 +45,10 @@ from fires.core.errors import InputError
 from fires.core.files import naming, open_saved
 from fires.core.named import Names, RunNames
 from fires.core.state import Arrays, read_state, write_state
-from fires.core.types import Floats, Header, Labels, Places
+from fires.core.types import Floats, Header, Json, Labels, Places
 from fires.run.relations import relations_of
 
 if TYPE_CHECKING:
-    from fires.core.types import Json
     from fires.evaluation.records import Step
     from fires.pipeline import OnlinePipeline
     from fires.run.totals import RunTotals

@@ -13,11 +13,10 @@ from fires.core.declared import Array, Declared, Value, collect, restore
 from fires.core.settings import check_choice
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Header, Places
-from fires.drift import ERICS, Alarm, SurpriseAlarm, alarms_from_array, alarms_to_array
+from fires.drift import ERICS, Alarm, Detector, SurpriseAlarm, alarms_from_array, alarms_to_array
 from fires.models.bayes_learner import KEPT_ROWS
 
 if TYPE_CHECKING:
-    from fires.drift import Detector
     from fires.models.base import JointPosterior, Learner
 
 
