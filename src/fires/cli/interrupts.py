@@ -181,7 +181,8 @@ class EndsEarly(Generic[Item]):
     def _next(self) -> Item | None:
         try:
             self._waits = True
-            self._answer()  # what was asked while a batch was dealt with
+            if self._asked:  # while a batch was dealt with
+                self._answer()
             return next(self._batches, None)
         except KeyboardInterrupt:
             if self._unsaved is not None:

@@ -171,7 +171,6 @@ class Mean(BuiltIn):
 
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Move the mean by the numbers of a batch."""
-        self.check(batch)
         y = np.asarray(batch.y, dtype=np.float64)
         weight = weight_of(batch)
         if (added := float(weight.sum())) > 0.0:
@@ -205,7 +204,6 @@ class Perceptron(Linear):
 
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from every row in order. A row of weight w, a whole number, is learnt w times."""
-        self.check(batch, expected)
         before = self._known(expected)
         label_index, codes = batch.labels(before)
         X = batch.X
@@ -279,7 +277,6 @@ class LinearRegressor(Linear):
 
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from every row in order. A row of weight w, a whole number, is learnt w times."""
-        self.check(batch)
         X, y = repeated(batch.X, batch.y, batch.weight, self.name)
         y = y.astype(np.float64)
         if self.width is None:
