@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.types import Floats
-from fires.kernels.compiling import compiled, inner, read_only
+from fires.kernels.compiling import compiled, inner
 
 Indices = npt.NDArray[np.int64]
 _SERVING = 5  # one place in so many goes to a class that no other place serves
@@ -192,8 +192,8 @@ def forward(
     work[:, :n, :n], work[:, n, :n] = systems[:, :, :n], systems[:, :, n]
     widest = int(np.diff(starts).max(initial=1))
     room = np.empty(n + 1), np.empty((widest, widest + 1)), np.empty((len(z), n_systems + 1))
-    told = columns, starts, ahead, late, *read_only(limits), sure
-    return _forward(work, *told, z, state, *room, np.zeros(n_systems))
+    told = columns, starts, ahead, late, limits, sure, z, state
+    return _forward(work, *told, *room, np.zeros(n_systems))
 
 
 @compiled

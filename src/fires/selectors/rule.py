@@ -99,9 +99,7 @@ class Chosen(NamedTuple):
 @lru_cache(maxsize=16)
 def _limits(n_candidates: int, n: int, level: float) -> Floats:
     s = np.arange(1, n_candidates + 1)
-    limits = np.asarray(-ndtri(0.5 * level / expected_false(1.0, s, n, level)))
-    limits.setflags(write=False)
-    return limits
+    return np.asarray(-ndtri(0.5 * level / expected_false(1.0, s, n, level)))
 
 
 class Candidates(NamedTuple):
