@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from fires.columns import schema
-from fires.columns.cells import read_cells, since_first
+from fires.columns.cells import parsed, read_cells, since_first
 from fires.columns.kinds import find_column, find_columns
 from fires.columns.schema import NO_HINTS, Column, DateForm, Doubt, Hints, NumberForm
 from fires.columns.target import TargetStatistics, labels_of
@@ -540,14 +540,18 @@ def facts_of(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, Facts
     facts: dict[str, Facts] = {}
     if sample.width > _MOST_FACTS:
         return facts
+    first = sample.head(_LOOKED_AT)
+    plain = parsed(first.select(column.name for column in columns if column.is_plain))
     for column, series in zip(columns, sample.iter_columns(), strict=True):
         if column.kind == "left out" and series.dtype != pl.String:
             facts[column.name] = Facts(0, None)
             continue
         shown = Column(column.name, "category") if column.kind == "left out" else column
-        cells = read_cells(series.head(_LOOKED_AT), shown)
-        known = cells.values.is_not_null().arg_true().head(1).to_list()
-        example = str(series[known[0]]).strip() if known else None
+        if column.name in plain:
+            known = np.abs(plain[column.name].to_numpy()) <= LARGEST
+        else:
+            known = read_cells(first[column.name], shown).values.is_not_null().to_numpy()
+        example = str(series[int(known.argmax())]).strip() if known.any() else None
         if example and shown.kind == "category":  # which is only shown, never read: it may be long
             example = schema.short(example)
         facts[column.name] = Facts(series.drop_nulls().n_unique(), example)

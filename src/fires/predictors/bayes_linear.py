@@ -186,8 +186,8 @@ class BayesLinear(BuiltIn):
         if isinstance(rows, np.ndarray):
             if (scaler := learner.scaler.dense).ready:
                 rows = scaler.applied(rows)
-            else:
-                rows[np.isnan(rows)] = 0.0  # they were copied
+            elif (gaps := np.isnan(rows)).any():
+                rows = np.where(gaps, 0.0, rows)
         return learner, *learner.predicted(rows, surely=surely)
 
     def predict(self, X: Matrix) -> Labels:
@@ -254,5 +254,6 @@ def _taken(X: Matrix, columns: Ints, learner: BayesLearner) -> Matrix:
     if learner.sparse is not None:
         return sp.csr_array(np.nan_to_num(X)) if isinstance(X, np.ndarray) else X
     if isinstance(X, np.ndarray):
-        return np.take(X, columns, axis=1).astype(np.float64, copy=False)
+        every = len(columns) == X.shape[1]
+        return np.asarray(X if every else np.take(X, columns, axis=1), np.float64, order="C")
     return X[:, columns].toarray()

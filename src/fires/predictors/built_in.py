@@ -141,7 +141,9 @@ class Majority(BuiltIn):
         label_index, codes = batch.labels(before)
         counts = np.bincount(codes, batch.weight, len(label_index.labels)).astype(np.float64)
         if len(self.counts_):
-            counts[encode(before.labels, label_index.labels)] += self.counts_
+            same = label_index is before
+            places = slice(None) if same else encode(before.labels, label_index.labels)
+            counts[places] += self.counts_
         self._label_index_, self.counts_ = label_index, counts
 
     @property

@@ -327,7 +327,7 @@ class Latencies:
 
     def add(self, seconds: float | Floats) -> None:
         """Count a batch in, or many at once."""
-        for one in np.atleast_1d(seconds).tolist():
+        for one in [seconds] if isinstance(seconds, float) else seconds.tolist():
             within = min(max(one, _LEAST), _MAX)
             self._counts[math.floor(math.log(within / _LEAST) / math.log(_GROWTH))] += 1
             self._max = max(self._max, one)
