@@ -4,7 +4,7 @@ import doctest
 import re
 import shlex
 import sys
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
 from types import ModuleType
@@ -75,6 +75,17 @@ def test_the_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeyp
             pytest.skip(str(error))
         lines = list(dict.fromkeys(printed.getvalue().splitlines()))  # a loop may print it again
         assert lines == SAID.findall(block)
+
+
+IMPORT = re.compile(r"^ *(from fires[\w.]* import \w.*)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_what_a_page_imports_is_there(page):
+    """Also in blocks that need a cluster or a broker, and do not run here."""
+    for line in IMPORT.findall(page.read_text(encoding="utf-8")):
+        with suppress(MissingExtra):
+            exec(line, {})
 
 
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")

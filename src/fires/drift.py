@@ -35,7 +35,7 @@ _NONE: Places = np.empty(0, dtype=np.intp)
 
 
 class Alarm(NamedTuple):
-    """A change of what the features say about the target."""
+    """Strong evidence of concept drift, about one feature or all of them."""
 
     row: int
     batch: int
@@ -246,7 +246,7 @@ class SlopeAlarm:
     noise, the exponential of this is at most 1 on average, whatever the variance of the noise is;
     for the classes of a model that is right, nearly so. Then, on average, a false alarm comes at
     most once in :math:`e^{\text{limit}}` rows (Lorden, 1971). The level of a numeric target and the
-    volatility of its noise speak neither for nor against the features.
+    volatility of its noise have no effect.
 
     **Where one of two classes is rarer than 5 %**, the evidence is where the few rows of it fall.
     With the probability p that the model gave the class of a row, and its local share p_0, a row

@@ -385,7 +385,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             if self.preprocess != self.selector.scale or (sparse and self.preprocess == "minmax"):
                 of = "of sparse rows" if sparse else f"before {self.selector.scale!r}"
                 raise InputError(
-                    f"the scale of this run cannot go over to Spark: it is {self.preprocess!r} {of}"
+                    f"the scale of this run cannot be used on Spark: it is {self.preprocess!r} {of}"
                 )
             self.selector.take_scale(scaler)
         selector: FIRES = self.selector

@@ -113,8 +113,8 @@ def test_a_part_is_used_where_the_whole_is_not_at_hand(
         (lambda f: f.drop("size"), "it has 1 features, not 2"),
         (lambda f: f.rename({"target": "label"}), 'it has no column "target"'),
         (lambda f: f.with_columns(target=pl.lit(1)), '0 rows have the label "0", not 2'),
-        (lambda f: f.rename({"size": "width"}), "names or values are others"),
-        (lambda f: f[::-1], "names or values are others"),
+        (lambda f: f.rename({"size": "width"}), "names or values differ"),
+        (lambda f: f[::-1], "names or values differ"),
         (
             lambda f: f.with_columns(size=pl.Series([1, None, None, 2])),
             '2 values of "size" are missing',
@@ -135,8 +135,8 @@ def test_a_data_set_without_a_server_asks_for_its_file(nothing_at_hand, cache_di
         with pytest.raises(DataUnavailable) as caught:
             call()
         assert str(caught.value) == (
-            f"Usenet is not at hand: there is no usenet.parquet in {cache_dir}; no server is known "
-            "to have it; put the file there, or name its folder in FIRES_DATA_DIR"
+            f"Usenet is not available: there is no usenet.parquet in {cache_dir}; no server is "
+            "known to have it; put the file there, or name its folder in FIRES_DATA_DIR"
         )
 
 

@@ -174,7 +174,7 @@ def test_a_name_that_is_not_there_is_one_line():
 
 
 def test_what_must_not_be_downloaded_is_not(toy, server, cache_dir):
-    with pytest.raises(DataUnavailable, match="it was not to be downloaded"):
+    with pytest.raises(DataUnavailable, match="downloading was not allowed"):
         load("toy", download=False)
     assert server.seen == []
 

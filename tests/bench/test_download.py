@@ -24,13 +24,13 @@ def damage(kind, server, info, change, monkeypatch):
     body = server.answers["/b.csv"][1]
     if kind == "wrong checksum":
         server.answers["/b.csv"] = (200, body.replace(b"green", b"black"), None)
-        return "SHA-256 is wrong"
+        return "SHA-256 mismatch"
     if kind == "truncated":
         server.answers["/b.csv"] = (200, body[:-5], len(body))
         return "IncompleteRead"
     if kind == "truncated, and the length says nothing":
         server.answers["/b.csv"] = (200, body[:-5], None)
-        return "SHA-256 is wrong"
+        return "SHA-256 mismatch"
     if kind == "404":
         del server.answers["/b.csv"]
         return "404 Not Found"
@@ -49,7 +49,7 @@ def damage(kind, server, info, change, monkeypatch):
     if kind == "another value, checksum unknown":
         change(info, remotes=unknown)
         server.answers["/b.csv"] = (200, body.replace(b"green", b"black"), None)
-        return "names or values are others"
+        return "names or values differ"
     assert kind == "no network"
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}/b.csv"
@@ -83,7 +83,7 @@ def test_a_download_that_fails_is_one_line_and_leaves_nothing(
     assert expected in message
     assert "\n" not in message
     if "values" not in expected:
-        assert message.startswith(f"Toy is not at hand: there is no toy.parquet in {cache_dir};")
+        assert message.startswith(f"Toy is not available: there is no toy.parquet in {cache_dir};")
         assert message.endswith('"fires data get Toy" makes that file where there is a network')
     assert not cache_dir.exists() or list(cache_dir.iterdir()) == []
 

@@ -113,7 +113,7 @@ def test_all_features_have_an_accuracy_and_no_stability():
 def test_a_run_that_ceased_to_be_finite_says_where(draw):
     stopped = run_of(n_steps=7, diverged_at=700)
     figure = draw({**RUNS, "EFS": stopped}, "here", 0.5)
-    assert "not finite behind row 700" in text_of(figure)
+    assert "not finite after row 700" in text_of(figure)
 
 
 @BOTH

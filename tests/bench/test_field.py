@@ -146,7 +146,7 @@ def test_the_command_runs_nothing_twice_and_writes_tables_and_a_picture(quick, t
 
 def test_data_sets_that_are_not_at_hand_are_left_out(quick, tmp_path, cache_dir, nothing_at_hand):
     result = quick("--streams", "Madelon", "--out", str(tmp_path / "out"))
-    assert "Left out: Madelon is not at hand" in result.stderr
+    assert "Left out: Madelon is not available" in result.stderr
     assert result.exit_code == 1
 
 

@@ -24,7 +24,7 @@ def at_hand(monkeypatch):
 
     def load(name, n_rows):
         if name not in found:
-            raise datasets.DataUnavailable(f"{name} is not at hand")
+            raise datasets.DataUnavailable(f"{name} is not available")
         return datasets.Dataset(datasets.describe(name), 1, (), found[name], None, None)
 
     monkeypatch.setattr(datasets, "load", load)
@@ -198,7 +198,7 @@ def test_failures_and_digits_that_are_not_all_there_are_passed_over(shown, tmp_p
 def test_a_method_that_ceases_to_be_finite_is_named(shown, tmp_path):
     end = {"dataset": "MNIST", "method": "FIRES-ANN", "digit": 8, "penalty": None, "fires": "1"}
     records = [digit(3, "FIRES-ANN"), end | {"diverged_at": 700}, digit(9, "FIRES-ANN")]
-    line = "FIRES-ANN in discriminative-features: it ceased to be finite behind row 700"
+    line = "FIRES-ANN in discriminative-features: it ceased to be finite after row 700"
     assert keep(tmp_path, *DIGITS, *records)[1] == [line]
     assert "FIRES-ANN" not in shown["discriminative-features"]
 

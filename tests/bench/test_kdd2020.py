@@ -70,7 +70,7 @@ def test_what_cannot_be_had_is_one_line_each(monkeypatch, tmp_path):
     lines = kdd2020.missing(kdd2020.plan(["Madelon", "RTG"], ["FIRES-ANN", "VFDT", "OFS"]))
     assert list(lines) == ["FIRES-ANN", "Madelon"]
     assert lines["FIRES-ANN"] == "FIRES-ANN needs torch: pip install '.[torch]'"
-    assert lines["Madelon"].startswith("Madelon is not at hand: there is no madelon.parquet in ")
+    assert lines["Madelon"].startswith("Madelon is not available: there is no madelon.parquet in ")
     assert all("\n" not in line for line in lines.values())
 
 

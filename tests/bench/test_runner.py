@@ -243,7 +243,7 @@ def test_a_cell_is_run_again_when_the_whole_of_its_data_set_is_there(tmp_path, m
     assert finished([cell], [part]) == {cell: part}
     (tmp_path / CATALOGUE["gisette"].whole.file).touch()
     assert finished([cell], [part]) == {}
-    assert outdated([cell], [part]) == {"the whole data set is at hand now": 1}
+    assert outdated([cell], [part]) == {"the whole data set is available now": 1}
     assert finished([cell], [part, whole]) == {cell: whole}
     assert outdated([cell], [whole, part]) == {}
 

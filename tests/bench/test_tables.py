@@ -356,7 +356,7 @@ def test_what_ceased_to_be_finite_counts_for_nothing_and_is_named(folder):
     assert accuracy["Madelon", "ours"]["FIRES-ANN"] == ""
     page = tables.markdown(Summary(where))
     assert (
-        "- Madelon, FIRES-ANN: its parameters ceased to be finite in 2 of 2 settings, first behind "
+        "- Madelon, FIRES-ANN: its parameters ceased to be finite in 2 of 2 settings, first after "
         "row 375; these do not count." in page
     )
     assert "- Spambase, FIRES-ANN: a mean over 1 of 2 settings only." in page

@@ -409,7 +409,7 @@ def test_svmlight_has_no_names_to_go_by(run, tmp_path):
 
 
 def test_what_is_no_run(run, new, tmp_path):
-    hint = "give the folder that fires select --out has made"
+    hint = "give a folder written by fires select --out"
     line = fails("predict", tmp_path, new)
     assert line == f"{tmp_path} holds no run: it has no run.json; {hint}"
     line = fails("explain", tmp_path / "none", "n2")

@@ -42,7 +42,7 @@ def test_quick_runs_what_is_at_hand_writes_tables_and_runs_nothing_twice(empty, 
     result = run(*command, "--jobs", 1, "--out", out)
     assert result.exit_code == 0, result.output
     left_out, count, no_figures = result.stderr.splitlines()
-    assert left_out.startswith("Left out: Usenet is not at hand: there is no usenet.parquet in ")
+    assert left_out.startswith("Left out: Usenet is not available: there is no usenet.parquet in ")
     assert count == f"4 cells; results go to {out}"
     assert no_figures == "Left out: figures: they are of Gisette, MNIST or Madelon"
     assert len(records_in(out)) == 4

@@ -153,7 +153,7 @@ def test_another_run_is_not_replaced(tmp_path):
     (tmp_path / "run.json").write_text('{"settings": {"file": ["events.csv"]}}')
     result = run("--out", tmp_path)
     assert result.exit_code == 2
-    assert f"Error: {tmp_path} holds another run than that of fires demo; give" in result.stderr
+    assert f"Error: {tmp_path} holds a run that is not from fires demo; give" in result.stderr
     assert [file.name for file in tmp_path.iterdir()] == ["run.json"]
 
 

@@ -32,7 +32,7 @@ def said(*arguments):
 @pytest.mark.parametrize(
     ("kind", "line"),
     [
-        ("curve", "c2 has a non-linear effect: try --relations curves"),
+        ("curve", "c2 has a nonlinear effect: try --relations curves"),
         ("pair", "c0 and c1 interact: try "),
     ],
 )
@@ -53,4 +53,4 @@ def test_a_hint_survives_a_resumed_run(tmp_path):
     path, out = table(tmp_path / "x.csv"), tmp_path / "out"
     said(path, "--out", str(out))
     result = CliRunner().invoke(main, ["select", "--resume", str(out), "--json"])
-    assert json.loads(result.stdout)["hints"][0].startswith("c2 has a non-linear effect")
+    assert json.loads(result.stdout)["hints"][0].startswith("c2 has a nonlinear effect")

@@ -150,7 +150,7 @@ def test_predictions_of_files_with_other_columns(run, logs, tmp_path):
     assert float(done.stderr.split("accuracy ")[1].split(",")[0]) > 0.85
     done = fires("predict", run, logs / "day4.csv", logs / "day0.csv")
     (line,) = [line for line in done.stderr.splitlines() if "absent" in line]
-    assert line.startswith("absent, and taken for missing: ")
+    assert line.startswith("absent, counted as missing: ")
     assert '"s11" (in 430 rows)' in line
     assert len(done.stdout.splitlines()) == 1 + 2 * N_ROWS
     done = fires("predict", run, logs / "day0.csv", "--quiet")
@@ -161,7 +161,7 @@ def test_rows_with_none_of_the_selected_columns_are_predicted_all_the_same(run, 
     (tmp_path / "other.csv").write_text("who,what\nme,1\nyou,2\n")
     done = fires("predict", run, tmp_path / "other.csv")
     assert len(done.stdout.splitlines()) == 3
-    assert "absent, and taken for missing" in done.stderr
+    assert "absent, counted as missing" in done.stderr
 
 
 def test_reduced_rows_have_gaps_for_absent_columns(run, logs):
@@ -171,7 +171,7 @@ def test_reduced_rows_have_gaps_for_absent_columns(run, logs):
     assert len(table) == 2 * N_ROWS
     assert table["s11"][:N_ROWS].null_count() == 0
     assert table["s11"][N_ROWS:].null_count() == N_ROWS
-    assert "absent, and taken for missing" in done.stderr
+    assert "absent, counted as missing" in done.stderr
 
 
 def test_reduced_rows_of_a_file_without_any_selected_column_hold_nothing_else(run, tmp_path):

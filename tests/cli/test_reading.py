@@ -227,7 +227,7 @@ def test_without_a_target_one_line_asks_for_it(csv_file):
     assert (result.exit_code, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
     assert str(csv_file) in line
-    assert "the column to predict is not named; say --target COL" in line
+    assert "no target column is given; give --target COL" in line
 
 
 def test_quiet_shows_the_result_and_no_more(csv_file, tmp_path):

@@ -333,7 +333,7 @@ def test_a_missing_folder_is_named(tmp_path):
 
 
 def test_a_folder_is_not_overwritten(tmp_path):
-    with pytest.raises(OSError, match="Not a file that state can be written to") as caught:
+    with pytest.raises(OSError, match="State cannot be written to this kind of file") as caught:
         write_state(tmp_path, {}, {})
     assert repr(str(tmp_path)) in str(caught.value)
     assert os.listdir(tmp_path) == []
@@ -342,7 +342,7 @@ def test_a_folder_is_not_overwritten(tmp_path):
 @posix
 def test_a_device_is_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="Not a file that state can be written to"):
+    with pytest.raises(OSError, match="State cannot be written to this kind of file"):
         write_state(tmp_path / "pipe", {}, {})
     assert stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)
     assert os.listdir(tmp_path) == ["pipe"]

@@ -621,7 +621,7 @@ def test_a_rare_class_is_not_taken_for_a_sorted_file():
 
 def test_to_take_all_features_is_called_so():
     found = compare(stream, {"ofs": lambda seed: OFS(50)}, seeds=1)
-    assert any("takes all features" in note for note in found.cautions)
+    assert any("selects all features" in note for note in found.cautions)
 
 
 # What cannot be compared
@@ -632,7 +632,7 @@ def test_to_take_all_features_is_called_so():
     [
         (np.full(N_ROWS, "same"), ['the target "target"', "one value only, 'same'"]),
         (np.linspace(0, 1, N_ROWS), ["numbers such as"]),
-        (np.arange(N_ROWS), ["different values", "no classes"]),
+        (np.arange(N_ROWS), ["different values", "too many to be classes"]),
         (np.array([f"id{i}" for i in range(N_ROWS)]), ["different values"]),
         (np.full(N_ROWS, None), ["no label at all"]),
         (np.array([1, "one"] * (N_ROWS // 2), dtype=object), ["such as text and numbers"]),
@@ -739,7 +739,7 @@ def test_it_is_told_whether_a_selection_beats_them():
     assert found.as_dict()["beaten"] == found.beaten
     (line,) = [note for note in found.notes() if "the most common class" in note and "beat" in note]
     assert line.startswith("At the 5% level, ")
-    assert "no selection beats all features, features at random or refit (a window refit)" in line
+    assert "no selection beats all features, random features or refit (a window refit)" in line
     assert line in found.markdown()
 
 
@@ -756,7 +756,7 @@ def test_equal_selections_beat_nothing():
     assert set(found.beaten) == {"all", "random", "majority"}
     assert not any(found.beaten.values())
     assert any(
-        "no selection beats all features, features at random or" in note for note in found.notes()
+        "no selection beats all features, random features or" in note for note in found.notes()
     )
 
 

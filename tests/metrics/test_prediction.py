@@ -280,7 +280,7 @@ def test_names_go_by_the_order_given_and_functions_by_their_own():
     [
         ("accuracy", TypeError, r"a single one is \('accuracy',\)"),
         (("acuracy",), ValueError, "There is no score 'acuracy'"),
-        (("f1", "f1"), ValueError, "Two scores have one name: f1, f1"),
+        (("f1", "f1"), ValueError, "Two scores have the same name: f1, f1"),
     ],
 )
 def test_scores_that_cannot_be_are_refused(names, error, message):

@@ -145,7 +145,7 @@ def test_a_third_class_must_be_announced():
     chosen.partial_fit(X, TWO, classes=[0, 1, 2])
     chosen.partial_fit(X, THREE)
     chosen = selector(TorchModel(net(2))).partial_fit(X, TWO)
-    with pytest.raises(ValueError, match=r"TorchModel\(Sequential\) cannot take up new classes"):
+    with pytest.raises(ValueError, match=r"TorchModel\(Sequential\) cannot add new classes"):
         chosen.partial_fit(X, THREE)
     assert chosen.partial_fit(X, TWO).classes_.tolist() == [0, 1]
 

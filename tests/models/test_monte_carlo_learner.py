@@ -367,7 +367,7 @@ def test_many_classes_can_surprise():
 def test_what_cannot_be_compared_is_said_in_one_line():
     X, y = batch()
     own = TorchModel(module(), likelihood=lambda outputs, y: -((outputs[:, 0] - y) ** 2))
-    with pytest.raises(ValueError, match="has a likelihood of your own"):
+    with pytest.raises(ValueError, match="has a custom likelihood"):
         learner_of(own).surprise(CheckedBatch(X), y)
     X[0, 0] = 1e100
     with pytest.raises(ValueError, match="The prediction of NeuralNet is not finite"):

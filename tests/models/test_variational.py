@@ -159,7 +159,7 @@ def test_an_overflow_changes_nothing():
         ({"model": "poisson"}, "not for counts: use update='bayes'"),
         ({"model": NeuralNet(), "relations": "linear"}, "is for linear models"),
         ({"drift": "erics"}, "it needs update='gradient'"),
-        ({"n_features_to_select": "auto"}, "update='variational' does not know"),
+        ({"n_features_to_select": "auto"}, "update='variational' does not have"),
         ({"relations": "curves"}, "needs a linear model with update='bayes'"),
         ({"redundancy": "drop"}, "update='bayes'"),
     ],

@@ -145,7 +145,7 @@ def test_every_selection_has_a_word_about_everything_it_should_beat(found):
     beaten = comparison_summary(found.as_dict())["beaten"]
     assert [other["label"] for other in beaten["others"]][:2] == [
         "all features",
-        "features at random",
+        "random features",
     ]
     assert set(beaten["selectors"]) == set(SELECTORS)
     for name, words in zip(beaten["selectors"], beaten["words"], strict=True):
@@ -196,7 +196,7 @@ def test_too_few_runs_are_said_to_be_too_few(seeds):
 def test_baselines_alone_are_no_obstacle():
     everything = {"all": lambda seed: AllFeatures()}
     alone = compare(lambda: KnownTruth(800, 12, 3, random_state=0), everything, seeds=1)
-    assert comparison_summary(alone.as_dict())["sentence"].startswith("Nothing but all features")
+    assert comparison_summary(alone.as_dict())["sentence"].startswith("Only all features")
 
 
 def test_a_damaged_comparison_is_refused(tmp_path):

@@ -467,7 +467,7 @@ def test_what_the_target_is_can_be_said():
 def test_a_target_that_changes_its_kind_is_refused():
     X, y, _ = problem()
     selector = learnt(X, y)
-    with pytest.raises(ValueError, match=r"not whole.*learns classes; say target='numbers'"):
+    with pytest.raises(ValueError, match=r"not whole.*learns classes; pass target='numbers'"):
         selector.partial_fit(X, y + 0.5)
     numeric = learnt(X, y + 0.5)
     with pytest.raises(ValueError, match="needs numbers in y"):

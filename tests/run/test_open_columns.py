@@ -108,7 +108,7 @@ def test_weights_are_in_the_order_of_the_run():
 
 
 def test_late_labels_need_fixed_columns():
-    with pytest.raises(ValueError, match="label_delay goes with fixed columns only"):
+    with pytest.raises(ValueError, match="label_delay requires fixed columns"):
         prequential(Changing(), FIRES(2, columns="open"), label_delay=1)
 
 

@@ -102,7 +102,7 @@ def test_scales_that_cannot_be_joined_are_refused():
     selector = FIRES(2, scale="minmax", update="gradient")
     run = Run(OnlinePipeline(selector, Perceptron(), "minmax"), N_FEATURES)
     go_on(run, range(2), sparse=True)
-    with pytest.raises(InputError, match="cannot go over to Spark: it is 'minmax' of sparse rows"):
+    with pytest.raises(InputError, match="cannot be used on Spark: it is 'minmax' of sparse rows"):
         on_cluster(run)
     run = begun(preprocess="minmax")
     with pytest.raises(InputError, match="it is 'minmax' before 'standard'"):

@@ -347,7 +347,7 @@ def test_a_model_that_fails_leaves_the_state_as_it_was(mood, error, kind, scale,
 def test_a_model_of_ones_own_keeps_its_classes(tmp_path):
     selector = learnt(model=Moody(), random_state=5)
     before = state(selector, tmp_path)
-    with pytest.raises(ValueError, match="Moody cannot take up new classes"):
+    with pytest.raises(ValueError, match="Moody cannot add new classes"):
         selector.partial_fit(GOOD_X, np.arange(20) % 3)
     assert state(selector, tmp_path) == before
 

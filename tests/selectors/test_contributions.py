@@ -118,7 +118,7 @@ def test_of_two_classes_each_can_be_spoken_for():
     for one, other in zip(("effect", "low", "high"), ("effect", "high", "low"), strict=True):
         yes, no = (selector.contributions(X[:9], label) for label in ("yes", "no"))
         assert_allclose(getattr(yes, one), -getattr(no, other))
-    with pytest.raises(ValueError, match="label='maybe' is none of the classes"):
+    with pytest.raises(ValueError, match="label='maybe' is not one of the classes"):
         selector.contributions(X[:9], "maybe")
 
 

@@ -207,8 +207,8 @@ def test_a_batch_that_is_refused_changes_nothing():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"memory": "7d"}, "go together"),
-        ({"time": "when"}, "go together"),
+        ({"memory": "7d"}, "memory as a time needs time"),
+        ({"time": "when"}, "memory as a time needs time"),
         ({"memory": "7y", "time": "when"}, "a number of rows above 1, or a time such as '7d'"),
         ({"memory": timedelta(0)}, "a number of rows above 1, or a time"),
         ({"memory": "7d", "time": 3}, 'no column "3" with the time'),

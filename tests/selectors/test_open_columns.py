@@ -348,7 +348,7 @@ def selector():
 
 def test_transform_and_mask_work_on_what_is_there_and_say_what_is_not(selector):
     X = pd.DataFrame({"c": [1.0, 2.0], "unknown": [3.0, 4.0]})
-    with pytest.warns(UserWarning, match="none of the selected columns 'a'"):
+    with pytest.warns(UserWarning, match="lacks the selected columns 'a'"):
         rows = selector.transform(X)
     assert_array_equal(rows, [[np.nan, 1.0], [np.nan, 2.0]])
     with pytest.warns(UserWarning, match="'a'"):

@@ -216,7 +216,7 @@ def test_a_new_file_may_lack_the_header_but_not_have_another(log):
     log.grow(20)
     assert numbers(batches, 20) == list(range(150, 170))
     log.rename(header="number,label,other\n")
-    with pytest.raises(InputError, match=r"app.csv was rotated, and its new header is another one"):
+    with pytest.raises(InputError, match=r"app.csv was rotated, and its new header is different"):
         next(batches)
 
 
@@ -304,7 +304,7 @@ def test_rows_in_a_rotated_file_that_is_gone_are_named(log):
     assert "app.csv was rotated since it was read up to byte" in said
     assert said.endswith("app.csv.1.gz: unpack it there")
     packed.unlink()
-    with pytest.raises(InputError, match="the rows behind that are missing; start anew"):
+    with pytest.raises(InputError, match="the rows after that are missing; start a new run"):
         log.stream(after=marks[-1])
 
 

@@ -416,9 +416,9 @@ def zipped(*names):
         (packed(b"PAR1" + bytes(99), "gzip"), "holds a file of type Parquet; unpack it first"),
         (packed(packed(b"a,b\n1,2\n", "bz2"), "xz"), "holds a file of type bz2; unpack it first"),
         (packed(b"x.csv".ljust(257, b"\0") + b"ustar" + bytes(300), "gzip"), "is a tar archive"),
-        (b"7z\xbc\xaf\x27\x1c" + bytes(99), "is packed with 7z; unpack it first"),
+        (b"7z\xbc\xaf\x27\x1c" + bytes(99), "is compressed with 7z; unpack it first"),
         (b"\xff\xff\xff\xff" + bytes(99), "is an Arrow stream; write it as an Arrow file"),
-        (b"FEA1" + bytes(99), "is a feather file of version 1; write it again"),
+        (b"FEA1" + bytes(99), "is a feather file of version 1; rewrite it"),
     ],
 )
 def test_what_else_a_file_may_be_is_said_with_what_to_do(tmp_path, data, words):
@@ -860,7 +860,7 @@ def test_what_cannot_be_read_of_svmlight_is_said_in_one_line(tmp_path):
     with pytest.raises(InputError, match="svmlight cannot be read from a stream; save it"):
         from_file(io.BytesIO(b"1 2:3\n"))
     huge = saved(tmp_path, b"1 2:3\n1 99999999999:1\n", "y")
-    with pytest.raises(InputError, match="index 99999999999 in line 2 is too great"):
+    with pytest.raises(InputError, match="index 99999999999 in line 2 is too large"):
         from_file(huge)
     empty = saved(tmp_path, b"1\n2\n", "z.svm")
     with pytest.raises(InputError, match="no row with an entry"):

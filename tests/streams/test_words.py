@@ -96,7 +96,7 @@ def test_one_text_is_refused():
 def test_a_row_of_another_kind_is_refused_and_nothing_is_changed():
     words = Words()
     with pytest.raises(
-        InputError, match=r"row 1: it is a dict, not a text or a list.*; say split="
+        InputError, match=r"row 1: it is a dict, not a text or a list.*; pass split="
     ):
         words.rows(["gold", {"a": 1}])
     assert (len(words.names), words.n_rows) == (0, 0)

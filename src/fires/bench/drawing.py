@@ -191,7 +191,7 @@ def effect_of_penalty(runs: Mapping[float, Run], settings: str) -> Any:
 
 def _named(name: str, run: Run) -> str:
     end, note = run.diverged_at, LOOKS[name].note
-    note = note if end is None else f"not finite behind row {end:,}"
+    note = note if end is None else f"not finite after row {end:,}"
     return f"{name} ({note})" if note else name
 
 

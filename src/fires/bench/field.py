@@ -230,7 +230,7 @@ def plan(streams: Sequence[str], names: Sequence[str], effort: Effort) -> list[F
 def not_at_hand(streams: Sequence[str]) -> dict[str, str]:
     """The data sets among these that are not here, with one line each."""
     names = [n for n in streams if n not in STREAMS and find(datasets.describe(n)) is None]
-    return {name: f"{name} is not at hand: fires data get {name}" for name in names}
+    return {name: f"{name} is not available: fires data get {name}" for name in names}
 
 
 class TooSlow(Exception):  # noqa: N818 - it says what is the case

@@ -177,7 +177,7 @@ def _of_digits(records: Sequence[Record], left_out: list[str]) -> Iterator[tuple
             continue
         ends = [record["diverged_at"] for record in of_it if "diverged_at" in record]
         if ends:
-            why = f"it ceased to be finite behind row {min(ends):,}"
+            why = f"it ceased to be finite after row {min(ends):,}"
             left_out.append(f"{method} in discriminative-features: {why}")
             continue
         means = [record["means"] for record in of_it]

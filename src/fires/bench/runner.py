@@ -109,7 +109,7 @@ def _outdated(record: Record, now: tuple[str, str]) -> str | None:
     if record.get("complete") is False:
         info = describe(record["dataset"])
         if (at_hand := find(info)) is not None and at_hand[1] is info.whole:
-            return "the whole data set is at hand now"
+            return "the whole data set is available now"
     return None
 
 

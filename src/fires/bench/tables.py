@@ -164,7 +164,7 @@ def protocol_notes(summary: Summary, protocol: str) -> list[str]:
     for (dataset, method), rows in summary.divergences(protocol).items():
         notes.append(
             f"{dataset}, {method}: its parameters ceased to be finite in {len(rows)} of "
-            f"{summary.expected(protocol, method)} settings, first behind row {min(rows):,}; "
+            f"{summary.expected(protocol, method)} settings, first after row {min(rows):,}; "
             "these do not count."
         )
     for dataset, method, error, n in summary.failures(protocol):

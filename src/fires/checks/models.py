@@ -25,7 +25,7 @@ def check_model(model: Any, **options: Any) -> None:
     ----------
     model : BaseModel
         It is used as it is. ``log_marginal`` is optional. Without it, the gradient is not
-        compared with numerical slopes.
+        compared with numerical gradients.
     **options
         As in :func:`model_checks`.
 
@@ -77,7 +77,7 @@ class ModelProblem:
     def _gradient(
         self, belief: Belief, X: Matrix, y: Numbers, weight: Floats | None = None
     ) -> Belief:
-        """The model's slopes, with the same random numbers in every call."""
+        """The gradient of the model, with the same random numbers in every call."""
         slopes: Belief = self._model.gradient(belief, X, y, weight, np.random.default_rng(3))
         return slopes
 
@@ -97,7 +97,7 @@ def _parts(belief: Belief) -> dict[str, Floats]:
 
 
 def expect_equal(one: Belief, other: Belief, rtol: float = 1e-9) -> None:
-    """Expect two beliefs, or slopes, to have the same parts with the same numbers."""
+    """Expect two beliefs, or gradients, to have the same parts with the same numbers."""
     found, expected = _parts(one), _parts(other)
     expect(found.keys() == expected.keys(), f"the parts are {[*found]} and {[*expected]}")
     for name, value in found.items():
@@ -108,7 +108,7 @@ class GradientContract(ModelProblem):
     """What holds for every model."""
 
     def slopes_have_the_shape_of_the_belief(self) -> None:
-        """A gradient holds one slope for each number of the belief."""
+        """A gradient has one entry for each number of the belief."""
         belief, X, y = self._problem(0)
         shapes = [
             {name: numbers.shape for name, numbers in _parts(part).items()}
@@ -132,7 +132,7 @@ class GradientContract(ModelProblem):
         expect_equal(self._gradient(belief, X, y, times.astype(float)), repeated)
 
     def slopes_grow_with_the_weight(self) -> None:
-        """Weights of any size scale the slopes, and do nothing else."""
+        """Weights of any size scale the gradient, and do nothing else."""
         belief, X, y = self._problem(2)
         one = self._gradient(belief, X, y, np.ones(N_ROWS))
         for size in (1e-25, 1e-9, 1e9, 1e25):
@@ -150,7 +150,7 @@ class GradientContract(ModelProblem):
             )
 
     def sparse_equals_dense(self) -> None:
-        """CSR and dense rows give the same slopes."""
+        """CSR and dense rows give the same gradient."""
         belief, X, y = self._problem(4)
         weight = np.linspace(0.5, 2.0, N_ROWS)
         sparse = self._gradient(belief, sp.csr_array(X), y, weight)
@@ -205,7 +205,7 @@ class MarginalContract(ModelProblem):
     """What holds for a model that gives its log marginal likelihood."""
 
     def the_gradient_is_the_slope_of_the_log_marginal(self) -> None:
-        """Every slope is that of ``log_marginal``, weighted or not."""
+        """The gradient is that of ``log_marginal``, weighted or not."""
         belief, X, y = self._problem(10)
         at = _parts(belief)
         for weight in (None, np.random.default_rng(0).random(N_ROWS)):

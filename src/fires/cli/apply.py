@@ -95,7 +95,7 @@ def predict(
 ) -> None:
     """Predict the target of the rows in FILE with the model of RUN.
 
-    RUN is a folder that fires select --out has made. FILE is anything that fires select reads;
+    RUN is a folder written by fires select --out. FILE is anything that fires select reads;
     its columns are read as they were in the run. Only the selected columns are needed, in any
     order; other columns are ignored. After fires select --columns open, they may be absent too,
     with a notice. The output has the number of each row, starting at 1, and its prediction.
@@ -248,7 +248,7 @@ def transform(
 ) -> None:
     """Reduce FILE to the columns that RUN has selected.
 
-    RUN is a folder that fires select --out has made. FILE is anything that fires select reads.
+    RUN is a folder written by fires select --out. FILE is anything that fires select reads.
     The values stay as they are in FILE: text is not encoded, nothing is scaled. But where text
     goes to Parquet or Arrow, columns of plain numbers become numbers. Columns to keep come first.
     After fires select --columns open, selected columns may be absent: then they are empty.

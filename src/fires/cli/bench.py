@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PROTOCOLS = ("as-published", "test-then-train", "honest")
 _JOBS = options.option(
     "N",
-    "Processes, with one thread each; by default as many as there are cores.",
+    "Number of processes, one thread each; by default the number of cores.",
     "-j",
     type=click.IntRange(min=1),
 )
@@ -105,37 +105,38 @@ def _kdd2020(
     no_figures: bool = options.flag(),
     no_run: bool = options.flag(),
 ) -> None:
-    """Run the experiments; write tables, ours beside the published, and figures.
+    """Run the paper's experiments and compare with its published tables.
 
-    Four batch sizes and three fractions of selected features, for each data set and method. Every
-    result is kept in DIR/cells.jsonl as soon as it is there: a run that was stopped goes on when
-    the same command is given again. Boosting and VFDT learn row by row, and take hours.
+    Runs four batch sizes and three fractions of selected features, for each data set and method.
+    Every result is saved to DIR/cells.jsonl at once: to continue an interrupted run, repeat the
+    command. Boosting and VFDT learn row by row, and take hours.
 
-    The figures, in DIR/figures, are the paper's, and as published: the pixels that tell MNIST's
-    3, 8 and 9 apart; accuracy and stability over time and against each other, and with several
-    penalties, on Gisette or, where a part of it is missing, on MNIST or else Madelon. They show
-    those of the methods that are run, but Boosting and VFDT. They need matplotlib, the extra plot.
+    The figures, in DIR/figures, are the paper's, with the protocol as published: the pixels that
+    distinguish MNIST's 3, 8 and 9; accuracy and stability over time, against each other, and for
+    several penalties, on Gisette or, if that is incomplete, on MNIST or Madelon. They include the
+    methods that were run, except Boosting and VFDT. They need matplotlib, the extra plot.
 
     Parameters
     ----------
     quick
-        One setting, at most 3,000 rows: some minutes.
+        One setting, at most 3,000 rows; takes some minutes.
     datasets
-        Only these of the data sets that `fires data list` shows.  [default: all but RBF]
+        Only these data sets, see `fires data list`.  [default: all but RBF]
     all_datasets
-        RBF too, which takes longest.
+        Include RBF, which takes longest.
     protocol
-        The paper's order and scaling, or tested before learnt from, or one after the other.
+        as-published: the paper's order and scaling. honest, or test-then-train: each batch is
+        tested before it is learnt from.
     batch_sizes
-        Only these; not with --quick.
+        Only these batch sizes; not with --quick.
     fractions
         Only these fractions of selected features; not with --quick.
     rows
-        The first rows of each data set only; not with --quick.
+        Only the first N rows of each data set; not with --quick.
     no_figures
         Tables only.
     no_run
-        Write tables and figures anew, from what was run.
+        Only rewrite the tables and figures, from saved results.
     """
     from fires.bench import figures, kdd2020, tables
     from fires.bench.cells import DATASETS, METHODS
@@ -190,27 +191,26 @@ def _field(
     methods: str | None = options.option("X,Y"),
     no_run: bool = options.flag(),
 ) -> None:
-    """Run every method on streams with known truth, and on the data sets at hand.
+    """Run every method on streams with known truth, and on the available data sets.
 
-    How many of the relevant features each method selects, how soon after a drift, how accurate a
-    linear and a tree predictor are with them, how stable the set is, also if the rows are
-    perturbed, and what it costs; with paired intervals against FIRES. Every result is kept in
-    DIR/field.jsonl as soon as it is there: a run that was stopped goes on when the same command is
-    given again. A method that takes more than its processor time on a stream, ten minutes, is
-    written as too slow. The picture needs matplotlib, the extra plot.
+    Measures recall of the relevant features, recovery after a drift, the accuracy of a linear and
+    a tree predictor, stability, stability under noise, and processor time, with paired intervals
+    against FIRES. Every result is saved to DIR/field.jsonl at once: to continue an interrupted
+    run, repeat the command. A method that needs more than ten minutes of processor time on a
+    stream is listed as too slow. The picture needs matplotlib, the extra plot.
 
     Parameters
     ----------
     quick
-        Three seeds of five, 2,000 rows of 10,000, 15 seconds for a method on a stream, no nets and
-        no LightGBM: some minutes.
+        Three seeds, 2,000 rows, 15 seconds per method and stream, no nets and no LightGBM; takes
+        some minutes. The full run has five seeds and 10,000 rows.
     streams
         Only these: linear, correlated, drifting, partial drift, rare, wide, text, curves, pairs,
-        or data sets.  [default: all that are at hand]
+        or data sets.  [default: all available]
     methods
-        Only these, and FIRES.  [default: all]
+        Only these methods, and FIRES.  [default: all]
     no_run
-        Write tables and picture anew, from what was run.
+        Only rewrite the tables and the picture, from saved results.
     """
     from fires.bench import field, kdd2020, leaderboard
     from fires.bench.datasets.loading import named

@@ -23,10 +23,10 @@ def command(
 ) -> None:
     """Show how the columns of FILE are interpreted.
 
-    The first rows, 10,000 at most, decide what a column holds: numbers, dates, categories. Shown
-    are its kind, the share of missing values, how many values differ, an example, and what
-    becomes of it. What is wrong can be set right with the options, which fires select and fires
-    compare have too.
+    The first rows, 10,000 at most, determine the kind of each column: numbers, dates, categories.
+    The table shows the kind, the share of missing values, the number of distinct values, an
+    example, and how the column is used. Use the options to correct a wrong interpretation; fires
+    select and fires compare have the same ones.
 
     Examples
     --------

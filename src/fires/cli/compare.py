@@ -119,7 +119,7 @@ def make_predictor(
             f"{' or '.join(fitting)}"
         )
     if name == "nb" and sparse:
-        raise ValueError("--predictor nb does not take sparse rows: take bayes, perceptron or tree")
+        raise ValueError("--predictor nb does not take sparse rows: use bayes, perceptron or tree")
     bayes = partial(BayesLinear, "gaussian" if numeric else "probit")
     makers = {"bayes": bayes, "perceptron": Perceptron, "nb": GaussianNB, "tree": hoeffding_tree}
     return name, makers.get(name, LinearRegressor)

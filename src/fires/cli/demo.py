@@ -25,22 +25,22 @@ _SOURCE = "fires demo"
 @options.command("demo")
 def command(
     out: Path = options.out(
-        "the run, with its report; created if it does not exist.", default="fires-demo"
+        "the run and its report; created if it does not exist.", default="fires-demo"
     ),
-    seed: int = options.count(0, "Seed of the stream: another number, another stream.", least=0),
+    seed: int = options.count(0, "Seed of the random stream.", least=0),
 ) -> None:
     """Detect concept drift in a stream whose relevant features are known.
 
-    20,000 rows of 50 features flow by; 5 features decide the label, and half-way 5 others take
-    over. Shows which features matter now, how sure FIRES is of it and how soon it noticed the
-    change. Writes the run down as fires select --out does, with the state for fires.load, and
-    report.html, which shows all of it in a browser.
+    The stream has 20,000 rows of 50 features. 5 features determine the label, and half-way 5 others
+    take over. The demo shows which features matter now, how certain that is, and how soon the
+    change was detected. It writes a run folder like fires select --out, with the state for
+    fires.load, and report.html to open in a browser.
     """
     _refuse_other_runs(out)
     click.echo(
         f"{_N_SAMPLES:,} rows of {_N_FEATURES} features in batches of {_BATCH_SIZE}; "
-        f"{_N_RELEVANT} features decide the label,\nand half-way {_N_RELEVANT} others take over. "
-        f"FIRES({_N_RELEVANT}) does not know which."
+        f"{_N_RELEVANT} features determine the\nlabel, and half-way {_N_RELEVANT} others take "
+        f"over. FIRES({_N_RELEVANT}) does not know which."
     )
 
     with quick_imports():
@@ -108,7 +108,7 @@ def command(
         )
     click.echo(f"mean stability {totals.stability:.3f}, over windows of 10 batches")
     accuracy = totals.scores["accuracy"]
-    click.echo(f"accuracy {accuracy:.3f}, of a linear model that sees the selected features")
+    click.echo(f"accuracy {accuracy:.3f}: a linear model on the selected features")
     click.echo(f"state saved to {path}")
     click.echo(f"report written to {out / 'report.html'}: open it in a browser")
     click.echo(f"continue with fires.load({json.dumps(str(path), ensure_ascii=False)})")
@@ -122,4 +122,4 @@ def _refuse_other_runs(out: Path) -> None:
     except (OSError, ValueError, LookupError, TypeError):
         ours = not mark.exists()
     if not ours:
-        raise InputError(f"{out} holds another run than that of {_SOURCE}", hint="give --out")
+        raise InputError(f"{out} holds a run that is not from {_SOURCE}", hint="give --out")

@@ -1,4 +1,4 @@
-"""``fires explain``: what a saved run says about one feature, and since when."""
+"""``fires explain``: what a saved run knows about one feature, and its history."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def command(
 ) -> None:
     """Show the history of FEATURE in RUN.
 
-    RUN is a folder that fires select --out has made. Shown are how the column was read, its rank
-    and importance, what the sign of it says, whether it is selected, when it came and left, and
-    the alarms that concern it. Rows are those after which a choice was made. With --relations, also
-    the curve of the column, as what it adds to the linear predictor, and the pairs that it is in.
+    RUN is a folder written by fires select --out. The output has: how the column was read; its rank
+    and importance, and what the sign means; when it was selected, counting rows at the end of each
+    batch; and the alarms about it. With --relations, it also has the curve of the column (its
+    contribution to the linear predictor) and its pairs.
 
     Examples
     --------

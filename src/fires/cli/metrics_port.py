@@ -13,16 +13,16 @@ from fires.core.errors import InputError
 from fires.core.optional import require
 
 _METRICS = {
-    "rows": ("Counter", "Rows that were learnt from."),
-    "bad_rows": ("Counter", "Rows that could not be used."),
-    "batches": ("Counter", "Batches that were learnt from."),
-    "alarms": ("Counter", "Alarms about drift."),
+    "rows": ("Counter", "Rows learnt from."),
+    "bad_rows": ("Counter", "Rejected rows."),
+    "batches": ("Counter", "Batches learnt from."),
+    "alarms": ("Counter", "Drift alarms."),
     "stability": (
         "Gauge",
         "Stability of the selected sets of the last batches; 1 if they are all the same.",
     ),
-    "selected_features": ("Gauge", "Features that are selected now."),
-    "checkpoint_seconds": ("Gauge", "How long the last checkpoint took."),
+    "selected_features": ("Gauge", "Number of features selected now."),
+    "checkpoint_seconds": ("Gauge", "Duration of the last checkpoint."),
     "lag": ("Gauge", "Rows waiting in the source, if it knows."),
     "rows_per_second": ("Gauge", "Rows per second since the last scrape."),
     "checkpoint_age_seconds": ("Gauge", "Seconds since the last checkpoint was written."),

@@ -331,7 +331,7 @@ def doubt_lines(stream: TableStream | RowReader, *, ended: bool) -> list[str]:
         if is_out:
             cost = ", along with any trend over time" * (kind == "clock")
             keep = f"--keep-suspicious keeps {'them' if several else 'it'}"
-            lines.append(f"{each} {why}: excluded ({kind}){cost}, as by {exclude}; {keep}")
+            lines.append(f"{each} {why}: excluded ({kind}){cost}, as with {exclude}; {keep}")
         elif kind != "constant":
             unless = "if it is not known at prediction time, " if kind == "leak" else ""
             lines.append(f"CAUTION: {each} {why}: possible {kind}; {unless}{exclude}")

@@ -32,8 +32,8 @@ def report(
 ) -> None:
     """Write RUN as one HTML page that opens in any browser, offline.
 
-    RUN is a folder that fires select --out has made: of a run that has ended, goes on or was
-    killed. Several are shown side by side. An earlier report.html in RUN is replaced.
+    RUN is a folder written by fires select --out; the run may have ended, be in progress or have
+    been killed. Several are shown side by side. An earlier report.html in RUN is replaced.
 
     Parameters
     ----------
@@ -87,19 +87,19 @@ def serve(
 ) -> None:
     """Serve a live page of runs, also while they are in progress.
 
-    RUN is a folder that fires select --out has made; several are shown side by side. The page shows
-    what is new about once a second. The folder is only read. A run that has ended, that was killed,
-    or that is taken up again is shown as such.
+    RUN is a folder written by fires select --out; several are shown side by side. The page is
+    updated about once a second, and shows whether a run is in progress, has ended or was killed.
+    The folder is only read.
 
-    Ends with Ctrl-C.
+    Press Ctrl-C to stop.
 
     Parameters
     ----------
     port
         The port to listen on; 0 for any that is free.
     host
-        The address to listen on. Others than this machine need a token to look: the address that is
-        printed has it. FIRES_TOKEN sets it.
+        The address to listen on. If other machines can reach it, viewers need a token: it is part
+        of the address that is printed, and FIRES_TOKEN sets it.
 
     Examples
     --------

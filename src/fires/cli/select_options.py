@@ -224,7 +224,7 @@ def resume_options(ctx: click.Context, path: Path | None) -> Path | None:
         return None
     if not (path / "run.toml").is_file():
         why = "has no run.toml" if path.is_dir() else "is not a folder"
-        hint = "give the folder that fires select --out has made"
+        hint = "give a folder written by fires select --out"
         raise InputError(f"{path} holds no run to resume: it {why}", hint=hint)
     shared.read_config(ctx, path / "run.toml")
     return path

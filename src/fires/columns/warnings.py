@@ -266,7 +266,7 @@ def _ticks(name: str, values: Floats, order: float, n_distinct: int, is_date: bo
 
 def few_values(n_distinct: int) -> str:
     """What is said of a clock of few values, such as the number of a period."""
-    return f"only grows, over {n_distinct:,} values: none of them comes again"
+    return f"only increases, over {n_distinct:,} values, none of which recurs"
 
 
 def _is_epoch(values: Floats) -> bool:
@@ -311,7 +311,7 @@ def leaks(seen: Seen, target: npt.ArrayLike) -> Iterator[Doubt]:
         numbers = y.to_numpy().astype(np.float64)
         for j in np.flatnonzero(closeness > 0.9).tolist():
             if _same_numbers(seen, j, numbers, ranks, _OFF // 10):
-                yield Doubt(seen.names[j], "leak", "is the target, but for its scale")
+                yield Doubt(seen.names[j], "leak", "is the target on another scale")
 
 
 def _as_series(y: npt.ArrayLike) -> pl.Series:

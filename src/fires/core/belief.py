@@ -15,7 +15,7 @@ from fires.core.types import Places
 class Belief:
     r"""Independent normal parameters :math:`\theta_k \sim \mathcal{N}(\mu_k, \sigma_k^2)`.
 
-    A gradient has the same form: one slope for each number.
+    A gradient has the same form: one derivative for each number.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Belief:
         Parameters
         ----------
         gradient : Belief
-            The slopes at this belief.
+            The gradient at this belief.
         rate_mu, rate_sigma : float
             The learning rates. Point parameters learn at ``rate_mu``.
 

@@ -176,7 +176,7 @@ def encode(y: Labels, classes: Labels) -> Codes | None:
 def class_rows(old: Labels, new: Labels) -> list[tuple[int, float] | None]:
     """Where each row of one-against-the-rest parameters comes from when classes are added.
 
-    Up to two classes share one row of parameters, whose sign speaks for the greater label.
+    Up to two classes share one row of parameters, whose positive values favour the greater label.
 
     Examples
     --------

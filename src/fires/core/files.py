@@ -51,7 +51,7 @@ def replace_file(path: AnyPath, content: bytes, *, sync: bool = True) -> None:
     if mode is not None and not stat.S_ISREG(mode):
         # Checked here, because root is allowed to replace a device by a file.
         code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
-        raise OSError(code, "Not a file that state can be written to", target)
+        raise OSError(code, "State cannot be written to this kind of file", target)
 
     temporary = os.path.join(folder, f".fires-{os.urandom(8).hex()}.tmp")
     with _synced(folder) if sync else contextlib.nullcontext():

@@ -54,7 +54,7 @@ def as_matrix(X: RowsLike | NamedRows, owner: str, *, least: int = 1) -> Any:
     elif is_frame(X, "polars"):
         matrix = _polars_values(X)
     elif isinstance(X, NamedRows):
-        raise InputError(f"{owner} does not take NamedRows", hint="say columns='open', of FIRES.")
+        raise InputError(f"{owner} does not take NamedRows", hint="use FIRES(columns='open').")
     else:
         matrix = _by_scikit_learn(X, owner)
     if matrix.shape[0] < 1 or matrix.shape[1] < least:
@@ -279,7 +279,7 @@ def _is_numeric(X: pd.DataFrame, place: int, dtype: Any) -> bool:
 def _refuse_raw(X: pd.DataFrame | pl.DataFrame) -> None:
     for name, dtype in raw_columns(X):
         raise ValueError(
-            f"Column {name!r} does not hold numbers but {dtype}, which the batches before did."
+            f"Column {name!r} does not hold numbers but {dtype}, in contrast to earlier batches."
         )
 
 

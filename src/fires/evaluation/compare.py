@@ -83,7 +83,7 @@ def compare(
     features, because they share most rows, their spread is not divided by their number. These
     three make up the variance of a t-test (:mod:`fires.evaluation.comparison` has the formula). It
     takes three runs and three pieces; with fewer, p is NaN. For m selectors the sorted p-values are
-    corrected as Holm did:
+    Holm-adjusted:
 
     .. math::
         \tilde p_{(i)} = \max_{j \le i} \min\bigl(1, (m - j + 1)\, p_{(j)}\bigr)
@@ -161,8 +161,8 @@ def compare(
     n_tested = math.ceil(n_kept / batch_size) - 1
     if n_tested < 1:
         raise ValueError(
-            f"the {n_kept:,} rows of a run are one batch of {batch_size:,}: nothing is left to be "
-            "tested on; take smaller batches"
+            f"the {n_kept:,} rows of a run are one batch of {batch_size:,}: nothing is left to "
+            "test on; use smaller batches"
         )
     makers, left_out, rivals = _that_take_part(selectors, labels)
     passes = [(name, seed) for name in makers for seed in range(seeds)]
@@ -368,12 +368,12 @@ def _check_that_classes(target: str, counts: Counter[Label], n_rows: int) -> Non
     broken = (label for label in counts if isinstance(label, float) and label % 1.0)
     if (number := next(broken, None)) is not None:
         raise ValueError(
-            f"{target} holds numbers such as {number!r}, which are no classes: compare by r2 or mae"
+            f"{target} holds numbers such as {number!r}, not classes: compare by r2 or mae"
         )
     if len(counts) > max(20, n_rows / 2):
         raise ValueError(
-            f"{target} has {len(counts):,} different values in {n_rows:,} rows: these are no "
-            "classes to tell apart; if they are numbers, compare by r2 or mae"
+            f"{target} has {len(counts):,} different values in {n_rows:,} rows, too many to be "
+            "classes; if they are numbers, compare by r2 or mae"
         )
 
 

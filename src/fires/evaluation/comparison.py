@@ -42,7 +42,7 @@ FEWEST = 3
 # What a selection should beat. All of them but one are always there: majority or mean.
 BASELINES = {
     "all": "all features",
-    "random": "features at random",
+    "random": "random features",
     "majority": "the most common class",
     "mean": "the mean",
 }
@@ -168,7 +168,7 @@ class Comparison:
                 "selector."
             )
         else:
-            yield "One run over all rows: how much hangs on single rows and on seeds is not known."
+            yield "One run over all rows: how much depends on single rows and on seeds is unknown."
         yield (
             f"Differences, pieces won (of {self.n_pieces} consecutive ones) and p are against "
             f"{self.reference}."
@@ -250,7 +250,7 @@ def about_labels(classes: Counter[Label], n_stretches: int) -> Iterator[str]:
     if by_chance > 10 * n_stretches:
         yield (
             f"Caution: labels come in runs of {n_rows / n_stretches:,.0f} rows on average; by "
-            f"chance it would be {n_rows / by_chance:,.1f}. To repeat the last label is enough "
+            f"chance it would be {n_rows / by_chance:,.1f}. Repeating the last label is enough "
             "here, and scores say little about features: if the rows are sorted by class, shuffle "
             "them."
         )
@@ -263,17 +263,17 @@ def about_outcomes(
     reference = next(iter(outcomes))
     if reference != first:
         yield (
-            f"Caution: {first}, named first, is left out; what the others are tested against is "
+            f"Caution: {first}, named first, is left out; the others are tested against "
             f"{reference} instead."
         )
     n_runs = max(len(one.runs) for one in outcomes.values())
-    short = n_pieces, "pieces of the stream", "; take a longer stream or smaller batches."
+    short = n_pieces, "pieces of the stream", "; use a longer stream or smaller batches."
     n, what, remedy = (n_runs, "runs or more", ".") if n_runs < FEWEST else short
     if n < FEWEST:
         have = f"there {'is one' if n == 1 else f'are {n}'}{remedy}"
         yield f"Caution: differences are not tested, which takes {FEWEST} {what}, and {have}"
     if all(math.isnan(one.stability) for one in outcomes.values()):
-        yield "Caution: every selector takes all features; ask for fewer of them."
+        yield "Caution: every selector selects all features; request fewer."
         return
     best = max(outcomes.values(), key=lambda one: sign_of(score) * one.score).name
     if best in BASELINES and not outcomes.keys() <= BASELINES.keys():
@@ -316,7 +316,7 @@ def paired(outcomes: dict[str, Outcome], sign: float = 1.0) -> dict[str, Outcome
 def beaten_baselines(
     outcomes: dict[str, Outcome], baselines: Collection[str], rivals: Collection[str], sign: float
 ) -> dict[str, list[str]]:
-    """Which selections beat what they should, at the 5 % level.
+    """Selections against baselines, at the 5 % level.
 
     The p-values of all these comparisons together are corrected as Holm did. With fewer than three
     runs or pieces, a better score is enough.

@@ -115,7 +115,7 @@ def prequential(
     if not isinstance(pipeline, OnlinePipeline):
         pipeline = OnlinePipeline(pipeline, predictor, preprocess)
     elif predictor is not None:
-        raise ValueError("A pipeline has its own predictor: pass none beside it.")
+        raise ValueError("A pipeline has its own predictor: do not pass another one.")
     pipeline.start()
     schema = getattr(stream, "schema", None)
     known = None if classes is None else tuple(classes)
@@ -124,7 +124,7 @@ def prequential(
     if pipeline.open_names is None:
         names = None
     elif label_delay:
-        raise ValueError("label_delay goes with fixed columns only, and these are open.")
+        raise ValueError("label_delay requires fixed columns, and these are open.")
     else:
         names = RunNames() if names is None else names
     if schema is not None and names is None:
@@ -143,8 +143,8 @@ def _name_columns(pipeline: OnlinePipeline, names: list[str]) -> None:
         pipeline.name_features(names)
     elif list(known) != names and set(known) == set(names):
         raise ValueError(
-            f"The columns of the stream come as {names[:5]}, and were learnt as {list(known)[:5]}: "
-            "put them in the order that was learnt."
+            f"The columns of the stream are {names[:5]}, but were learnt as {list(known)[:5]}: "
+            "restore the learnt order."
         )
 
 

@@ -107,7 +107,8 @@ class Scores(KnowsClasses):
         given = [(_name(metric), metric) for metric in names]
         metrics = dict(given)
         if len(metrics) < len(given):
-            raise ValueError(f"Two scores have one name: {', '.join(name for name, _ in given)}.")
+            names = ", ".join(name for name, _ in given)
+            raise ValueError(f"Two scores have the same name: {names}.")
         built_in = (*_FROM_COUNTS, *NUMBER_SCORES)
         taken = [name for name, m in given if name in built_in and not isinstance(m, str)]
         if taken:
@@ -196,7 +197,7 @@ class Scores(KnowsClasses):
     def add(self, batch: NumberMoments) -> dict[str, float]:
         """Count a batch of numbers in of which sums are known; no other scores are asked for."""
         if self._numbers is None:
-            raise ValueError(f"{', '.join(self.names)}: these are no scores of numbers.")
+            raise ValueError(f"{', '.join(self.names)}: these are not scores of numbers.")
         return self._named(None, self._numbers.add(batch))
 
     def count(

@@ -39,9 +39,9 @@ class BaseModel(Protocol):
         ...
 
     def gradient(self, belief: Belief, X: Matrix, y: Values, weight: Weights, rng: Rng) -> Belief:
-        r"""The slope of the log marginal likelihood in every number of the belief.
+        r"""The gradient of the log marginal likelihood in every number of the belief.
 
-        It is the slope of the sum over rows of :math:`w_b \log \mathbb{E}_\theta\, p(y_b \mid x_b,
+        It is that of the sum over rows of :math:`w_b \log \mathbb{E}_\theta\, p(y_b \mid x_b,
         \theta)`. A model may also have ``log_marginal``, with the same arguments, which gives that
         sum itself. Then :func:`fires.checks.check_model` compares the two.
         """

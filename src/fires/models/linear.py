@@ -22,7 +22,7 @@ class Linear:
         a = \mu^\top x, \qquad v = \sum_j \sigma_j^2 x_j^2, \qquad
         Z(a, v, y) = \mathbb{E}\, p(y \mid \theta^\top x)
 
-    and the slopes follow from those of :math:`\log Z`:
+    and the gradient follows from the derivatives of :math:`\log Z`:
 
     .. math::
         g_{\mu_j} = \sum_b x_{bj} \frac{\partial \log Z_b}{\partial a}, \qquad
@@ -114,7 +114,7 @@ class Linear:
     def gradient(
         self, belief: Belief, X: Matrix, y: Values, weight: Weights = None, rng: Rng | None = None
     ) -> Belief:
-        """The slope of :meth:`log_marginal`.
+        """The gradient of :meth:`log_marginal`.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class Linear:
         Returns
         -------
         Belief
-            One slope for each number of the belief.
+            One derivative for each number of the belief.
         """
         _, g_a, g_v = self._scores(belief, X, y)
         if weight is not None:

@@ -85,8 +85,7 @@ class ModelLearner(Learner):
         if not n_classes or not isinstance(model, HasMarginal):
             lacks = "no method log_marginal" if n_classes else "a numeric target"
             raise ValueError(
-                f"{type(self.model).__name__} has {lacks}: how likely it finds a batch, compared "
-                "with others, is not known."
+                f"{type(self.model).__name__} has {lacks}: the likelihood of a batch is not known."
             )
         w = np.ones(batch.n_rows) if batch.weight is None else batch.weight
         scaled, _ = self._scaled(batch.X, w, batch)
@@ -124,7 +123,7 @@ class ModelLearner(Learner):
         See :class:`fires.models.base.Learner`.
         """
         raise ValueError(
-            f"{type(self.model).__name__} cannot take up new classes as they arrive: pass "
+            f"{type(self.model).__name__} cannot add new classes as they arrive: pass "
             "classes=[...] with all of them to the first partial_fit."
         )
 
@@ -269,8 +268,8 @@ class MonteCarloLearner(ModelLearner):
         """How much worse a batch is predicted than expected. Neither learns nor mc."""
         if not self.model.predicts:
             raise ValueError(
-                f"{self.model.name} has a likelihood of your own: it says no probabilities that a "
-                "batch could be compared with."
+                f"{self.model.name} has a custom likelihood, which gives no probabilities to "
+                "compare a batch with."
             )
         X, y, w = _counted(batch, y)
         level = None if self.balance is None else np.log(self.balance.shares(y, w))

@@ -241,7 +241,7 @@ class TorchModel(mc.MonteCarlo):
             each = ({name: value[i] for name, value in theta.items()} for i in range(self.n_draws))
             outputs = torch.stack([run(drawn) for drawn in each])
         if not outputs.requires_grad:
-            raise ValueError("its outputs do not follow from its parameters")
+            raise ValueError("its outputs do not depend on its parameters")
         return outputs
 
     def _by_outputs(
@@ -262,7 +262,7 @@ class TorchModel(mc.MonteCarlo):
             return bernoulli
         if shape != (n_rows, n_classes):
             raise ValueError(
-                f"{given} and {n_classes} classes; if it knows more classes than have been met, "
+                f"{given} and {n_classes} classes; if it has more classes than were seen so far, "
                 "pass them as classes=[...]."
             )
         return mc.log_softmax(y, mc.levelled(outputs, level))
@@ -277,7 +277,7 @@ class TorchModel(mc.MonteCarlo):
         order = parameters.fixed[mc.CLASS_ORDER]
         if len(sources) != len(order) or None in sources:
             raise ValueError(
-                f"{self.name} cannot take up new classes as they arrive: pass classes=[...] with "
+                f"{self.name} cannot add new classes as they arrive: pass classes=[...] with "
                 "all of them to the first partial_fit."
             )
         fixed = parameters.fixed | {mc.CLASS_ORDER: order[sources]}

@@ -373,7 +373,7 @@ class MonteCarlo(ABC):
             return float(self.marginal_slopes(parameters, batch, noise).value)
 
     def gradient(self, belief: Belief, X: Matrix, y: Values, weight: Weights, rng: Rng) -> Belief:
-        """The slope of :meth:`log_marginal` with the same draws."""
+        """The gradient of :meth:`log_marginal` with the same draws."""
         torch = self.torch()
         with self.default_mode():
             parameters, batch = self.unpack(belief), self.on_device(X, y, weight)
@@ -626,7 +626,7 @@ class PaperModel(MonteCarlo):
         """In the scaled form, the rate grows with the number of features J, and weights decay.
 
         Sums over features are divided by the root of J. So a weight has to grow by that root to
-        count in them, while its slope is smaller by that root. See
+        count in them, while its gradient is smaller by that root. See
         :class:`fires.models.monte_carlo.MonteCarlo`.
         """
         scaled = max(1.0, n_features / _NARROW), self.decay

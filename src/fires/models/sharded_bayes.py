@@ -72,7 +72,7 @@ def step_rounds(
     if sparse and not learner.takes_sparse:
         raise InputError(
             "these rows are sparse, and those learnt from so far were dense",
-            hint="make them dense, or begin anew.",
+            hint="make them dense, or start a new run.",
         )
     if isinstance(learner, BayesLearner):
         return rounds(learner)

@@ -79,7 +79,7 @@ class ImportanceDisplay(_Display):
     confidence : float, default=0.95
         The probability of the intervals.
     positive : str, optional
-        The label that positive importances speak for.
+        The label that positive importances favour.
 
     Attributes
     ----------

@@ -307,7 +307,7 @@ class Access:
             return PlainTextResponse(f"{why}\n", status, HEADERS | more)
 
         if request.method not in _METHODS:
-            return refused(405, "Nothing can be changed here.", allow=", ".join(_METHODS))
+            return refused(405, "This server is read-only.", allow=", ".join(_METHODS))
         if not self.knows(request.headers.get("host", "")):
             return refused(421, "This server does not answer to that name.")
         path = request.scope["path"]
@@ -316,10 +316,10 @@ class Access:
         given = request.query_params.get("token", "").encode(errors="surrogateescape")
         known = (self.token or "").encode(errors="surrogateescape")
         if self.token is not None and not hmac.compare_digest(given, known):
-            return refused(403, "Open the address that fires serve has printed, with its token.")
+            return refused(403, "Open the address that fires serve printed, with its token.")
         site = request.headers.get("sec-fetch-site", "none")
         if path != "/" and site not in ("none", "same-origin"):
-            return refused(403, "Other pages may not ask for this.")
+            return refused(403, "Requests from other pages are refused.")
         return None
 
     @property

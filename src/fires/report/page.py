@@ -313,7 +313,7 @@ def _sentence(found: Comparison) -> str:
     """What came out, in one sentence."""
     chosen = [one for one in found.outcomes if one.name not in BASELINES]
     if not chosen:
-        return f"Nothing but {enumeration([_label(one.name) for one in found.outcomes])} took part."
+        return f"Only {enumeration([_label(one.name) for one in found.outcomes])} took part."
     best, first, score = chosen[0], found.outcomes[0], SCORES.get(found.score, found.score)
     beaten = [_label(other) for other, names in found.beaten.items() if best.name in names]
     what, who = f"{best.name} predicts best", " and"

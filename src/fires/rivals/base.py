@@ -74,7 +74,7 @@ class TargetSelector(BatchSelector):
     target: str = choice("auto", "classes", "numbers")
 
     _learnt: ClassVar[Declared] = {"numeric": Value(bool)}
-    _for_numbers = "say target='numbers'."
+    _for_numbers = "pass target='numbers'."
     _numeric_ = False
 
     def _start(self, batch: CheckedBatch) -> None:

@@ -67,7 +67,7 @@ class AllFeatures(_Baseline):
 
 @settings
 class RandomFeatures(_Baseline):
-    """Selects features at random: the baseline that a selector has to beat.
+    """Selects random features: the baseline that a selector has to beat.
 
     With the first batch, a weight between 0 and 1 is drawn for every feature. The set then stays
     the same for the whole stream; a greater ``n_features_to_select`` only adds to it. X may have

@@ -70,7 +70,7 @@ class CancelOut(TargetSelector):
     variance_bonus : float, default=0.002
         :math:`\lambda_1`: drives gates apart.
     l1_penalty : float, default=0.001
-        :math:`\lambda_2`: pulls w to 0. For the sigmoid, that is a gate half open, so a large
+        :math:`\lambda_2`: shrinks w to 0. For the sigmoid, that is a gate half open, so a large
         penalty opens the gates of useless features again.
     learning_rate : float, default=0.01
         The size of the steps, by Adam (Kingma, Ba, ICLR 2015).
@@ -91,7 +91,7 @@ class CancelOut(TargetSelector):
     Attributes
     ----------
     weights_, ranking_ : ndarray (n_features,)
-        g(w) and the rank (1 is best) of every feature. Read-only, and yours to keep.
+        g(w) and the rank (1 is best) of every feature. A read-only copy.
     classes_ : ndarray
         The labels seen, sorted, unless the target is numbers.
     n_features_in_, feature_names_in_, n_samples_seen_, n_missing_

@@ -52,7 +52,7 @@ class ChiSquared(BatchSelector):
     Attributes
     ----------
     weights_, ranking_ : ndarray (n_features,)
-        Chi-squared and the rank (1 is best) of every feature. Read-only, and yours to keep.
+        Chi-squared and the rank (1 is best) of every feature. A read-only copy.
     classes_ : ndarray
         The labels seen, sorted.
     n_features_in_, feature_names_in_, n_samples_seen_, n_missing_

@@ -96,7 +96,7 @@ class FromModel(TakesEstimator, BatchSelector):
     estimator_ : estimator
         The fitted clone.
     weights_, ranking_ : ndarray (n_features,)
-        omega and the rank (1 is best) of every feature. Read-only, and yours to keep.
+        omega and the rank (1 is best) of every feature. A read-only copy.
     classes_ : ndarray
         The labels of a classifier, sorted.
     n_features_in_, feature_names_in_, n_samples_seen_, n_missing_

@@ -72,7 +72,7 @@ class FSDS(BatchSelector):
     Attributes
     ----------
     weights_, ranking_ : ndarray (n_features,)
-        omega and the rank (1 is best) of every feature. Read-only, and yours to keep.
+        omega and the rank (1 is best) of every feature. A read-only copy.
     singular_values_ : ndarray
         The shrunk singular values of the sketch that are not 0, greatest first.
     n_features_in_, feature_names_in_, n_samples_seen_, n_missing_

@@ -57,7 +57,7 @@ class SavedRun:
         object.__setattr__(self, "path", Path(self.path))
         if not (self.path / _MARK).is_file():
             why = "has no run.json" if self.path.is_dir() else "is not a folder"
-            hint = "give the folder that fires select --out has made"
+            hint = "give a folder written by fires select --out"
             raise InputError(f"{self.path} holds no run: it {why}", hint=hint)
         if not fits(self.facts, _FACTS):
             raise InputError(f"{self.path / _MARK} is damaged")

@@ -100,7 +100,7 @@ class ColumnWatch:
     def hints(self, names: Sequence[str]) -> list[str]:
         """Which effects straight lines do not show, of the first rows."""
         curves, pairs = self._leak.beyond_lines()
-        lines = [f"{names[j]} has a non-linear effect: try --relations curves" for j in curves[:1]]
+        lines = [f"{names[j]} has a nonlinear effect: try --relations curves" for j in curves[:1]]
         lines += [
             f"{names[i]} and {names[j]} interact: try --relations pairs" for i, j in pairs[:1]
         ]

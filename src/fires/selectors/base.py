@@ -327,7 +327,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
 
     @property
     def weights_(self) -> Floats:
-        """The weight of every feature, greater for better; read-only, and yours to keep."""
+        """The weight of every feature, greater for better; a read-only copy."""
         return self._computed("weights", self._weights)
 
     @property

@@ -317,7 +317,7 @@ def warn_absent(X: RowsLike, selected: Sequence[str]) -> None:
     if absent:
         listed = ", ".join(map(repr, absent[:5])) + ", ..." * (len(absent) > 5)
         warnings.warn(
-            f"X has none of the selected columns {listed}: they are taken for missing",
+            f"X lacks the selected columns {listed}: they count as missing",
             UserWarning,
             stacklevel=validation.frames_of_ours(),
         )

@@ -62,8 +62,8 @@ def _check_model(name: str, model: Any) -> None:
         check_choice(name, model, ("auto", *FAMILIES), f"one of {known}, or an object")
     elif not isinstance(model, BaseModel):
         raise ValueError(
-            f"model={model!r} is no base model: it needs the methods init, log_marginal, gradient "
-            "and to_features."
+            f"model={model!r} is not a base model: it needs the methods init, log_marginal, "
+            "gradient and to_features."
         )
 
 
@@ -115,44 +115,44 @@ class FIRES(OnlineSelector):
     ----------
     n_features_to_select : int, float or "auto", default=10
         How many features to select: a number (all, if there are fewer), a fraction in (0, 1), or
-        ``"auto"``: as many as are jointly significant, which may be none. The false discovery rate
+        ``"auto"``: as many as are jointly significant, possibly none. The false discovery rate
         is at most 0.05 if the model holds: see :mod:`fires.selectors.significance` for what exactly
         is guaranteed. At most 100 can be selected. For linear models with the Bayesian update.
         :meth:`why` summarises the result in a sentence.
     columns : {"fixed", "open"}, default="fixed"
-        Whether all batches have the same columns. ``"open"``: columns are known by their names, in
+        Whether all batches have the same columns. ``"open"``: columns are identified by name, in
         frames and dicts. New ones join, absent ones rest, none is lost.
     absent : {"missing", "zero"}, default="missing"
-        With open columns: what it means that a row has no value for a column. Words that a text
-        does not have are zeros.
+        With open columns: what it means if a row has no value for a column. For words that a text
+        does not contain, use ``"zero"``.
     forget_after : int, optional
-        With open columns: a column that was absent for so many rows is forgotten. By default none
-        is.
+        With open columns: forget a column that was absent for this many rows. By default none is
+        forgotten.
     redundancy : {"ignore", "drop"}, default="ignore"
         Both values select alike: of redundant features, forward selection takes one, and
-        ``twins_`` lists the others. ``"drop"`` makes sure of it: it is an error where correlations
-        are not tracked, with the gradient update and ``score="omega"``.
+        ``twins_`` lists the others. ``"drop"`` is an error where correlations are not tracked: with
+        the gradient update and with ``score="omega"``.
     model : str or model object, default="auto"
         ``"probit"`` (the paper's linear model) or ``"logistic"`` for classes, ``"gaussian"`` for
         numbers, ``"poisson"`` for counts, or any :class:`fires.models.base.BaseModel`. ``"auto"``
         takes gaussian if the first batch's target is continuous and probit otherwise.
     update : {"bayes", "gradient", "variational"}, default="bayes"
-        How a linear model learns. ``"variational"`` is streaming variational Bayes, to compare
-        with: the alternative to its gradient that the paper names. It forgets nothing, and is not
-        for counts: see :class:`fires.models.variational.VariationalLearner`. Other models learn by
-        gradient.
+        How a linear model learns. ``"variational"`` is streaming variational Bayes, which the paper
+        names as an alternative to its gradient; it is meant for comparison, forgets nothing, and
+        does not support counts: see :class:`fires.models.variational.VariationalLearner`. Other
+        models learn by gradient.
     memory : float, str or timedelta, default=10000
-        Bayesian update: after so many rows, evidence has faded to 1/e. Less follows slow changes
-        sooner, and makes intervals wider. It can be a time as well: ``"90s"``, ``"5m"``, ``"12h"``,
-        ``"7d"``, ``"2w"`` or a ``timedelta``. That needs ``time``, and says how far evidence has
-        faded after so long: see :class:`fires.selectors.clock.Clock`.
+        Bayesian update: the number of rows after which evidence has decayed to 1/e. A shorter
+        memory follows slow changes sooner, with wider intervals. It can also be a time: ``"90s"``,
+        ``"5m"``, ``"12h"``, ``"7d"``, ``"2w"`` or a ``timedelta``. That needs ``time``; see
+        :class:`fires.selectors.clock.Clock`.
     time : str, optional
         If ``memory`` is a time: the column of a frame, or of dicts, with the time of each row. It
-        holds dates, text with the year first, or seconds since 1970. It is not used as a feature.
+        has dates, text with the year first, or seconds since 1970. It is not used as a feature.
     relations : {"linear", "curves", "pairs", "auto"}, default="linear"
         Which effects features may have. ``"linear"``: straight lines. ``"curves"``: a feature may
-        have a curve. ``"pairs"``: also products of two features. Curves and pairs must earn their
-        place, see :mod:`fires.models.relations`; without any, the answer is the linear one.
+        have a curve. ``"pairs"``: also products of two features. Curves and pairs have to pass
+        a test, see :mod:`fires.models.relations`; without any, the answer is the linear one.
         ``"auto"``: as ``"pairs"``, as long as that predicts better than straight lines do. For
         linear models with the Bayesian update and ``scale="standard"``. The curve of a column of
         sparse rows is its line and its presence; these have no pairs.
@@ -162,8 +162,8 @@ class FIRES(OnlineSelector):
     groups : sequence, optional
         For each feature, a label; features with the same one are ranked and selected together, and
         ``n_features_to_select`` counts groups. Or a list of lists with the names of columns, such
-        as ``[["lat", "lon"]]``; each other column is for itself. By default each feature is, but
-        for the columns of a table that become several features.
+        as ``[["lat", "lon"]]``; every other column is its own group. By default every feature is,
+        except those that encode one column of a table.
     drift : {"auto", "alarm", "erics", None} or detector, default="auto"
         Which changes raise an alarm; after one about all features, most of the evidence is dropped.
         ``"auto"``: with the Bayesian update, :class:`fires.drift.SlopeAlarm` watches all
@@ -196,7 +196,7 @@ class FIRES(OnlineSelector):
         deviation and not centred. With the gradient update, it divides by the root mean square and
         centres inside the model. The range of "minmax" on sparse data always includes 0.
     missing : {"ignore", "error"}, default="ignore"
-        Leave missing entries of X out of step and scale, or refuse them.
+        Whether to ignore missing entries of X, in learning and scaling, or to raise an error.
     batch_size : int, default=100
         The batch size that :meth:`fit` uses.
     random_state : int, Generator, RandomState or None
@@ -212,9 +212,9 @@ class FIRES(OnlineSelector):
         class are not lost. For numbers, it is about the target as normal scores.
     uncertainties_ : ndarray (n_features,)
         Bayesian update: the posterior standard deviation of ``importances_``. Up to 100 leading
-        features are judged together, so that correlation among them is taken into account; others
-        one by one, which is too sure where columns are correlated. Gradient update: the paper's
-        sigma, which is a parameter of the model and no measure of how far off an importance is.
+        features are judged together, so that correlation among them is taken into account; the
+        others one by one, which is too small if columns are correlated. Gradient update: the
+        paper's sigma, a parameter of the model that does not measure the error of an importance.
     weights_ : ndarray (n_features,)
         What features are ranked by, as the paper calls it; see ``score``. Bayesian update: the
         absolute ``importances_``; of a group, the same for each of its features.
@@ -225,13 +225,13 @@ class FIRES(OnlineSelector):
     class_importances_ : ndarray (n_classes, n_features)
         The importance of every feature for every class. A numeric target has one row.
     twins_ : dict
-        The selected features that stand for others, with a list of these for each: features that
-        predict the target, but add little to the selected ones. By name, or by number where columns
-        have no names. Bayesian update with ``score="auto"``.
+        The selected features that have redundant ones, with a list of these for each: features
+        that predict the target, but add little to the selected ones. By name, or by index if
+        columns have no names. Bayesian update with ``score="auto"``.
     relations_ : str
         Which effects the model has: ``"linear"``, ``"curves"`` or ``"pairs"``. See :meth:`curve`.
     pairs_ : list of Pair
-        The pairs of features that add to the answer, each with its importance and 95 % interval.
+        The interactions found, each with its importance and 95 % interval.
     curved_, unsigned_ : ndarray of bool (n_features,)
         Which features have a curve, and which importances have no sign: those of curves that turn,
         and of features in a pair.
@@ -247,7 +247,7 @@ class FIRES(OnlineSelector):
 
     Notes
     -----
-    Arrays are read-only, and yours to keep. :meth:`interval` gives each importance its interval.
+    Arrays are read-only copies. :meth:`interval` gives each importance its interval.
 
     Examples
     --------
@@ -605,17 +605,17 @@ class FIRES(OnlineSelector):
 
     @property
     def importances_(self) -> Floats:
-        """The importance of every feature; read-only, and yours to keep."""
+        """The importance of every feature; a read-only copy."""
         return self._computed("importances", lambda: self._belief().mu.copy())
 
     @property
     def uncertainties_(self) -> Floats:
-        """The standard deviation of every importance; read-only, and yours to keep."""
+        """The standard deviation of every importance; a read-only copy."""
         return self._computed("uncertainties", lambda: self._belief().sigma.copy())
 
     @property
     def class_importances_(self) -> Floats:
-        """Which feature speaks for which class: one row per class; read-only.
+        """Which feature favours which class: one row per class; read-only.
 
         With two classes, the two rows differ in sign only. A numeric target has one row.
         """
@@ -725,8 +725,8 @@ class FIRES(OnlineSelector):
         X : array, sparse matrix, pandas or polars frame (n_samples, n_features)
             Named columns may come in any order.
         label : optional
-            The class that contributions speak for; by default the greater of two and, of more,
-            feature by feature, that for which it matters most.
+            The class that positive contributions favour; by default the greater of two or, with
+            more classes, the one that each feature matters most for.
         confidence : float, default=0.95
             The probability with which an interval holds what the feature adds.
 
@@ -759,7 +759,7 @@ class FIRES(OnlineSelector):
             raise AttributeError("contributions is for update='bayes', with a linear model.")
         row, labels = None, self.classes_.tolist() if self.target_kind_ == "classes" else []
         if label is not None and label not in labels:
-            raise ValueError(f"label={label!r} is none of the classes, {labels}.")
+            raise ValueError(f"label={label!r} is not one of the classes, {labels}.")
         if label is not None and posterior.n_rows > 1:
             row = labels.index(label)
         how = rows, self._selected(), row, confidence
@@ -801,7 +801,7 @@ class FIRES(OnlineSelector):
 
     @property
     def twins_(self) -> dict[int | str, list[int | str]]:
-        """Which selected feature stands for which others; yours to keep.
+        """The redundant features of each selected one; a copy.
 
         Features are called by name, or by number where columns have no names. What is made of
         several together, such as their sum, stands with all of them.
@@ -948,8 +948,8 @@ class FIRES(OnlineSelector):
         linear = isinstance(self.model, str | Linear)
         what = f"update={self.update!r}" if linear else type(self.model).__name__
         raise ValueError(
-            f"n_features_to_select='auto' asks how sure an importance is, and {what} does not "
-            "know: use a linear model with update='bayes', or a number of features."
+            f"n_features_to_select='auto' needs calibrated uncertainties, which {what} does "
+            "not have: use a linear model with update='bayes', or a number of features."
         )
 
     def _weights(self) -> Floats:
@@ -1003,7 +1003,7 @@ class FIRES(OnlineSelector):
         if self.redundancy == "drop" and not (by_bayes and self.score == "auto"):
             raise ValueError(
                 "redundancy='drop' is for linear models, update='bayes' and score='auto': others "
-                "do not know how features are correlated, or rank them for themselves."
+                "do not track correlations, or rank features one by one."
             )
         if self.update == "variational" and not linear:
             raise ValueError("update='variational' is for linear models.")
@@ -1012,7 +1012,7 @@ class FIRES(OnlineSelector):
             raise ValueError("drift='erics' watches a gradient: it needs update='gradient'.")
         by_time = seconds_of(self.memory) is not None
         if by_time != (self.time is not None):
-            raise ValueError("memory as a time, and time, which names a column, go together.")
+            raise ValueError("memory as a time needs time, the name of a column, and the reverse.")
         if self._begun_:
             if groups != self._groups_:
                 raise ValueError("groups cannot change once something was learnt.")
@@ -1021,7 +1021,7 @@ class FIRES(OnlineSelector):
         self._groups_ = groups
         if self.columns == "open" and not (linear and self.groups is None):
             what = "groups" if self.groups is not None else "a model that is not linear"
-            raise ValueError(f"columns='open' does not go with {what}.")
+            raise ValueError(f"columns='open' cannot be combined with {what}.")
         if by_time and not by_bayes:
             raise ValueError("memory as a time is for linear models with update='bayes'.")
         if self.relations != "linear":

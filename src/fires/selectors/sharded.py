@@ -294,7 +294,7 @@ class _Batch:
             what = f"memory as a time goes by rows, {stay}"
             raise InputError(what, hint="give memory a number of rows.")
         if is_told and by_bayes:
-            what = f"a detector of drift is told the loss of every row, {stay}"
+            what = f"a drift detector needs the loss of every row, {stay}"
             raise InputError(what, hint="use drift='auto' or None.")
 
     def _hear(self, surprise: float, variance: float) -> bool:

@@ -180,7 +180,7 @@ def found(known: Distances, chosen: Places, n: int, what: str, names: Callable[[
         return f"none of {n:,} {what} is significant alone, but together they are: {best} is best"
     bound = f"the expected share of false ones is at most {LEVEL:g}; "
     if not outside.any():
-        rest = "there is no other" if n_chosen == n else f"more than {n_chosen} are not looked at"
+        rest = "there is no other" if n_chosen == n else f"more than {n_chosen} are not considered"
         return begin + bound + rest
     following = np.where(outside, tails, np.inf).argmin()
     name = names(int(known.columns[following]))
@@ -189,7 +189,7 @@ def found(known: Distances, chosen: Places, n: int, what: str, names: Callable[[
         could = f"the expected share of false ones could be {share:.2g}"
         return f"{begin}with the first, {name}, {could}"
     if share <= LEVEL:
-        return begin + bound + f"the next, {name}, is not yet sure enough to come in"
+        return begin + bound + f"the next, {name}, is not yet significant enough to enter"
     return begin + bound + f"with the next, {name}, it could be {share:.2g}"
 
 

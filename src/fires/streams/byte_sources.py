@@ -50,11 +50,11 @@ _UNPACK = "unpack it first"
 ADVICE: Mapping[str, str] = {
     "Excel": "is an Excel workbook; save it as CSV there, or convert it, for instance with "
     'polars.read_excel("book.xlsx").write_parquet("table.parquet")',
-    "feather version 1": "is a feather file of version 1; write it again with a library of "
-    "today, or as Parquet",
+    "feather version 1": "is a feather file of version 1; rewrite it with a current library, or as "
+    "Parquet",
     "Arrow stream": "is an Arrow stream; write it as an Arrow file (.arrow) or as Parquet",
-    "7z": f"is packed with 7z; {_UNPACK}",
-    "rar": f"is packed with rar; {_UNPACK}",
+    "7z": f"is compressed with 7z; {_UNPACK}",
+    "rar": f"is compressed with rar; {_UNPACK}",
     "tar": f"is a tar archive; {_UNPACK}",
     "SQLite": 'is a SQLite database; name a query: "sqlite:FILE?select * from TABLE"',
     "binary": "is a binary file, not a table; write it as CSV or Parquet",

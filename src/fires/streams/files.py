@@ -314,8 +314,8 @@ def from_file(
         How categories become numbers: by the target of the rows before
         (:class:`fires.columns.target.TargetStatistics`), or as 0, 1, 2, ... in order of appearance.
     keep_doubtful : bool
-        Whether ids, clocks and copies of other columns are features all the same. What is doubted
-        is in ``doubts``; see :func:`fires.columns.find_doubts`.
+        Whether to use ids, clocks and copies of other columns as features. Suspicious columns are
+        listed in ``doubts``; see :func:`fires.columns.find_doubts`.
     columns : {"fixed", "open"}
         ``"fixed"``: the columns of all files are those of the first. What a later one lacks is
         missing, what only it has is not used. ``"open"``: each file has its own columns, and each
@@ -448,7 +448,7 @@ class RowReader:
         for name in self._needed:
             if n_absent := self._n_rows - self._n_present[name]:
                 told[name] = f" (in {n_absent:,} rows)" if n_absent < self._n_rows else ""
-        return f"absent, and taken for missing: {_columns(told)}" if told else ""
+        return f"absent, counted as missing: {_columns(told)}" if told else ""
 
     def surprises(self) -> list[str]:
         """What a user should know about the table, in one line each."""

@@ -188,7 +188,7 @@ class Follow(ByteSource):
         text = line.decode("utf-8-sig", "replace")
         fields = next(csv.reader([text], delimiter=self.delimiter or ","), [])
         if {field.strip() for field in fields}.intersection(self._names):
-            raise InputError(f"{self.path} was rotated, and its new header is another one")
+            raise InputError(f"{self.path} was rotated, and its new header is different")
         if len(fields) != len(self._names):
             raise InputError(
                 f"{self.path} was rotated, and begins with neither its header nor a row"
@@ -234,7 +234,7 @@ class Follow(ByteSource):
             raise InputError(
                 f"{self.path} was rotated more than once, and {packed[0].path}, which comes next, "
                 "is packed",
-                hint="unpack it there, and go on",
+                hint="unpack it there, then resume",
             )
         return _Opened(newer[0].path if newer else self.path)
 
@@ -273,10 +273,10 @@ class Follow(ByteSource):
         if file is None:
             packed = [one.path for one in self._rotated() if one.is_packed]
             raise InputError(
-                f"{self.path} was rotated since it was read up to byte {start.offset:,}, and what "
-                "it was then is not beside it any more: the rows behind that are missing",
+                f"{self.path} was rotated since it was read up to byte {start.offset:,}, and its "
+                "earlier content is no longer beside it: the rows after that are missing",
                 hint=f"they may be in {packed[-1]}: unpack it there"
                 if packed
-                else "start anew, or put it there again",
+                else "start a new run, or restore it",
             )
         return file

@@ -121,7 +121,7 @@ class _Client:
             yield
         except (redis.AuthenticationError, redis.ResponseError) as error:
             is_about_rights = (redis.AuthenticationError, redis.exceptions.NoPermissionError)
-            who = f"{REDIS_USERNAME} and {REDIS_PASSWORD} say who asks"
+            who = f"set {REDIS_USERNAME} and {REDIS_PASSWORD}"
             hint = who if isinstance(error, is_about_rights) else ""
             raise InputError(str(error), self.name, hint) from None
 

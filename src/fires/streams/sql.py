@@ -158,8 +158,8 @@ class SqlTable(Table):
         self.column_names = tuple(name for name in self._types if name != position)
         if position is None:
             self.no_bookmark = (
-                f"{self.name} is read in the order in which the database finds its rows; to go on "
-                "later, name a column that is unique in each row: --position COL"
+                f"{self.name} is read in the order in which the database returns its rows; to "
+                "resume later, name a column that is unique in each row: --position COL"
             )
 
     def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
@@ -232,7 +232,7 @@ def _parts(uri: str) -> tuple[str, Path, str]:
     if found is None or not query:
         raise InputError(
             f'"{uri}" names no query',
-            hint='write "duckdb:FILE?select * from TABLE", or sqlite: in the place of duckdb:',
+            hint='write "duckdb:FILE?select * from TABLE", or sqlite: instead of duckdb:',
         )
     path = Path(found[2])
     if not path.is_file():  # it would be made

@@ -118,7 +118,7 @@ class SvmlightStream(BlockStream):
         if greatest > MAX_FEATURES:
             line = int(block.lines[0]) + data.count(b"\n", 0, data.index(b"%d:" % greatest))
             raise InputError(
-                f"{self.name}: index {greatest} in line {line} is too great; at most "
+                f"{self.name}: index {greatest} in line {line} is too large; at most "
                 f"{MAX_FEATURES:,} columns can be read"
             )
         return greatest

@@ -155,7 +155,7 @@ def directions(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
 
 @dataclass(eq=False)
 class KnownTruth(Synthetic):
-    r"""Two classes told apart by a few of many features, some of which have twins.
+    r"""Two classes that a few of many features distinguish, some of which have copies.
 
     With independent standard normal :math:`z_j`, the relevant features :math:`R`, coefficients
     :math:`\beta` of random sign and length 1, and :math:`\varepsilon \sim \mathcal{N}(0, s^2)`:
@@ -164,11 +164,11 @@ class KnownTruth(Synthetic):
         y = \Big[ \sum_{j \in R} \beta_j z_j + \varepsilon > c \Big], \qquad
         x_j = \text{offset}_j + \text{scale}_j\, z_j
 
-    where :math:`s` is ``noise`` and :math:`c` is such that the positives have their rate. A twin
+    where :math:`s` is ``noise`` and :math:`c` is such that the positives have their rate. A copy
     :math:`t` of a relevant :math:`j` has :math:`z_t = \rho z_j + \sqrt{1 - \rho^2}\, z'_t`, with
-    :math:`z'_t` independent of all else: it tells of the label, and nothing that j does not.
-    All other features are irrelevant. With every drift another, disjoint :math:`R` and another
-    :math:`\beta` take over; x itself does not change.
+    :math:`z'_t` independent of all else: it predicts the label, but adds nothing to j.
+    All other features are irrelevant. With every drift, a disjoint :math:`R` and another
+    :math:`\beta` take over; the distribution of x does not change.
 
     Parameters
     ----------
@@ -177,8 +177,8 @@ class KnownTruth(Synthetic):
     n_relevant : int
         How many features matter at a time.
     n_twins : int
-        How many features are twins: one for each relevant feature in turn, those of the first set
-        first, and then a second one.
+        How many features are noisy copies: one for each relevant feature in turn, starting with
+        the first set, then a second one each.
     twin_correlation : float
         :math:`\rho`, in (0, 1).
     positive_rate : float
@@ -206,7 +206,7 @@ class KnownTruth(Synthetic):
     n_samples : int
         How many rows there are.
     twins : dict of int to int
-        The relevant column that each twin copies.
+        The relevant column that each noisy copy belongs to.
 
     Examples
     --------
@@ -251,12 +251,12 @@ class KnownTruth(Synthetic):
 
     @property
     def twins(self) -> dict[int, int]:
-        """Say which relevant column each twin copies.
+        """The relevant column that each noisy copy belongs to.
 
         Returns
         -------
         dict of int to int
-            From the column of the twin to that of the original.
+            From the column of the copy to that of the original.
         """
         return dict(sorted(zip(self._twins.tolist(), self._originals.tolist(), strict=True)))
 
@@ -276,7 +276,7 @@ class KnownTruth(Synthetic):
 class DriftingFeatures(KnownTruth):
     r"""Two classes told apart by a few features, and from some row on by others.
 
-    A :class:`KnownTruth` with one abrupt drift and without twins, on scales that span five powers
+    A :class:`KnownTruth` with one abrupt drift and without copies, on scales that span five powers
     of ten: what the demo shows.
 
     Parameters

@@ -160,7 +160,7 @@ def stream_of(
             raise InputError(f"{table.name} does not have the columns of the earlier run")
         return stream
     if target is None:
-        raise Question("the column to predict is not named", table.name, "say {target=COL}")
+        raise Question("no target column is given", table.name, "give {target=COL}")
     name = target.column.name if isinstance(target, Target) else target
     exclude = [exclude] if isinstance(exclude, str) else exclude
     check_choice("columns", columns, ("fixed", "open"))

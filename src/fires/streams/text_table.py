@@ -111,7 +111,7 @@ def read_header(
     if delimiter is None:
         raise InputError(
             f"cannot find columns in {source}: no comma, semicolon, tab or bar in line "
-            f"{n_lines}; CSV, TSV, NDJSON (also packed), Parquet and Arrow can be read"
+            f"{n_lines}; CSV, TSV, NDJSON (also compressed), Parquet and Arrow can be read"
         )
     if options.header:
         given, renamed = unique_names(names)
@@ -426,5 +426,5 @@ def _attribute(line: str, where: str) -> tuple[str, str]:
         raise InputError(f'{where}: the values of the attribute "{name}" do not end with }}')
     if word.lower() not in _KINDS:
         kind = word or "none"
-        raise InputError(f'{where}: the attribute "{name}" is of type {kind}, not known here')
+        raise InputError(f'{where}: attribute "{name}" has the unsupported type {kind}')
     return name, _KINDS[word.lower()]

@@ -210,5 +210,5 @@ def _words_of(row: object, place: int) -> list[str]:
     raise InputError(
         f"it is a {type(row).__name__}, not a text or a list of words",
         f"row {place}",
-        "say split=, a function that gives the words of a row",
+        "pass split=, a function that returns the words of a row",
     )

@@ -96,7 +96,7 @@ def download(remote: Remote) -> bytes:
         reason = error.reason if isinstance(error, URLError) else error
         raise InputError(f"{remote.url} cannot be read: {reason}") from error
     if remote.sha256 not in (None, hashlib.sha256(content).hexdigest()):
-        raise InputError(f"{remote.url} sends something else: its SHA-256 is wrong")
+        raise InputError(f"{remote.url} sends different data (SHA-256 mismatch)")
     return content
 
 
@@ -137,7 +137,7 @@ def not_at_hand(info: Info, why: str) -> DataUnavailable:
     what = "put the file there, or name its folder in FIRES_DATA_DIR"
     if info.read is not None:
         what = f'"fires data get {info.name}" makes that file where there is a network'
-    return DataUnavailable(_line(f"{info.name} is not at hand: {where}; {why}; {what}"))
+    return DataUnavailable(_line(f"{info.name} is not available: {where}; {why}; {what}"))
 
 
 def digest(frame: pl.DataFrame) -> str:
@@ -181,7 +181,7 @@ def _difference(frame: pl.DataFrame, n_features: int, table: DataFile) -> str | 
         if counts.get(label, 0) != n_rows:
             return f'{counts.get(label, 0):,} rows have the label "{label}", not {n_rows:,}'
     if table.digest not in (None, digest(frame)):
-        return "names or values are others (their SHA-256 is wrong)"
+        return "names or values differ (SHA-256 mismatch)"
     return None
 
 

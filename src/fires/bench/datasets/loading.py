@@ -161,7 +161,7 @@ def load(
     _check_labels(info, positive, labels)
     found = find(info)
     if found is None and not download:
-        raise not_at_hand(info, "it was not to be downloaded")
+        raise not_at_hand(info, "downloading was not allowed")
     path, file = found or (fetch(info), info.whole)
     assert file is not None
     notes = [info.note] * bool(info.note)

@@ -47,7 +47,7 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 _LEAST_JAVA = 17
-_HINT = f"install Java {_LEAST_JAVA} or later, or let JAVA_HOME say where it is"
+_HINT = f"install Java {_LEAST_JAVA} or later, or set JAVA_HOME"
 
 
 def spark_session(master: str = "local[*]", **settings: str) -> SparkSession:
@@ -98,5 +98,5 @@ def check_java() -> None:
     output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     found = re.search(r'version "(?:1\.)?(\d+)', output)
     if found is None or int(found[1]) < _LEAST_JAVA:
-        which = f"{java} is {found[1]}" if found else f"{java} does not say its version"
+        which = f"{java} is {found[1]}" if found else f"{java} does not report its version"
         raise InputError(f"Spark needs Java {_LEAST_JAVA} or later, and {which}", hint=_HINT)

@@ -61,7 +61,7 @@ def select_by_key(
     The rows of a key must fit into the memory of one worker.
     """
     if df.isStreaming:
-        raise InputError("this DataFrame is a streaming one", hint="use select_stream_by_key")
+        raise InputError("this DataFrame is streaming", hint="use select_stream_by_key")
     rows_at_once = selector.batch_size if batch_rows is None else batch_rows
     check_count("batch_rows", rows_at_once)
     keys, layout = _layout(df.schema, selector, key, order, target, columns)
@@ -92,7 +92,7 @@ def select_stream_by_key(
     learnt in its state store, together with how far it has read: each row counts exactly once.
     """
     if not df.isStreaming:
-        raise InputError("this DataFrame is no streaming one", hint="use select_by_key")
+        raise InputError("this DataFrame is not streaming", hint="use select_by_key")
     keys, layout = _layout(df.schema, selector, key, order, target, columns)
     df, layout = _in_arrays(df, _known(layout))
     learning = _ByKey(selector, layout, keys, order, state)
@@ -212,7 +212,7 @@ def _layout(
     """The columns of the key, and how the others become rows."""
     keys = [key] if isinstance(key, str) else list(key)
     if not keys:
-        raise InputError("there is no key", hint="name the column that says whose row it is")
+        raise InputError("there is no key", hint="name the column with the key of each row")
     besides = [*keys, *([order] if order else [])]
     layout = layout_of(schema, target, **columns, missing=selector.missing, besides=besides)
     return keys, layout.in_order(selector)
@@ -257,7 +257,7 @@ def _schema(schema: StructType, learning: _ByKey) -> StructType:
     for name in learning.keys:
         if name in found:
             raise InputError(
-                f'the key is a column "{name}", and so is a result', hint="rename that of the key"
+                f'the key is a column "{name}", and so is a result', hint="rename the key column"
             )
     result = library("pyspark.sql.types").StructType()
     for name in learning.keys:

@@ -103,7 +103,7 @@ def select_frame(
         cannot go on.
     """
     if df.isStreaming:
-        raise InputError("this DataFrame is a streaming one", hint="use select_stream")
+        raise InputError("this DataFrame is streaming", hint="use select_stream")
     check_count("batch_rows", batch_rows)
     known: Header = {"batch_rows": batch_rows, "file": df.inputFiles()[:1]}
     learning = _begun(df, selector, run, overwrite, known, target, columns)
@@ -260,7 +260,7 @@ def select_stream(
         If columns cannot be used, or the folder cannot go on.
     """
     if not df.isStreaming:
-        raise InputError("this DataFrame is no streaming one", hint="use select_frame")
+        raise InputError("this DataFrame is not streaming", hint="use select_frame")
     path = Path(run)
     fresh = overwrite or not (path / "run.toml").exists()
     learning = _begun(
@@ -301,13 +301,13 @@ def _refuse_gaps(path: Path, run: SparkRun) -> None:
     if run.goes_on and not (path / OFFSETS / "metadata").exists():
         raise InputError(
             f"{path} does not say any more how far Spark has read: {path / OFFSETS} is gone",
-            hint="begin anew with overwrite=True",
+            hint="start a new run with overwrite=True",
         )
     if done > run.last and (path / "steps.jsonl").exists():
         raise InputError(
             f"{path} was saved after micro-batch {run.last}, and Spark has gone on to {done}: rows "
             "would be lost",
-            hint="begin anew with overwrite=True",
+            hint="start a new run with overwrite=True",
         )
 
 

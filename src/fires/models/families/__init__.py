@@ -7,7 +7,12 @@ from fires.models.families.base import Family
 __all__ = ["FAMILIES", "Family"]
 
 # One file per family; each holds a ``FAMILY``.
-_FILES = ("probit", "logistic", "gaussian", "poisson")
+_FILES = (
+    "probit",
+    "logistic",
+    "gaussian",
+    "poisson",
+)
 
 FAMILIES: dict[str, Family] = {name: import_module(f"{__name__}.{name}").FAMILY for name in _FILES}
 """Every family, by the name that ``FIRES(model=...)`` calls it."""

@@ -19,13 +19,13 @@ function selectorColour(found, i) {
 }
 
 panels.push({
-  id: "verdict", label: "What came out", of: OF_COMPARISON,
+  id: "verdict", label: "Result", of: OF_COMPARISON,
   make(body) {
     const sentence = el("p", { class: "sentence" });
     const tiles = el("div", { class: "tiles" });
     const cautions = el("ul", { class: "lines" });
     let found;
-    const notes = disclosure("How the numbers came about", () => el("ul", { class: "lines" }, found.notes.map((note) => el("li", {}, note))));
+    const notes = disclosure("Method", () => el("ul", { class: "lines" }, found.notes.map((note) => el("li", {}, note))));
     body.append(sentence, tiles, cautions, notes);
     return (now) => {
       found = now;
@@ -43,7 +43,7 @@ panels.push({
 });
 
 panels.push({
-  id: "trade", title: "How well they predict, and how steadily they choose", of: OF_COMPARISON, wide: false,
+  id: "trade", title: "Accuracy and stability", of: OF_COMPARISON, wide: false,
   make(body) {
     const note = el("p", { class: "note" });
     const picture = svg("svg", { class: "fields trade", role: "img" });
@@ -120,7 +120,7 @@ function drawTrade(picture, found, width, height) {
       ticks(low - room, high + room, 5).map((value) => svg("g", {}, svg("line", { x1: edge.left, x2: edge.right, y1: y(value), y2: y(value) }),
         svg("text", { x: edge.left - 8, y: y(value), dy: "0.35em", "text-anchor": "end" }, short(value, 3)))),
       svg("text", { x: edge.right, y: height - 6, "text-anchor": "end" }, "stability \u2192"),
-      svg("text", { x: edge.left, y: height - 6, "text-anchor": "start" }, `\u2191 ${scoreTitle(found)}${found.more_is_better ? "" : " (less is better)"}`)),
+      svg("text", { x: edge.left, y: height - 6, "text-anchor": "start" }, `\u2191 ${scoreTitle(found)}${found.more_is_better ? "" : " (lower is better)"}`)),
     svg("g", {}, lines), svg("g", {}, reaches),
     svg("g", {}, dots.map(({ i, cx, cy }) => svg("circle", { css: { fill: selectorColour(found, i) }, cx, cy, r: found.selectors.is_baseline[i] ? 4 : 6 }))),
     svg("g", {}, levelNames), svg("g", {}, names));
@@ -158,7 +158,7 @@ function placedText(text, spots, edge, taken, look, from) {
 }
 
 panels.push({
-  id: "pace", title: "What they cost", of: OF_COMPARISON, wide: false,
+  id: "pace", title: "Cost", of: OF_COMPARISON, wide: false,
   make(body) {
     const note = el("p", { class: "note" });
     const list = el("div", { class: "paces" });
@@ -179,7 +179,7 @@ panels.push({
 });
 
 panels.push({
-  id: "differences", title: "Is the difference more than chance?", of: OF_COMPARISON,
+  id: "differences", title: "Are the differences significant?", of: OF_COMPARISON,
   shown: (found) => found.selectors.difference.some((value) => value !== null),
   make(body) {
     const note = el("p", { class: "note" });
@@ -188,9 +188,9 @@ panels.push({
     return (found) => {
       const { name, difference, low, high, p_value, won } = found.selectors;
       const tested = p_value.some((value) => value !== null);
-      note.textContent = `The ${scoreTitle(found)} less that of ${shortLabel(found.reference)}${found.more_is_better ? "" : "; of it, less is better"}. ` + (tested
-        ? "The bar is the interval that chance leaves, corrected for the number of comparisons: where it leaves out 0, the difference counts (p below 0.05). Won: in how many pieces of the stream it was better."
-        : "Not tested: it takes three runs and three pieces of the stream.");
+      note.textContent = `The ${scoreTitle(found)} minus that of ${shortLabel(found.reference)}${found.more_is_better ? "" : "; lower is better"}. ` + (tested
+        ? "Bars are confidence intervals, corrected for the number of comparisons: a difference is significant if its interval excludes 0 (p below 0.05). Won: the number of pieces of the stream in which the selector was better."
+        : "Not tested: this needs three runs and three pieces of the stream.");
       const places = name.map((_, i) => i).filter((i) => difference[i] !== null);
       const ends = places.flatMap((i) => [difference[i], low[i], high[i]]).filter((value) => value !== null).concat(0);
       const least = Math.min(...ends), most = Math.max(...ends), room = 0.04 * (most - least || 0.1);
@@ -230,14 +230,14 @@ panels.push({
     body.append(note, box);
     return (found) => {
       const { others, selectors, words, tested } = found.beaten;
-      note.textContent = `Whether each selection predicts better than what it should beat${tested ? ", at the 5 % level, corrected for their number. Perhaps: it is ahead, but that may be chance" : "; by the score alone, as nothing was tested"}.`;
+      note.textContent = `Whether each selection predicts better than each baseline${tested ? ", at the 5 % level, corrected for their number. Perhaps: it is ahead, but that may be chance" : "; by the score alone, as nothing was tested"}.`;
       const mark = (word) => {
         if (word === null) return el("span", { class: "muted" }, "\u2013");
         const [sign, said, look] = VERDICTS[word];
         return el("span", { class: look }, el("span", { aria: { hidden: "true" } }, `${sign} `), said);
       };
       box.replaceChildren(table(["better than", ...others.map((other) => shortLabel(other.name))],
-        selectors.map((name, i) => [labelOf(name), ...words[i].map(mark)]), { caption: "Which selections beat what they should" }));
+        selectors.map((name, i) => [labelOf(name), ...words[i].map(mark)]), { caption: "Selections against baselines" }));
     };
   },
 });

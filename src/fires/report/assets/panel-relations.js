@@ -1,14 +1,14 @@
 // Curves: what each selected feature adds, value by value, now and before. Pairs: a map of the columns in them.
 
 panels.push({
-  id: "curves", title: "Non-linear effects", part: "Selected now",
-  note: "What a feature adds to the linear predictor at its values; 0 on average. All have the same scale. The band is the 95 % interval.",
+  id: "curves", title: "Nonlinear effects", part: "Selected now",
+  note: "Contribution of a feature to the linear predictor, by value; 0 on average. All charts share one scale. The band is the 95 % interval.",
   shown: (run) => Boolean(run.relations) && run.relations.curves.length > 0,
   make(body) {
     const grid = el("div", { class: "curves" });
     const legend = el("div", { class: "legend" },
       el("span", { class: "keyed" }, el("i", { class: "key-curve" }), "now, with its band"),
-      el("span", { class: "keyed" }, el("i", { class: "key-curve before" }), "before: the older, the fainter"));
+      el("span", { class: "keyed" }, el("i", { class: "key-curve before" }), "earlier; older curves are fainter"));
     const tableBox = disclosure("Show as table", asTable);
     body.append(grid, legend, tableBox);
     const shown = new Map(); // by name, so that what is pointed at stays while data come in
@@ -20,7 +20,7 @@ panels.push({
         return one.values[last].map((value, i) => [named(one.name), short(value, 3), short(one.effect[last][i], 3), `${short(one.low[i], 3)} to ${short(one.high[i], 3)}`,
           last ? `${short(atValue(one.values[0], one.effect[0], value), 3)} at row ${whole(one.rows[0])}` : "\u2013"]);
       });
-      return table(["feature", "value", "effect", "95 % interval", "at first"], lines, { caption: "Effects that are curves", numbers: [1, 2, 3, 4] });
+      return table(["feature", "value", "effect", "95 % interval", "at first"], lines, { caption: "Nonlinear effects by feature", numbers: [1, 2, 3, 4] });
     }
 
     return (run) => {

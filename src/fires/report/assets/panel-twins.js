@@ -2,7 +2,7 @@
 
 panels.push({
   id: "twins", title: "Redundant features and groups", part: "Details",
-  note: "A redundant feature adds nothing to the selected feature named first. A group is one column of the data that became several features.",
+  note: "A redundant feature adds nothing to the selected feature named first. A group is one column of the data, encoded as several features.",
   folded: (run) => [
     run.twins.length ? plural(new Set(run.twins.map((one) => one.feature)).size, "redundant feature") : null,
     run.groups.length ? plural(run.groups.length, "group") : null,

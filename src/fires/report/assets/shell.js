@@ -20,7 +20,7 @@ const page = {
 
 const STATUS = {
   waiting: ["waiting for the first rows", "wait"], running: ["running", "live"], ended: ["ended", "ok"],
-  "ended early": ["ended early", "bad"], killed: ["killed: it can go on with --resume", "bad"],
+  "ended early": ["ended early", "bad"], killed: ["killed: continue it with --resume", "bad"],
   gone: ["removed: its folder is gone", "bad"],
 };
 

@@ -139,7 +139,7 @@ class ArrivingFeatures(Selector):
         """The target; an error if it differs from that of earlier calls."""
         target = validation.as_target(y, self.n_samples_, type(self).__name__)
         if (target == target[0]).all():
-            raise ValueError("y is the same in every row: no feature can tell anything about it.")
+            raise ValueError("y is the same in every row: there is nothing to predict.")
         digest = _digest(target)
         if self._digest_ not in (None, digest):
             raise ValueError(

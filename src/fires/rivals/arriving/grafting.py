@@ -28,14 +28,14 @@ class Grafting(ArrivingFeatures):
 
     .. math:: \frac{1}{n} \sum_i \ell(y_i, f(x_i)) + \lambda \|w\|_1
 
-    An arriving feature is tested once, by the slope of the mean loss at weight 0. It is added if
+    An arriving feature is tested once, by the gradient of the mean loss at weight 0. It is added if
     :math:`|\partial L / \partial w_j| > \lambda`: only then can a weight lower the objective. All
     weights are then optimised again. A feature whose weight returns to 0 is dropped for good.
 
     Each test costs :math:`O(n |S|)` and each addition a few times :math:`O(n |S|^2)`. The columns
     of the selected features are stored. Dropped columns are gone, so the set depends on the order
     of arrival. The journal paper's algorithm for stored data, which always adds the column with
-    the greatest slope, is not implemented.
+    the largest gradient, is not implemented.
 
     X is not scaled, and the penalty depends on the scale of a column: standardise columns before
     they arrive. A missing entry counts as 0.

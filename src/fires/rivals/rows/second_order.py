@@ -37,7 +37,7 @@ class SecondOrder(RowByRowSelector):
 
     @property
     def uncertainties_(self) -> Floats:
-        """The standard deviation of every coefficient; read-only, and yours to keep."""
+        """The standard deviation of every coefficient; a read-only copy."""
         return self._computed("uncertainties", lambda: np.sqrt(self._theta_[1]))
 
     def _weights(self) -> Floats:

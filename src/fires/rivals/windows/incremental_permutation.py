@@ -99,7 +99,7 @@ class IncrementalPermutation(ModelSelector):
     Attributes
     ----------
     weights_, importances_ : ndarray (n_features,)
-        :math:`\phi`: by how much the loss grows. Read-only, and yours to keep.
+        :math:`\phi`: by how much the loss grows. A read-only copy.
     uncertainties_ : ndarray (n_features,)
         The standard error of :math:`\phi`: the standard deviation of :math:`\lambda`, divided by
         the root of the number of rows that the mean rests on. It says nothing about how well the
