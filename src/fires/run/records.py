@@ -46,6 +46,7 @@ from fires.core.files import naming, open_saved
 from fires.core.named import Names, RunNames
 from fires.core.state import Arrays, read_state, write_state
 from fires.core.types import Floats, Header, Json, Labels, Places
+from fires.run.features import groups_of, has_intervals
 from fires.run.relations import relations_of
 
 if TYPE_CHECKING:
@@ -173,8 +174,6 @@ class RunRecords:
         self, step: Step, pipeline: OnlinePipeline, apart: int, mu: Floats, sigma: Floats
     ) -> None:
         """Write a snapshot, and remove those that are too many now."""
-        from fires.run.features import groups_of, has_intervals  # who reads needs no model
-
         if apart > 1 and step.index == apart * _N_SNAPSHOTS // 2:  # there are 128 by now
             for index, path in snapshots(self._folder):
                 if index % apart:
