@@ -109,7 +109,7 @@ def top_k(weights: Floats, k: int) -> Indices:
     # A greater heap would be slow; a partition costs the same for every k.
     threshold = np.partition(weights, n - k)[n - k]
     found = np.flatnonzero(weights >= threshold)
-    if len(found) == k:
+    if len(found) == k and threshold > -np.inf:  # NaN ties with it
         return found
     if np.isnan(weights.min()):
         weights = np.where(np.isnan(weights), -np.inf, weights)
