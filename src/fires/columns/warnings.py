@@ -141,18 +141,17 @@ class Seen:
     @cached_property
     def n_distinct(self) -> Ints:
         """How many different numbers each column has."""
-        _, is_new = self._sorted
-        return np.asarray((is_new & (np.arange(self.n_rows) < self.n_known[:, None])).sum(axis=1))
+        _, is_new = self._sorted  # each that is missing is another one
+        return np.asarray(is_new.sum(axis=1) + self.n_known - self.n_rows)
 
     @cached_property
     def ranks(self) -> Floats:
         """The ranks of the numbers, standardised: mean 0, sum of squares 1, 0 where missing."""
         order, is_new = self._sorted
-        place, ranks = np.arange(self.n_rows), np.empty(is_new.shape)
-        first = np.maximum.accumulate(np.where(is_new, place, 0), axis=1)
-        last = np.where(np.roll(is_new, -1, axis=1), place, self.n_rows)[:, ::-1]
-        last = np.minimum.accumulate(last, axis=1)[:, ::-1]
-        np.put_along_axis(ranks, order, 0.5 * (first + last) + 1.0, axis=1)
+        first = np.flatnonzero(is_new)  # of equal numbers; of all columns, one behind the other
+        n_equal = np.diff(first, append=is_new.size)
+        mean, ranks = first % self.n_rows + 0.5 * (n_equal + 1.0), np.empty(is_new.shape)
+        np.put_along_axis(ranks, order, mean.repeat(n_equal).reshape(is_new.shape), axis=1)
         return standardised(np.where(self.known, ranks.T, np.nan))
 
     @cached_property
