@@ -40,7 +40,7 @@ def known(run):
 
 def test_curves_and_pairs_are_named_below_the_table(run):
     printed = select(run, "--relations", "auto").stdout
-    assert "\ndose, price: curves, not lines\ninteraction: age x income\n" in printed
+    assert "\nnonlinear effects: dose, price\ninteraction: age x income\n" in printed
     assert 'favour class "yes", negative ones "no"; no sign: ' in printed
     (unsigned,) = re.findall("no sign: (.*)", printed)
     assert set(unsigned.split(", ")) == {"age", "income", "dose"}

@@ -104,8 +104,7 @@ def twin_lines(twins: Mapping[str, Sequence[str]]) -> list[str]:
 def relation_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """Which features have a curve, and which pairs there are."""
     if curves := [one["feature"] for one in found.get("curves", ())]:
-        what = "a curve, not a line" if len(curves) == 1 else "curves, not lines"
-        yield f"{listed(curves)}: {what}"
+        yield f"nonlinear effect{'s' * (len(curves) > 1)}: {listed(curves)}"
     if pairs := [f"{one['first']} x {one['second']}" for one in found.get("pairs", ())]:
         yield f"interaction{'s' * (len(pairs) > 1)}: {listed(pairs)}"
 

@@ -33,7 +33,7 @@ panels.push({
       const candidates = (selected.length ? selected : places.slice(0, 10)).sort((a, b) => Math.abs(now.importance[b]) - Math.abs(now.importance[a]) || now.rank[a] - now.rank[b]);
       const shown = all ? candidates.slice(0, 200) : candidates.slice(0, 12);
       whole.hidden = !shown.length;
-      head.children[3].textContent = run.run.intervals ? "importance, with 95 % interval" : "importance";
+      head.children[3].textContent = run.run.intervals ? "importance, with 95\u00a0% interval" : "importance";
       before.textContent = run.rank_before_row === null ? "" : "moved";
       before.title = run.rank_before_row === null ? "" : `since row ${rows(run.rank_before_row)}`;
       const ends = shown.flatMap((i) => [now.low[i], now.high[i], now.importance[i]]).filter((end) => end !== null);
