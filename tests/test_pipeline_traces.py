@@ -112,7 +112,7 @@ def test_a_list_with_a_missing_label_has_no_class_of_that_name():
 def test_columns_in_another_order_than_learnt_are_refused_where_they_cannot_be_put_right():
     frame = pd.DataFrame(X, columns=list("abcdef"))
     selector = FIRES(1).partial_fit(frame[list("fedcba")], y)
-    with pytest.raises(ValueError, match="put them in the order that was learnt"):
+    with pytest.raises(ValueError, match="restore the learnt order"):
         prequential(from_arrays(frame, y), OnlinePipeline(selector, Perceptron()))
     with pytest.raises(ValueError, match="they cannot be named"):
         OnlinePipeline(selector).name_features(list("abcdef"))

@@ -51,12 +51,11 @@ from fires.selectors.columns import (
     framed,
 )
 from fires.selectors.open_columns import OpenColumns
-from fires.selectors.relations import Contributions
+from fires.selectors.relations import Contributions, FeatureCurve
 
 if TYPE_CHECKING:
     from fires.columns import Columns
     from fires.selectors.fires import FIRES
-    from fires.selectors.relations import FeatureCurve
 
 
 _FACTS: Declared = {"n_missing": Value(int, low=0)}
@@ -148,17 +147,13 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     @property
     def missing(self) -> str:  # type: ignore[override]
         """The selector's setting for missing entries."""
-        return str(self._setting("missing", "ignore"))
+        return str(getattr(self.selector, "missing", "ignore"))
 
     @property
     def time(self) -> str | None:  # type: ignore[override]
         """The selector's setting for the column with the time of each row."""
-        time: str | None = self._setting("time", None)
+        time: str | None = getattr(self.selector, "time", None)
         return time
-
-    def _setting(self, name: str, default: Any) -> Any:
-        """A setting of the selector; some do not have it."""
-        return getattr(self.selector, name, default)
 
     # --- learning -----------------------------------------------------------------------------
 
@@ -225,7 +220,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         predictor = self._step_.predictor
         if isinstance(predictor, SklearnPredictor) and isinstance(y, Sized):
             predictor.foresee(validation.as_target(y, len(y), type(self).__name__))
-        size = int(self._setting("batch_size", 100))
+        size = int(getattr(self.selector, "batch_size", 100))
         for part, target, weight in self._cut(X, y, sample_weight, size):
             self._learn(part, target, None, weight)
 
@@ -276,11 +271,13 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def _own_predictor(self) -> BayesLinear:
         """The learner of FIRES, by the settings of the selector."""
-        model, memory = self._setting("model", "auto"), self._setting("memory_rows", 10_000.0)
-        known = self._setting("model_", model)
+        selector = self.selector
+        model: Any = getattr(selector, "model", "auto")
+        memory = getattr(selector, "memory_rows", 10_000.0)
+        known = getattr(selector, "model_", model)
         if isinstance(known, str) and known in FAMILIES:
             return BayesLinear(known, memory)
-        numeric = "numbers" in (self._setting("target", "auto"), task_of(model))
+        numeric = "numbers" in (getattr(selector, "target", "auto"), task_of(model))
         return BayesLinear("gaussian" if numeric else "auto", memory)
 
     def admit(
@@ -310,8 +307,9 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         scaler = self._scaler_ or Scaler(self.preprocess, known.width)
         if raw.source is not None:
             scaler = scaler.rearranged(raw.source)
-        weight, sums = effective_weights(raw.weight, raw.n_rows, self._weight_sums_)
-        w = ones(raw.n_rows) if weight is None else weight
+        n_rows = raw.n_rows
+        weight, sums = effective_weights(raw.weight, n_rows, self._weight_sums_)
+        w = ones(n_rows) if weight is None else weight
         scaled, learn = scaler.scaled(raw.X, w, raw.n_missing > 0)
 
         def learn_scale() -> None:
@@ -329,7 +327,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     @property
     def known_columns(self) -> KnownColumns:
         """What is known of the columns; the selector may have met them before, or they are open."""
-        if self.has_learnt and isinstance(self._known_, FixedColumns):
+        if self._scaler_ is not None and isinstance(self._known_, FixedColumns):
             return self._known_
         return self._joined()
 
@@ -399,7 +397,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
             return
         if batch.y is None:
             raise ValueError(f"{type(self).__name__} requires y, for its predictor to learn from.")
-        self._step_.check(batch, self._expected())
+        self._step_.check(batch, self.label_index)
 
     def select(self, batch: CheckedBatch) -> tuple[Places, float]:
         """Let the selector learn; what is selected now, and the seconds that it took."""
@@ -427,7 +425,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         started = time.perf_counter()
         step = self._step_
         if self._teaches_predictor(batch):
-            step.train(batch, rows, self._expected() if step.takes_batches else self.label_index)
+            step.train(batch, rows, self.label_index)
             self._trained_ = True
         return time.perf_counter() - started
 
@@ -435,10 +433,6 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         """Whether there is a predictor; the usual one needs no target, and learns nothing then."""
         usual = isinstance(self.predictor, str)
         return self._step_.predictor is not None and not (usual and batch.y is None)
-
-    def _expected(self) -> Classes:
-        """The labels that a predictor without any should know."""
-        return NO_CLASSES if self._step_.knows_labels else self.label_index
 
     @property
     def _own_selector(self) -> OnlineSelector:
@@ -539,8 +533,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
         None unless ``preprocess`` is "standard" and rows are dense.
         """
-        moments = None if self._scaler_ is None else self._scaler_.moments()
-        return moments and (moments[0][: self.n_features_in_], moments[1][: self.n_features_in_])
+        moments, n = None if self._scaler_ is None else self._scaler_.moments(), self.n_features_in_
+        return moments and (moments[0][:n], moments[1][:n])
 
     def curve(self, feature: int | str, *args: Any, **kwargs: Any) -> FeatureCurve:
         """The curve of a feature, in its own units: see :meth:`fires.FIRES.curve`."""
@@ -580,7 +574,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     @property
     def ready_predictor(self) -> Any:
         """The predictor, wrapped if need be; an error before the first batch."""
-        if not (self.has_learnt and self._trained_):
+        if self._scaler_ is None or not self._trained_:
             raise _not_fitted("anything to predict with")
         return self._step_.predictor
 

@@ -373,7 +373,8 @@ def test_the_library_reduces_rows_too(run):
 
 def test_the_commands_of_the_page_run(tmp_path, monkeypatch):
     page = Path(__file__).parents[2] / "docs" / "files.md"
-    (block,) = re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^(?:    .+\n)+", page.read_text(), re.MULTILINE)
+    (block,) = (block for block in blocks if "fires predict run/" in block)
     monkeypatch.chdir(tmp_path)
     for name, n_rows in (("events.csv", 2_000), ("new.csv", 300)):
         rows = make_table(n_rows).drop("amount").rename({"n3": "size"})

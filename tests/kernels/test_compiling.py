@@ -121,7 +121,7 @@ def test_a_kernel_is_compiled_again_only_after_an_edit_of_a_file_it_uses(content
         compiling._digest(loops.unscaled.py_func)
         assert contents == sorted([assimilate.__file__, family.__file__, moments.__file__])
     contents.clear()
-    compiling._digest(forward.forward.py_func)
+    compiling._digest(forward._forward.py_func)
     assert contents == [forward.__file__]
 
 

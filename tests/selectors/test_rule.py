@@ -13,6 +13,7 @@ import fires
 from fires import FIRES
 from fires.core.errors import StateError
 from fires.selectors.rule import SelectionRule
+from fires.streams.synthetic import SparseWide
 
 
 def learning(selector, X, y, size=100, **more):
@@ -215,6 +216,16 @@ def test_in_the_first_batch_it_does_not_matter_where_a_column_is(form):
         places += selected(FIRES(10).partial_fit(form(X[:, ::-1]), y))
     assert np.mean(np.array(places) < 100) < 0.4  # a fifth of all columns
     assert places.count(499) >= 4
+
+
+def test_words_that_matter_are_found_within_a_thousand_rows_among_ten_thousand():
+    recall = []
+    for seed in range(3):
+        stream, selector = SparseWide(1_000, 10_000, random_state=seed), FIRES(10)
+        for batch in stream.batches(100):
+            selector.partial_fit(batch.X, batch.y)
+        recall.append(np.isin(stream.relevant_at(0), selector.get_support(indices=True)).mean())
+    assert np.mean(recall) > 0.95
 
 
 def test_after_an_alarm_members_keep_the_places_that_nobody_earns():

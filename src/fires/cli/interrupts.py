@@ -19,7 +19,7 @@ import click
 from fires.cli.text import EXPECTED, Counted, message, say
 from fires.core.errors import InputError
 
-_NOT_NEEDED = ("scipy.stats", "pandas")
+_NOT_NEEDED = ("scipy.stats", "pandas", "numpy.f2py", "numpy.testing")
 
 
 @contextmanager
@@ -27,10 +27,11 @@ def quick_imports() -> Iterator[None]:
     """Import within it what a command needs, and no more.
 
     scikit-learn imports scipy.stats for one function, which none of ours calls, and pandas to see
-    whether it is there: a third of all the time. So the base of scikit-learn comes first, with
-    empty modules in the place of both. Afterwards they can be imported as usual, and scikit-learn
-    finds the real scipy.stats when it needs it. A version of scikit-learn that takes more from
-    them refuses the empty ones, and is imported in the usual way.
+    whether it is there; SciPy copies all names of NumPy, its compiler of Fortran among them. These
+    are half of all the time. So the base of scikit-learn comes first, with empty modules in the
+    place of them. Afterwards they can be imported as usual, and scikit-learn finds the real
+    scipy.stats when it needs it. A version of scikit-learn that takes more from them refuses the
+    empty ones, and is imported in the usual way.
 
     Imports make much that lasts and little that does not: to look through it for garbage, now and
     again at the exit, is a quarter of the time. Where scikit-learn is loaded already there is
@@ -51,6 +52,9 @@ def quick_imports() -> Iterator[None]:
 def _import_scikit_learn() -> None:
     stand_ins = {name: ModuleType(name) for name in _NOT_NEEDED if name not in sys.modules}
     sys.modules.update(stand_ins)
+    numpy = importlib.import_module("numpy")  # it looks for its parts among its attributes
+    parts = {name[6:]: part for name, part in stand_ins.items() if name.startswith("numpy.")}
+    vars(numpy).update(parts)
     try:
         importlib.import_module("sklearn.base")
     except (ImportError, AttributeError):
@@ -58,6 +62,8 @@ def _import_scikit_learn() -> None:
     finally:
         for name in stand_ins:
             del sys.modules[name]
+        for name in parts:
+            delattr(numpy, name)
 
 
 Item = TypeVar("Item")
@@ -181,7 +187,8 @@ class EndsEarly(Generic[Item]):
     def _next(self) -> Item | None:
         try:
             self._waits = True
-            self._answer()  # what was asked while a batch was dealt with
+            if self._asked:  # while a batch was dealt with
+                self._answer()
             return next(self._batches, None)
         except KeyboardInterrupt:
             if self._unsaved is not None:

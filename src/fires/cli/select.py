@@ -225,7 +225,8 @@ class Learning:
         for step in run.steps(self, self._options.batch_size):
             # A stream replaces what it knows and never changes it: so this is how it is now, also
             # when it has read on for the next batch.
-            self._then = copy.copy(self.stream)
+            if self.folder is not None:
+                self._then = copy.copy(self.stream)
             run.record(step)
             for alarm in step.alarms:
                 what = "all features" if alarm.feature is None else f"feature {alarm.feature}"

@@ -18,6 +18,7 @@ from itertools import compress
 from typing import NamedTuple
 
 import polars as pl
+from polars import selectors
 
 from fires.columns.schema import NO_HINTS, Column, DateForm, DateOrder, Hints, Kind, NumberForm
 from fires.core.validation import LARGEST
@@ -156,6 +157,7 @@ def _none(series: pl.Series) -> pl.Series:
 
 def parsed(frame: pl.DataFrame) -> dict[str, pl.Series]:
     """The columns that any parser reads as numbers, found for all at once: there may be many."""
+    frame = frame.select(selectors.string() | selectors.numeric())
     if not frame.width:
         return {}
     read = frame.cast(pl.Float64, strict=False)

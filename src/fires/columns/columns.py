@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from fires.columns import schema
-from fires.columns.cells import read_cells, since_first
+from fires.columns.cells import parsed, read_cells, since_first
 from fires.columns.kinds import find_column, find_columns
 from fires.columns.schema import NO_HINTS, Column, DateForm, Doubt, Hints, NumberForm
 from fires.columns.target import TargetStatistics, labels_of
@@ -61,15 +61,6 @@ class Tallies:
         """Before the first row."""
         zeros = np.zeros(n_columns, dtype=np.int64)
         return cls(0, zeros, zeros, {})
-
-
-class _Read(NamedTuple):
-    """Rows as numbers, and what was found out about their columns."""
-
-    X: Floats
-    found: dict[str, Column]
-    n_bad: Ints
-    examples: dict[str, str]
 
 
 class Columns:
@@ -285,7 +276,7 @@ class Columns:
         here = self._here(frame.columns)
         part = self._at(here)
         plain = part._plain(frame)
-        X = plain[0] if plain is not None else part.by_target(part._read(frame).X)[0]
+        X = plain[0] if plain is not None else part.by_target(part._read(frame)[0])[0]
         if part is self:
             return X
         wide = np.full((len(frame), len(self.names)), np.nan)
@@ -313,7 +304,7 @@ class Columns:
 
     def knowing(self, statistics: TargetStatistics | None) -> Columns:
         """The same columns, and what categories say about the target."""
-        return self._other(statistics=statistics)
+        return self if statistics is self.statistics else self._other(statistics=statistics)
 
     def _plain(
         self, frame: pl.DataFrame, numbers: NamedRows | None = None
@@ -346,8 +337,11 @@ class Columns:
 
     def _read(
         self, frame: pl.DataFrame, numbers: NamedRows | None = None, *, learn: bool = False
-    ) -> _Read:
-        """Read rows column by column; what is learnt of a column holds for these rows, too."""
+    ) -> tuple[Floats, dict[str, Column], Ints, dict[str, str]]:
+        """The rows as numbers; what was found out of columns; bad cells, and one of each column.
+
+        What is learnt of a column holds for these rows, too.
+        """
         n_rows = len(frame) if numbers is None else numbers.matrix.shape[0]
         X, n_bad = np.empty((n_rows, len(self.groups))), np.zeros(len(self.used), dtype=np.int64)
         found: dict[str, Column] = {}
@@ -377,7 +371,7 @@ class Columns:
             huge = np.abs(values) > LARGEST
             n_bad[places] = huge.sum(axis=0)
             X[:, self._first[places]] = self._without_words(np.where(huge, np.nan, values))
-        return _Read(X, found, n_bad, examples)
+        return X, found, n_bad, examples
 
     def _opened(self, column: Column, series: pl.Series) -> tuple[Column, pl.Series]:
         """An empty column as its first value shows it, if that is among these rows."""
@@ -546,14 +540,18 @@ def facts_of(sample: pl.DataFrame, columns: Sequence[Column]) -> dict[str, Facts
     facts: dict[str, Facts] = {}
     if sample.width > _MOST_FACTS:
         return facts
+    first = sample.head(_LOOKED_AT)
+    plain = parsed(first.select(column.name for column in columns if column.is_plain))
     for column, series in zip(columns, sample.iter_columns(), strict=True):
         if column.kind == "left out" and series.dtype != pl.String:
             facts[column.name] = Facts(0, None)
             continue
         shown = Column(column.name, "category") if column.kind == "left out" else column
-        cells = read_cells(series.head(_LOOKED_AT), shown)
-        known = cells.values.is_not_null().arg_true().head(1).to_list()
-        example = str(series[known[0]]).strip() if known else None
+        if column.name in plain:
+            known = np.abs(plain[column.name].to_numpy()) <= LARGEST
+        else:
+            known = read_cells(first[column.name], shown).values.is_not_null().to_numpy()
+        example = str(series[int(known.argmax())]).strip() if known.any() else None
         if example and shown.kind == "category":  # which is only shown, never read: it may be long
             example = schema.short(example)
         facts[column.name] = Facts(series.drop_nulls().n_unique(), example)

@@ -112,16 +112,12 @@ class Seen:
         self.frame = pl.DataFrame(numbers).fill_nan(None)
         self.dates = {column.name for column in columns if column.kind == "date"}
 
-    def _array(self, what: pl.Expr) -> Floats:
-        """Something of all numbers, one column after the other in memory."""
-        if not self.names:
-            return np.empty((self.n_rows, 0))
-        return np.asfortranarray(self.frame.select(what).to_numpy(), dtype=np.float64)
-
     @cached_property
     def numbers(self) -> Floats:
-        """The numbers; NaN where one is missing."""
-        return self._array(pl.all())
+        """The numbers, one column after the other in memory; NaN where one is missing."""
+        if not self.names:
+            return np.empty((self.n_rows, 0))
+        return np.asfortranarray(self.frame.to_numpy(), dtype=np.float64)
 
     @cached_property
     def known(self) -> Mask:
@@ -134,14 +130,29 @@ class Seen:
         return np.asarray(self.known.sum(axis=0))
 
     @cached_property
+    def _sorted(self) -> tuple[Ints, Mask]:
+        """For each column, its rows by their numbers, and whether the one before is another."""
+        order = np.argsort(self.numbers.T, axis=1)
+        values = np.take_along_axis(self.numbers.T, order, axis=1)
+        is_new = np.ones(values.shape, dtype=bool)
+        is_new[:, 1:] = values[:, 1:] != values[:, :-1]
+        return order, is_new
+
+    @cached_property
     def n_distinct(self) -> Ints:
         """How many different numbers each column has."""
-        return self._array(pl.all().drop_nulls().n_unique()).ravel().astype(np.int64)
+        _, is_new = self._sorted  # each that is missing is another one
+        return np.asarray(is_new.sum(axis=1) + self.n_known - self.n_rows)
 
     @cached_property
     def ranks(self) -> Floats:
         """The ranks of the numbers, standardised: mean 0, sum of squares 1, 0 where missing."""
-        return standardised(self._array(pl.all().rank("average")))
+        order, is_new = self._sorted
+        first = np.flatnonzero(is_new)  # of equal numbers; of all columns, one behind the other
+        n_equal = np.diff(first, append=is_new.size)
+        mean, ranks = first % self.n_rows + 0.5 * (n_equal + 1.0), np.empty(is_new.shape)
+        np.put_along_axis(ranks, order, mean.repeat(n_equal).reshape(is_new.shape), axis=1)
+        return standardised(np.where(self.known, ranks.T, np.nan))
 
     @cached_property
     def is_whole(self) -> Mask:

@@ -207,11 +207,6 @@ def _absent(name: str, allowed: bool) -> None:
         raise StateError(f"{name} is missing")
 
 
-def _known(owner: Any, name: str, otherwise: float | None = None) -> Any:
-    """What an object has learnt of this name, if it has."""
-    return getattr(owner, name, otherwise)
-
-
 def collect(owner: Any, declared: Declared, attribute: str = "{}") -> State:
     """Collect what an object has learnt, as declared.
 
@@ -228,7 +223,7 @@ def collect(owner: Any, declared: Declared, attribute: str = "{}") -> State:
     header: Header = {}
     arrays: Arrays = {}
     for name, part in declared.items():
-        part.write(name, _known(owner, attribute.format(name)), header, arrays)
+        part.write(name, getattr(owner, attribute.format(name), None), header, arrays)
     return header, arrays
 
 
@@ -254,7 +249,7 @@ def _per_feature(
     for name, part in declared.items():
         name = attribute.format(name)
         axis = part.feature_axis if isinstance(part, Array) else None
-        value = _known(owner, name)
+        value = getattr(owner, name, None)
         if axis is not None and value is not None and value.shape[axis]:  # "0|J" may have none yet
             yield name, axis, value
 
@@ -283,7 +278,7 @@ def restart(
     for name, axis, value in _per_feature(owner, declared, attribute):
         places = (slice(None),) * axis + (columns,)
         value = np.repeat(value, n_features // value.shape[axis], axis)  # a copy in any case
-        start = np.broadcast_to(_known(fresh, name, 0.0), value.shape)
+        start = np.broadcast_to(getattr(fresh, name, 0.0), value.shape)
         value[places] = start[places]
         setattr(owner, name, value)
 

@@ -126,7 +126,9 @@ def remove(path: AnyPath) -> None:
 
 def make_folder(path: Path) -> None:
     """Make a folder and those above it, unless they are there; NotADirectoryError for a file."""
-    if path.exists() and not path.is_dir():
+    if path.is_dir():
+        return
+    if path.exists():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
     with naming(path):
         for folder in reversed([each for each in (path, *path.parents) if not each.exists()]):

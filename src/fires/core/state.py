@@ -13,13 +13,13 @@ import io
 import json
 import os
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import load
+from safetensors import SafetensorError
+from safetensors.numpy import load, load_file
 
 from fires.core.errors import StateError
 from fires.core.files import open_saved, replace_file
@@ -95,7 +95,7 @@ def read_state(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     """
     try:
         with open_saved(path) as file:
-            return _read(file, lambda: _tensors_of_file(path))
+            return _read(file, partial(load_file, path))
     except StateError as error:
         raise StateError(f"{os.fspath(path)!r} {error}") from None
 
@@ -113,15 +113,9 @@ def state_from_bytes(content: bytes, where: str = "This state") -> tuple[dict[st
     fires.core.errors.StateError: This state is not a fires state file.
     """
     try:
-        return _read(io.BytesIO(content), lambda: load(content))
+        return _read(io.BytesIO(content), partial(load, content))
     except StateError as error:
         raise StateError(f"{where} {error}") from None
-
-
-def _tensors_of_file(path: str | os.PathLike[str]) -> Arrays:
-    with safe_open(path, "np") as opened:
-        names: list[str] = opened.keys()
-        return {name: opened.get_tensor(name) for name in names}
 
 
 def _read(file: BinaryIO, tensors_of: Callable[[], Arrays]) -> tuple[dict[str, Any], Arrays]:
@@ -158,7 +152,7 @@ def _read(file: BinaryIO, tensors_of: Callable[[], Arrays]) -> tuple[dict[str, A
         raise StateError("is truncated or altered: its content does not match its checksum.")
     if version < 3 and "class" in header:
         raise StateError(f"was written by an old fires, in state format {version}; train it again.")
-    return header, {name: tensors[name] for name in sorted(tensors)}
+    return header, dict(sorted(tensors.items()))
 
 
 def _encode(header: JsonObject) -> bytes:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeGuard, cast, overl
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.utils.validation import check_array, column_or_1d
 
 from fires.core.errors import InputError, TargetError
 from fires.core.named import NamedRows
@@ -72,6 +71,8 @@ def as_matrix(X: RowsLike | NamedRows, owner: str, *, least: int = 1) -> Any:
 
 
 def _by_scikit_learn(X: RowsLike, owner: str) -> Matrix:
+    from sklearn.utils.validation import check_array  # loads pandas and more
+
     try:
         matrix: Matrix = check_array(
             X,
@@ -299,7 +300,7 @@ def as_target(y: npt.ArrayLike | None, n_rows: int, owner: str) -> Labels:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     given = unmixed(y)
     plain = type(given) is np.ndarray and given.ndim == 1
-    target: Labels = given if plain else column_or_1d(given, warn=True)
+    target: Labels = given if plain else _as_column(given, warn=True)
     _same_length("y", target, n_rows)
     if target.dtype.kind == "f" and not np.isfinite(target).all():
         what = "NaN" if np.isnan(target).any() else "infinity"
@@ -313,9 +314,15 @@ def as_target(y: npt.ArrayLike | None, n_rows: int, owner: str) -> Labels:
     return plain_labels(target)
 
 
+def _as_column(values: npt.ArrayLike, *, warn: bool = False) -> Any:
+    from sklearn.utils.validation import column_or_1d  # loads pandas and more
+
+    return column_or_1d(values, warn=warn)
+
+
 def as_classes(classes: GivenClasses) -> Labels:
     """The labels a caller announces, as an array in the order given."""
-    known = column_or_1d(unmixed(classes))
+    known = _as_column(unmixed(classes))
     if known.dtype.kind in "Of" and any(is_missing(label) for label in known):
         raise ValueError("classes must not hold a missing label.")
     return plain_labels(known)
@@ -376,7 +383,7 @@ def as_weights(sample_weight: npt.ArrayLike | None, n_rows: int) -> Floats | Non
 
 def _not_negative(sample_weight: npt.ArrayLike, n_rows: int) -> Floats:
     weight = np.asarray(sample_weight, dtype=np.float64)
-    weight = np.full(n_rows, weight) if weight.ndim == 0 else column_or_1d(weight)
+    weight = np.full(n_rows, weight) if weight.ndim == 0 else _as_column(weight)
     _same_length("sample_weight", weight, n_rows)
     if not np.isfinite(weight).all() or (weight < 0).any():
         raise ValueError("sample_weight must hold finite numbers that are not negative.")

@@ -198,7 +198,8 @@ class _Evaluation:
             with suppress(NotFittedError):  # of rows without labels, only the scale is learnt
                 self.selected = self.pipeline.selector.get_support(indices=True)
                 self.has_learnt = True
-                self._follow()
+                if self.names is not None:
+                    self.names.follow(self.pipeline.open_names or ())
         self.stability = window.value if isinstance(window, StabilityWindow) else np.nan
         self._waiting: deque[CheckedBatch] = deque()
         self._shown: tuple[CheckedBatch, Places, Matrix] | None = None
@@ -256,11 +257,6 @@ class _Evaluation:
             for alarm in new
         )
 
-    def _follow(self) -> None:
-        """Know what the selector calls its features, if they come and go."""
-        if self.names is not None and (known := self.pipeline.open_names) is not None:
-            self.names.follow(known)
-
     def step(self, batch: Batch) -> tuple[dict[str, float], float, float]:
         """Test and learn: the scores, and the seconds that selector and predictor took to learn."""
         X = batch.X if batch.names is None else NamedRows(batch.X, batch.names)
@@ -294,12 +290,12 @@ class _Evaluation:
         for one in self.baselines.values():
             one.learn(now, expected)
         learn_scale()
-        self._follow()
         width = None if self.names is not None else now.X.shape[1]
         if not isinstance(self.window, StabilityWindow):
             self.window = StabilityWindow(self.window, width)
         present = None
         if self.names is not None:  # the features that have an entry in one of the rows
+            self.names.follow(self.pipeline.open_names or ())
             n_known = now.known.n_features
             has_entries = np.ones(n_known, bool) if now.present is None else now.present[:n_known]
             present = self.names.of_run(np.flatnonzero(has_entries))

@@ -20,6 +20,8 @@ _CUT = 2.0  # that a row may say of the slope
 _SHARE = 0.75  # of the level in the mixture that is held against a rare class
 _CAP = 3.0  # that a row of a rare class may add
 
+N_SUMS = 7
+"""What :func:`take_rows` adds up."""
 BLOCK = 100
 """Rows of a short block; a long one has ten times as many."""
 SUM, INFORMATION, SQUARES, EXPECTED = range(4)
@@ -252,14 +254,15 @@ def take_batch(
     square: Floats,
     shared: Floats,
     lines: Floats,
-) -> Floats:
-    """Take in a batch as :func:`take_rows` does; the greatest sums of the alarm.
+    sums: Floats,
+) -> None:
+    """Take in a batch as :func:`take_rows` does; the greatest sum of the alarm is the last one.
 
     Local means follow at their pace, in a row of weight 1. ``full`` are the scaled rows, or none if
     their scores were added to the sums of the tests before.
     """
     n_lines, n_rows = len(stats), 0.0
-    kept, sums, along = kept_of(weight, unit), np.zeros((n_lines, 7)), np.empty(n_lines)
+    kept, along = kept_of(weight, unit), np.empty(n_lines)
     for b in range(len(weight)):
         n_rows += weight[b]
     for k in range(n_lines):
@@ -279,7 +282,6 @@ def take_batch(
         if not even and sums[k, 6] >= SUSPICION:
             for b in range(len(weight)):
                 lines[3, k, b] = lines[4, k, b] = 0.0
-    return sums[:, 6].copy()
 
 
 @compiled

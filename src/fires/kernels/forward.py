@@ -43,19 +43,6 @@ def exchange(system: Floats, line: Floats, p: int) -> None:
     system[p, p] = -inverse
 
 
-@inner
-def _triangles(systems: Floats) -> Floats:
-    """Systems as :func:`exchange` wants them, from precision and pull as the last column."""
-    n = systems.shape[1]
-    found = np.zeros((len(systems), n + 1, n + 1))
-    for r in range(len(systems)):
-        for i in range(n):
-            for j in range(i + 1):
-                found[r, i, j] = systems[r, i, j]
-            found[r, n, i] = systems[r, i, n]
-    return found
-
-
 @compiled
 def chi_deviations(squared: float, m: int) -> float:
     """The deviations of one variable whose tails are as great as that of a chi-squared one.
@@ -144,15 +131,6 @@ def _serve(served: Floats, now: Floats) -> None:
 
 
 @inner
-def _widest(starts: Indices) -> int:
-    """The most columns of a candidate."""
-    widest = 1
-    for c in range(len(starts) - 1):
-        widest = max(widest, starts[c + 1] - starts[c])
-    return widest
-
-
-@inner
 def _next(
     served: Floats,
     now: Floats,
@@ -188,7 +166,6 @@ def _next(
     return moved if n_left > 0 else -1, n_in
 
 
-@compiled
 def forward(
     systems: Floats,
     columns: Indices,
@@ -202,17 +179,40 @@ def forward(
 ) -> float:
     """Let candidates join, the one that adds most first, while it is beyond its limit.
 
-    What candidates add is multiplied by ``late``, for those that were seen in fewer rows, and some
-    are ahead by so many deviations. One that is below its limit beside the others leaves, and the
-    weakest does where there are more than limits. A class that no candidate that has joined is sure
-    to serve gets one of the last places. ``state`` is 1 for those that have joined, before and
-    after, 2 for those that have left, else 0. ``z`` becomes the deviations of all candidates,
-    beside those that have joined; returned are the squared deviations of these.
+    Systems are precision and pull, which is the last column. What candidates add is multiplied by
+    ``late``, for those that were seen in fewer rows, and some are ahead by so many deviations. One
+    that is below its limit beside the others leaves, and the weakest does where there are more than
+    limits. A class that no candidate that has joined is sure to serve gets one of the last places.
+    ``state`` is 1 for those that have joined, before and after, 2 for those that have left, else 0.
+    ``z`` becomes the deviations of all candidates, beside those that have joined; returned are the
+    squared deviations of these.
     """
-    work, n_candidates = _triangles(systems), len(starts) - 1
-    n_systems, n = len(work), work.shape[1]
-    served, now, line = np.zeros(n_systems), np.empty((n_candidates, n_systems + 1)), np.empty(n)
-    block = np.empty((_widest(starts), _widest(starts) + 1))
+    n_systems, n = systems.shape[:2]
+    work = np.zeros((n_systems, n + 1, n + 1))
+    work[:, :n, :n], work[:, n, :n] = systems[:, :, :n], systems[:, :, n]
+    widest = int(np.diff(starts).max(initial=1))
+    room = np.empty(n + 1), np.empty((widest, widest + 1)), np.empty((len(z), n_systems + 1))
+    told = columns, starts, ahead, late, limits, sure, z, state
+    return _forward(work, *told, *room, np.zeros(n_systems))
+
+
+@compiled
+def _forward(
+    work: Floats,
+    columns: Indices,
+    starts: Indices,
+    ahead: Floats,
+    late: Floats,
+    limits: Floats,
+    sure: float,
+    z: Floats,
+    state: Indices,
+    line: Floats,
+    block: Floats,
+    now: Floats,
+    served: Floats,
+) -> float:
+    n_systems, n, n_candidates = len(work), len(line), len(starts) - 1
     n_in, c = 0, -1  # first the intercept joins, then those that have joined before
     while True:
         begins, first, stop = c < n_candidates, 0, 0

@@ -70,46 +70,42 @@ CLIP = 5.0
 """Standardised values beyond this become this: no single value is to decide anything."""
 
 
-@inner
-def gain_of(variance: float, mean: float) -> float:
-    """One over the standard deviation; 0 if it is rounding, or has lost its digits."""
-    return 1.0 / np.sqrt(variance) if variance > max(ROUNDING * mean * mean, 1e-300) else 0.0
+# --- the batch's own scale: in NumPy, for the first batch must not wait for a compiler ------------
+
+_unwarned = np.errstate(over="ignore", invalid="ignore")  # overflow is found in the sums of a batch
 
 
-@compiled
-def own_moments(X: Dense, weight: Floats, lo: int, hi: int, own: Floats) -> None:
+@_unwarned
+def own_moments(X: Dense, weight: Floats) -> Floats:
     """Weight, mean, squares about it, and the rest: what is left of the sum about it, of columns.
 
     A mean of many rows has lost digits, so the rest is not quite 0.
     """
-    count, mean, square, rest = own[0], own[1], own[2], own[3]
-    for j in range(hi - lo):
-        count[j] = mean[j] = square[j] = rest[j] = 0.0
-    for b in range(X.shape[0]):
-        for j in range(lo, hi):
-            present = X[b, j] == X[b, j]
-            count[j - lo] += weight[b] if present else 0.0
-            mean[j - lo] += weight[b] * X[b, j] if present else 0.0
-    for j in range(hi - lo):
-        mean[j] = mean[j] / count[j] if count[j] > 0.0 else 0.0
-    for b in range(X.shape[0]):
-        for j in range(lo, hi):
-            t = X[b, j] - mean[j - lo]
-            square[j - lo] += weight[b] * t * t if t == t else 0.0
-            rest[j - lo] += weight[b] * t if t == t else 0.0
+    own = np.empty((4, X.shape[1]))
+    for lo in range(0, X.shape[1], _BLOCK):
+        x = X[:, lo : lo + _BLOCK]
+        present = x == x
+        count = weight @ present
+        mean = weight @ np.where(present, x, 0.0) / np.maximum(count, 1e-300)
+        t = np.where(present, x - mean, 0.0)
+        own[:, lo : lo + _BLOCK] = count, mean, weight @ (t * t), weight @ t
+    return own
 
 
-@compiled
-def own_scale(own: Floats, lo: int, mean: Floats, gain: Floats) -> None:
-    """The batch's own mean and gain of some columns, by their :func:`own_moments`."""
-    for j in range(lo, lo + own.shape[1]):
-        n, mean[j] = own[0, j - lo], own[1, j - lo]
-        square, rest = own[2, j - lo], own[3, j - lo]
-        more = rest / n if n > 0.0 else 0.0
-        # In a column that does not vary, the rest is all that there is.
-        varies = n > 0.0 and gain_of((square - rest * more) / n, mean[j]) > 0.0
-        gain[j] = gain_of(square / n, mean[j]) if varies else 0.0
-        mean[j] += 0.0 if varies else more
+@_unwarned
+def own_scale(own: Floats) -> tuple[Floats, Floats]:
+    """The batch's own mean and gain of columns, by their :func:`own_moments`."""
+    (_, mean, square, rest), n = own, np.maximum(own[0], 1e-300)
+    more = rest / n
+    # In a column that does not vary, the rest is all that there is.
+    varies = _gain_of((square - rest * more) / n, mean) > 0.0
+    return mean + np.where(varies, 0.0, more), np.where(varies, _gain_of(square / n, mean), 0.0)
+
+
+def _gain_of(variance: Floats, mean: Floats) -> Floats:
+    """One over the standard deviation; 0 if it is rounding, or has lost its digits."""
+    spreads = variance > np.maximum(ROUNDING * mean * mean, 1e-300)
+    return np.where(spreads, 1.0 / np.sqrt(np.where(spreads, variance, 1.0)), 0.0)
 
 
 @inner
@@ -204,15 +200,11 @@ def look_at(X: Dense, weight: Floats, known: Floats, plan: Floats) -> int:
     return n_doubtful
 
 
-@compiled
 def find_moved(X: Dense, weight: Floats, known: Floats, plan: Floats) -> None:
     """Mark the columns whose scale starts anew in the plan, and give them the batch's own."""
-    own = np.empty((4, 1))
-    for j in range(known.shape[1]):
-        if plan[RUN, j] >= _RUN or known[NARROW, j] >= known[RESET, j]:
-            own_moments(X, weight, j, j + 1, own)
-            own_scale(own, j, plan[ORIGIN], plan[UNIT])
-            _judge(j, X.shape[0], known, plan)
+    columns = np.flatnonzero((plan[RUN] >= _RUN) | (known[NARROW] >= known[RESET]))
+    mean, gain = own_scale(own_moments(X[:, columns], weight))
+    find_moved_among(columns, np.empty((0, len(columns))), mean, gain, len(X), known, plan)
 
 
 @compiled

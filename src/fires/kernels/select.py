@@ -14,6 +14,7 @@ from fires.core.validation import LARGEST
 from fires.kernels.compiling import compiled, inner
 
 Indices = npt.NDArray[np.int64]
+_FEW = 512  # entries up to which NumPy's partition is as fast as a heap, which is to be compiled
 
 
 @compiled
@@ -99,18 +100,23 @@ def top_k(weights: Floats, k: int) -> Indices:
     n = len(weights)
     if not 0 < k < n:  # the heap needs one place at least
         return np.arange(min(k, n))
-    places, view = np.empty(k, dtype=np.int64), weights.view()
-    view.flags.writeable = False
-    if (32 * k < n or n <= 512) and _heap_top(view, places):
-        places.sort()  # in NumPy: compiling a sort would take longer than all the rest
-        return places
+    if n > _FEW and 32 * k < n:
+        places, view = np.empty(k, dtype=np.int64), weights.view()
+        view.flags.writeable = False
+        if _heap_top(view, places):
+            places.sort()  # in NumPy: compiling a sort would take longer than all the rest
+            return places
     # A greater heap would be slow; a partition costs the same for every k.
+    threshold = np.partition(weights, n - k)[n - k]
+    found = np.flatnonzero(weights >= threshold)
+    if len(found) == k and threshold > -np.inf:  # NaN ties with it
+        return found
     if np.isnan(weights.min()):
         weights = np.where(np.isnan(weights), -np.inf, weights)
-    threshold = np.partition(weights, n - k)[n - k]
+        threshold = np.partition(weights, n - k)[n - k]
     above = np.flatnonzero(weights > threshold)
     tied = np.flatnonzero(weights == threshold)[: k - len(above)]
-    return np.sort(np.concatenate([above, tied])) if len(above) < k else above
+    return np.sort(np.concatenate([above, tied]))
 
 
 def union(one: Places, other: Places) -> Places:

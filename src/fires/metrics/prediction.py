@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import compress
+from operator import truediv
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -189,29 +191,31 @@ class Scores(KnowsClasses):
                 total, rows = self._sums[name]
                 self._sums[name] = total + value * len(y), rows + len(y)
         if truth is None or taken is None:
-            return self._named([], others)
-        return self._named(self._count(label_index, truth, taken, times), others)
+            return self._named(None, others)
+        return self.count(label_index, truth, taken, times, others)
 
     def add(self, batch: NumberMoments) -> dict[str, float]:
         """Count a batch of numbers in of which sums are known; no other scores are asked for."""
         if self._numbers is None:
             raise ValueError(f"{', '.join(self.names)}: these are not scores of numbers.")
-        return self._named([], self._numbers.add(batch))
+        return self._named(None, self._numbers.add(batch))
 
-    def count(self, label_index: Classes, truth: Codes, taken: Codes) -> dict[str, float]:
-        """Count a batch in whose labels have been looked up, where all scores are counts."""
-        return self._named(self._count(label_index, truth, taken), {})
-
-    def _count(
-        self, label_index: Classes, truth: Codes, taken: Codes, times: Counts | None = None
-    ) -> list[list[int]]:
+    def count(
+        self,
+        label_index: Classes,
+        truth: Codes,
+        taken: Codes,
+        times: Counts | None = None,
+        others: Mapping[str, float] | None = None,
+    ) -> dict[str, float]:
+        """Count a batch in whose labels have been looked up; other scores are known."""
         if label_index is not self._label_index_:
             self._grow(label_index)
         n_classes = len(self.matrix)
         cells = np.bincount(truth * n_classes + taken, times, n_classes * n_classes)
         counted = cells.reshape(n_classes, n_classes).astype(np.int64, copy=False)
         self.matrix += counted
-        return _marginals(counted)
+        return self._named(counted, others or {})
 
     @property
     def total(self) -> dict[str, float]:
@@ -220,9 +224,8 @@ class Scores(KnowsClasses):
         What is not built in is the mean of its values, weighted by rows, as nothing is kept of
         the rows themselves; batches in which it was NaN are left out.
         """
-        counts = _marginals(self.matrix)
         others = {name: total / n if n else math.nan for name, (total, n) in self._sums.items()}
-        return self._named(counts, others | (self._numbers.total if self._numbers else {}))
+        return self._named(self.matrix, others | (self._numbers.total if self._numbers else {}))
 
     def state(self) -> Arrays:
         """Everything there is to save, as arrays; :meth:`from_state` takes it back.
@@ -295,19 +298,17 @@ class Scores(KnowsClasses):
             matrix[np.ix_(kept, kept)] = self.matrix
         self._label_index_, self.matrix = label_index, matrix
 
-    def _named(self, counts: list[list[int]], others: dict[str, float]) -> dict[str, float]:
-        return {
-            name: others[name] if name in others else _FROM_COUNTS[name](*counts)
-            for name in self.names
-        }
-
-
-def _marginals(matrix: Counts) -> list[list[int]]:
-    """The counts n_kk, t_k and p_k of a confusion matrix."""
-    if len(matrix) == 2:  # where Python is faster than NumPy
-        (a, b), (c, d) = matrix.tolist()
-        return [[a, d], [a + b, c + d], [a + c, b + d]]
-    return [part.tolist() for part in (matrix.diagonal(), matrix.sum(axis=1), matrix.sum(axis=0))]
+    def _named(self, matrix: Counts | None, others: Mapping[str, float]) -> dict[str, float]:
+        """All scores by name: those of a confusion matrix, and others."""
+        right = true = taken = []
+        if matrix is not None:
+            right, true = matrix.diagonal().tolist(), matrix.sum(axis=1).tolist()
+            taken = matrix.sum(axis=0).tolist()
+        found = {}
+        for name in self.names:
+            known = name in others
+            found[name] = others[name] if known else _FROM_COUNTS[name](right, true, taken)
+        return found
 
 
 def _places_in(label_index: Classes, labels: Labels, name: str) -> tuple[Classes, Codes]:
@@ -411,7 +412,7 @@ def _accuracy(right: list[int], true: list[int], taken: list[int]) -> float:
 
 
 def _balanced_accuracy(right: list[int], true: list[int], taken: list[int]) -> float:
-    return _mean([r / t for r, t in zip(right, true, strict=True) if t])
+    return _mean(list(map(truediv, compress(right, true), compress(true, true))))
 
 
 def _f1(right: list[int], true: list[int], taken: list[int]) -> float:

@@ -9,17 +9,14 @@ from __future__ import annotations
 import math
 import operator
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fires.core.types import Ints
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def as_indices(selected: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -201,7 +198,8 @@ class StabilityWindow:
     @property
     def value(self) -> float:
         """The stability of the sets in the window; NaN where it is undefined."""
-        return _from_sums(len(self._sets), self.n_features, self._s1, self._s2)
+        n_features = self._n_present if self._width is None else self._width
+        return _from_sums(len(self._sets), n_features, self._s1, self._s2)
 
     def update(self, selected: npt.ArrayLike, present: npt.ArrayLike | None = None) -> float:
         """Add a set, let the oldest go if the window is full, and give the new stability.

@@ -14,7 +14,7 @@ from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Places
 from fires.drift import Led, Move, ScoreTests, SlopeAlarm
 from fires.kernels.assimilate import Seen
-from fires.kernels.changes import increments, row_scores, take_batch
+from fires.kernels.changes import N_SUMS, increments, row_scores, take_batch
 from fires.kernels.linear import DenseRows, MixedRows
 from fires.models.families import Family
 from fires.models.inflation import Inflation
@@ -104,15 +104,15 @@ class Changes:
                 tests.add(*scores.accumulate(lines[0], lines[1]))
         else:
             tests.add(None, *(scores / tests.powers))
-        lines = np.empty((5, len(stats), len(weight)))
-        greatest = take_batch(
+        lines, sums = np.empty((5, len(stats), len(weight))), np.zeros((len(stats), N_SUMS))
+        take_batch(
             *(full, y, weight, stats, tests.unit, self.even),
             *(level.means, level.share, level.pace(n_rows) / n_rows),
             *(self.inflation.found, alarm.warm_up, alarm.sums),
-            *(tests.total, tests.square, tests.shared, lines),
+            *(tests.total, tests.square, tests.shared, lines, sums),
         )
         self.inflation.take(columns, Z, lines, gamma)
-        return greatest
+        return sums[:, -1]
 
     @property
     def slope_inflation(self) -> Floats:

@@ -54,7 +54,6 @@ from fires.models.target import ClassTarget, bayes_target_of
 KEPT_ROWS = 50.0
 """After an alarm, all evidence counts as that of so many rows."""
 _TOLD = 0.08  # the information of a row below which classes are told without an error
-WIDE = 5000  # columns
 _FLIP = 3.0  # deviations by which a feature must matter more for another class
 _LEARNT = 0.99  # of its variance at first: what nothing is known of adds nothing
 _CACHE = 60_000  # numbers that stay in the processor's cache from one loop to the next
@@ -455,9 +454,7 @@ class BayesLearner(Learner):
 
     def _find_leading(self) -> None:
         leading = self.leading
-        # To look at millions of columns often takes longer than to learn from rows.
-        n_rows = math.inf if self.n_features > WIDE else float(self.evidence_rows.min())
-        if leading.is_due(n_rows):
+        if leading.is_due(float(self.evidence_rows.min())):
             scores = self._present(self._of_groups(self.scores()))
 
             def belief(columns: Ints) -> tuple[Floats, Floats]:

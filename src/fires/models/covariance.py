@@ -39,6 +39,7 @@ PRIOR = 1.0
 
 _ROWS = 1000.0  # between two looks at who leads
 _GROWN = 0.25  # at the beginning: a look when the rows have grown by this share
+_WIDE = 50_000.0  # columns that are looked at in about the time of a row
 _HYSTERESIS = 1.1  # a column that leads is replaced by one that is better by this factor
 
 
@@ -136,7 +137,7 @@ class CovarianceBlock:
 
     def is_due(self, n_rows: float) -> bool:
         """Whether enough rows have come since the last look at who leads."""
-        return self.waited >= min(_ROWS, _GROWN * n_rows)
+        return self.waited >= min(_ROWS, max(_GROWN * n_rows, self.n_features / _WIDE))
 
     def follow(
         self,

@@ -140,9 +140,8 @@ class Standard(DenseScale):
         plan = np.empty((moments.N_PLAN, self.n_features))
         some_moved = moments.look_at(rows, weight, self.known, plan)
         if not self.ready:
-            own = np.empty((4, self.n_features))
-            moments.own_moments(rows, weight, 0, self.n_features, own)
-            moments.own_scale(own, 0, plan[moments.ORIGIN], plan[moments.UNIT])
+            own = moments.own_scale(moments.own_moments(rows, weight))
+            plan[moments.ORIGIN], plan[moments.UNIT] = own
             plan[moments.RUN] = MOVED
         elif some_moved:
             moments.find_moved(rows, weight, self.known, plan)

@@ -29,7 +29,6 @@ the batch is one block of rows.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -40,7 +39,7 @@ from fires.core.types import Floats, Ints
 from fires.kernels.assimilate import ALONG, NOISE, NOISE_ROWS, ROWS
 from fires.kernels.select import top_k
 from fires.models.base import Learner, Rates
-from fires.models.bayes_learner import WIDE, BayesLearner
+from fires.models.bayes_learner import BayesLearner
 from fires.models.bayes_sums import Point, PointSums, Watched
 from fires.models.lbfgs import TOL, Search
 from fires.models.linear_learner import LinearLearner
@@ -209,7 +208,6 @@ class _Step(ShardedBatch[BayesTarget]):
         learner, leading, before = self.learner, self.leading, self.before
         leading.waited += float(self.looked["batch rows"])
         n_rows = float(learner.evidence_rows.min()) + self.total
-        n_rows = math.inf if learner.n_features > WIDE else n_rows
         is_first = not learner.evidence_rows.any()
         if leading.holds_all or not (is_first or leading.is_due(n_rows)):
             return

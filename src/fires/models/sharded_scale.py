@@ -455,9 +455,7 @@ def columns_of(shard: CheckedBatch, y: Labels, what: str, columns: Places | slic
 
 def column_moments(X: Floats, weight: Floats) -> Floats:
     """Weight, mean and sum of squares of every column of a shard."""
-    own = np.empty((4, X.shape[1]))
-    moments.own_moments(row_major(X), weight, 0, X.shape[1], own)
-    count, mean, square, rest = own
+    count, mean, square, rest = moments.own_moments(X, weight)
     more = np.divide(rest, count, out=np.zeros_like(rest), where=count > 0.0)
     return np.stack([count, mean + more, np.maximum(square - rest * more, 0.0)])
 
@@ -491,6 +489,4 @@ def _plan(scale: Standard) -> Floats:
 
 def _mean_and_gain(own: Floats) -> tuple[Floats, Floats]:
     """Mean and gain of every column, by its moments over all shards."""
-    mean, gain = np.empty((2, own.shape[1]))  # overflow is found when sums are checked
-    moments.own_scale(np.vstack([own, np.zeros(own.shape[1])]), 0, mean, gain)
-    return mean, gain
+    return moments.own_scale(np.vstack([own, np.zeros(own.shape[1])]))

@@ -86,7 +86,6 @@ class SklearnPredictor(Adapter):
 
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from a batch."""
-        self.check(batch, expected)
         options: dict[str, Labels] = {}
         if self.takes_classes:
             self._label_index_, codes = batch.labels(self._known(expected))
@@ -166,7 +165,6 @@ class RiverPredictor(Adapter):
 
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from every row in order."""
-        self.check(batch, expected)
         self._label_index_, _ = batch.labels(self._known(expected))
         X, y, weights = self._rows(batch)
         each = weights.get("w", np.ones(len(y))).tolist()

@@ -35,7 +35,9 @@ class Predictor(KnowsClasses, ABC):
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
         """Learn from a batch."""
-        self.learn(CheckedBatch(X, y, as_weights(sample_weight, len(y)), classes=classes))
+        batch = CheckedBatch(X, y, as_weights(sample_weight, len(y)), classes=classes)
+        self.check(batch)
+        self.learn(batch)
         return self
 
     def __repr__(self) -> str:
@@ -53,7 +55,7 @@ class Predictor(KnowsClasses, ABC):
 
     @abstractmethod
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
-        """Learn from a batch that has passed the gate, every row in order."""
+        """Learn from a batch that :meth:`check` does not refuse, every row in order."""
 
     def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Raise an error if :meth:`learn` would refuse the batch. Nothing is learnt."""

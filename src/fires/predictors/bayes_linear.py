@@ -109,29 +109,29 @@ class BayesLinear(BuiltIn):
             counts(np.asarray(batch.y))
 
     def _family_of(self, batch: CheckedBatch, expected: Classes) -> str:
-        """The family, where "auto" stands for one that fits the first target."""
-        if self.family == "auto" and len(expected):
-            return "probit"
-        return str(decided(self.family, np.asarray(batch.y), batch.classes))
+        """The family that fits the first target, for "auto"."""
+        y = np.asarray(batch.y)
+        return "probit" if len(expected) else str(decided("auto", y, batch.classes))
 
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from every row in order; weights count as their effective number of rows."""
-        self.check(batch, expected)
-        self.family = self._family_of(batch, expected)
-        weight, sums = effective_weights(batch.weight, batch.n_rows, self.weight_sums, self.memory)
+        if self.family == "auto":
+            self.family = self._family_of(batch, expected)
+        y, n_before, n_classes = np.asarray(batch.y), 0, 0
+        weight, sums = effective_weights(batch.weight, len(y), self.weight_sums, self.memory)
         before = classes = NO_CLASSES
-        y = np.asarray(batch.y)
-        if self.has_labels:
+        if FAMILIES[self.family].kind == "classes":
             before = self._known(expected)
             classes, y = batch.labels(before)
-            y = y + 1 if len(classes) == 1 else y  # a class that is alone is the positive one
+            n_before, n_classes = len(before.labels), len(classes.labels)
+            y = y + 1 if n_classes == 1 else y  # a class that is alone is the positive one
         X, shown = batch.X, _columns_shown(batch.X)
         columns, learner = self._columns_with(X, shown)
         if learner is None:
-            learner = self._start(len(columns), len(classes))
+            learner = self._start(len(columns), n_classes)
             if len(columns) > _FEW and not isinstance(X, np.ndarray):
                 learner = learner.ready_for_sparse()
-        elif len(before) != len(classes):
+        elif n_before != n_classes:
             learner = learner.with_classes(before.labels, classes.labels)
         rows, scale, n_missing = _taken(X, columns, learner), batch.scale, 0
         if not isinstance(X, np.ndarray) and not learner.scaler.ready:
@@ -186,8 +186,8 @@ class BayesLinear(BuiltIn):
         if isinstance(rows, np.ndarray):
             if (scaler := learner.scaler.dense).ready:
                 rows = scaler.applied(rows)
-            else:
-                rows[np.isnan(rows)] = 0.0  # they were copied
+            elif (gaps := np.isnan(rows)).any():
+                rows = np.where(gaps, 0.0, rows)
         return learner, *learner.predicted(rows, surely=surely)
 
     def predict(self, X: Matrix) -> Labels:
@@ -201,7 +201,7 @@ class BayesLinear(BuiltIn):
 
     def predict_codes(self, X: Matrix) -> Codes:
         """The index of each row's label in ``classes_``."""
-        if len(self.classes_) == 2:  # without the probabilities it is sooner done
+        if len(self._label_index_.labels) == 2:  # without the probabilities it is sooner done
             return np.asarray((self._predicted(X, surely=False)[1][0] > 0.0).astype(np.intp))
         return np.asarray(self.predict_proba(X).argmax(axis=1))
 
@@ -254,5 +254,6 @@ def _taken(X: Matrix, columns: Ints, learner: BayesLearner) -> Matrix:
     if learner.sparse is not None:
         return sp.csr_array(np.nan_to_num(X)) if isinstance(X, np.ndarray) else X
     if isinstance(X, np.ndarray):
-        return np.take(X, columns, axis=1).astype(np.float64, copy=False)
+        every = len(columns) == X.shape[1]
+        return np.asarray(X if every else np.take(X, columns, axis=1), np.float64, order="C")
     return X[:, columns].toarray()

@@ -141,7 +141,9 @@ class Majority(BuiltIn):
         label_index, codes = batch.labels(before)
         counts = np.bincount(codes, batch.weight, len(label_index.labels)).astype(np.float64)
         if len(self.counts_):
-            counts[encode(before.labels, label_index.labels)] += self.counts_
+            same = label_index is before
+            places = slice(None) if same else encode(before.labels, label_index.labels)
+            counts[places] += self.counts_
         self._label_index_, self.counts_ = label_index, counts
 
     @property
@@ -171,7 +173,6 @@ class Mean(BuiltIn):
 
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Move the mean by the numbers of a batch."""
-        self.check(batch)
         y = np.asarray(batch.y, dtype=np.float64)
         weight = weight_of(batch)
         if (added := float(weight.sum())) > 0.0:
@@ -205,7 +206,6 @@ class Perceptron(Linear):
 
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from every row in order. A row of weight w, a whole number, is learnt w times."""
-        self.check(batch, expected)
         before = self._known(expected)
         label_index, codes = batch.labels(before)
         X = batch.X
@@ -279,7 +279,6 @@ class LinearRegressor(Linear):
 
     def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Learn from every row in order. A row of weight w, a whole number, is learnt w times."""
-        self.check(batch)
         X, y = repeated(batch.X, batch.y, batch.weight, self.name)
         y = y.astype(np.float64)
         if self.width is None:

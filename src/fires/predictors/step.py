@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fires.core.batch import CheckedBatch
-from fires.core.classes import NO_CLASSES, Classes
+from fires.core.classes import Classes
 from fires.core.errors import InputError, NotPassedAgain, StateError
 from fires.core.settings import check_count
 from fires.core.state import Arrays, State
@@ -145,11 +145,6 @@ class PredictorStep:
     def fill(self) -> float:
         """What the predictor is shown in features that are not selected."""
         return 0.0 if self._ours is None else self._ours.fill
-
-    @property
-    def knows_labels(self) -> bool:
-        """Whether the predictor is known to have labels of its own."""
-        return self._ours is not None and self._ours.label_index is not NO_CLASSES
 
     def check(self, batch: CheckedBatch, expected: Classes) -> None:
         """Raise an error if the predictor would refuse the batch."""

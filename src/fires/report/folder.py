@@ -138,8 +138,8 @@ class Snapshot:
         self.uncertainty = arrays["uncertainty"].astype(np.float32)
         self.significant = arrays.get("significant")  # None as of earlier versions
         # Of the last rows of each feature, where they are told.
-        names = [name for name in ("mean", "deviation") if name in arrays]
-        self.moments = np.array([arrays[name] for name in names], dtype=np.float64)
+        moments = [arrays[name] for name in ("mean", "deviation") if name in arrays]
+        self.moments = np.array(moments, dtype=np.float64)
         # An earlier version has not written down the rank.
         of_it = arrays["rank"] if "rank" in arrays else rank(np.abs(self.importance))
         self.rank = of_it.astype(np.int32)

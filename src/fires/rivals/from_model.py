@@ -155,6 +155,7 @@ class FromModel(TakesEstimator, BatchSelector):
             assert batch.y is not None
             rows.y = as_numbers(batch.y, name)
         with np.errstate(over="ignore", invalid="ignore"):
+            learner.check(rows, known)
             learner.learn(rows, known)
         weights_of(learner.inner, self.n_features_in_)  # or an error
         self.estimator_ = learner.inner

@@ -154,8 +154,7 @@ class Screening(TargetSelector):
         return share / np.maximum(1.0 - share, _EPS) * freedom
 
     def _moments(self) -> Moments:
-        of_x, of_z = (self._x_, self._x_rest_, self._xx_), (self._z_, self._z_rest_, self._zz_)
-        return Moments(self._n_, *of_x, *of_z, self._xz_, within=self._within_)
+        return Moments(*(getattr(self, f"_{name}_") for name in Moments._fields))
 
     # --- learning ---------------------------------------------------------------------------
 
@@ -181,9 +180,8 @@ class Screening(TargetSelector):
             m = new if before is None else merge(before, new, keep)
         if not all(np.isfinite(part).all() for part in m if part is not None):
             raise ValueError("Input X or y holds values so large that sums overflow; rescale them.")
-        self._n_, self._x_, self._x_rest_, self._xx_ = m.n, m.x, m.x_rest, m.xx
-        self._z_, self._z_rest_, self._zz_ = m.z, m.z_rest, m.zz
-        self._xz_, self._within_ = m.xz, m.within
+        for name, part in m._asdict().items():
+            setattr(self, f"_{name}_", part)
 
 
 # --- the moments of a batch ---------------------------------------------------------------------

@@ -84,8 +84,11 @@ def said_once(header: Mapping[str, Json]) -> Header:
 
     def once(value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {name: once(part) for name, part in value.items()}
-        if not isinstance(value, list) or len(value) < _LONG:
+            return {
+                name: once(part) if isinstance(part, (Mapping, list)) else part
+                for name, part in value.items()
+            }
+        if len(value) < _LONG:
             return value
         if value not in lists:
             lists.append(value)

@@ -12,12 +12,11 @@ from fires.core.belief import rank
 from fires.core.named import RunNames
 from fires.core.output import csv_text
 from fires.core.types import Floats, Header, Labels, Mask, Places
-from fires.models.linear import Linear
-from fires.run.totals import Change, RunTotals
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from fires.run.totals import Change, RunTotals
     from fires.selectors.fires import FIRES
 
 
@@ -83,6 +82,8 @@ def groups_of(selector: FIRES) -> Places | None:
 
 def has_intervals(selector: FIRES) -> bool:
     """Whether the uncertainty of an importance is a standard deviation."""
+    from fires.models.linear import Linear  # who only reads what was written needs no model
+
     learns_by_bayes = getattr(selector, "update", None) == "bayes"
     return learns_by_bayes and isinstance(selector.model_, str | Linear)
 

@@ -39,19 +39,17 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
 from fires.core import files
 from fires.core.errors import InputError
 from fires.core.files import naming, open_saved
 from fires.core.named import Names, RunNames
 from fires.core.state import Arrays, read_state, write_state
-from fires.core.types import Floats, Header, Labels, Places
+from fires.core.types import Floats, Header, Json, Labels, Places
 from fires.run.features import groups_of, has_intervals
 from fires.run.relations import relations_of
 
 if TYPE_CHECKING:
-    from fires.core.types import Json
     from fires.evaluation.records import Step
     from fires.pipeline import OnlinePipeline
     from fires.run.totals import RunTotals
@@ -88,21 +86,7 @@ def snapshots(folder: Path) -> Iterator[tuple[int, Path]]:
                 yield int(path.stem), path
 
 
-def read_snapshot(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.generic]]]:
-    """What a snapshot holds.
-
-    Parameters
-    ----------
-    path : Path
-        One of :func:`snapshots`.
-
-    Returns
-    -------
-    facts, arrays : dict
-        ``index`` and ``rows``; and the arrays that the text above names.
-    """
-    return read_state(path)
-
+read_snapshot = read_state  # of one of them: its facts, and the arrays that the text above names
 
 _LONGEST_RAW = 100_000
 
@@ -155,8 +139,10 @@ class RunRecords:
         often = step.index < _EACH or step.index % _EVERY == 0
         is_told = some and (often or changed or bool(step.alarms))
         is_shot = some and step.index % apart == 0
-        belief = (selector.importances_, selector.uncertainties_) if is_told or is_shot else ()
         row, self.told = step.as_row(), None
+        belief: tuple[Floats, ...] = ()
+        if is_told or is_shot:
+            belief = selector.importances_, selector.uncertainties_
         if changed:
             row["came"] = np.setdiff1d(step.selected, self._before).tolist()
             row["left"] = np.setdiff1d(self._before, step.selected).tolist()
@@ -164,12 +150,12 @@ class RunRecords:
         if is_told:
             names, places = self._names, step.selected
             places = places if names is None else names.of_selector(places)
-            mu, sigma = (of[places] for of in belief)
-            row["importance"], row["uncertainty"] = (
-                [float(f"{one:.6g}") if math.isfinite(one) else None for one in of.tolist()]
-                for of in (mu, sigma)
-            )
-            self.told = mu, sigma
+            mu, sigma = belief
+            self.told = mu[places], sigma[places]
+            for name, of in zip(("importance", "uncertainty"), self.told, strict=True):
+                row[name] = [
+                    float(f"{one:.6g}") if math.isfinite(one) else None for one in of.tolist()
+                ]
         if n_missing := pipeline.n_missing_:
             row["missing"] = n_missing
         self._steps.write(row)
@@ -340,7 +326,7 @@ class Latencies:
 
     def add(self, seconds: float | Floats) -> None:
         """Count a batch in, or many at once."""
-        for one in np.atleast_1d(seconds).tolist():
+        for one in [seconds] if isinstance(seconds, float) else seconds.tolist():
             within = min(max(one, _LEAST), _MAX)
             self._counts[math.floor(math.log(within / _LEAST) / math.log(_GROWTH))] += 1
             self._max = max(self._max, one)

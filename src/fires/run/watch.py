@@ -217,11 +217,12 @@ class LeakCheck:
     def _score(self, Z: Floats, target: Floats, penalties: Sequence[float]) -> float:
         """Accuracy or R2 on the second half of the rows, with the best of some penalties."""
         half, found = len(Z) // 2, []
-        train, test = target[:half], target[half:]
-        gram = Z @ Z[:half].T
+        rows, train, test = Z[:half], target[:half], target[half:]
+        dual = Z.shape[1] > half  # whichever system of equations is the smaller one
+        gram, pull = (rows @ rows.T, train) if dual else (rows.T @ rows, rows.T @ train)
         for penalty in penalties:
-            dual = np.linalg.solve(gram[:half] + penalty * half * np.eye(half), train)
-            told = gram @ dual
+            solved = np.linalg.solve(gram + penalty * half * np.eye(len(gram)), pull)
+            told = Z @ (rows.T @ solved if dual else solved)
             if not self._classes:
                 found.append(
                     1.0 - float(((test - told[half:]) ** 2).sum() / test.var() / len(test))

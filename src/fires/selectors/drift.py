@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -12,11 +13,10 @@ from fires.core.declared import Array, Declared, Value, collect, restore
 from fires.core.settings import check_choice
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Header, Places
-from fires.drift import ERICS, Alarm, SurpriseAlarm, alarms_from_array, alarms_to_array
+from fires.drift import ERICS, Alarm, Detector, SurpriseAlarm, alarms_from_array, alarms_to_array
 from fires.models.bayes_learner import KEPT_ROWS
 
 if TYPE_CHECKING:
-    from fires.drift import Detector
     from fires.models.base import JointPosterior, Learner
 
 
@@ -79,7 +79,7 @@ class DriftMonitor:
             if self.detector is not None and _detects(self.detector, posterior.losses.tolist()):
                 posterior.forget_most()
                 strengths = [float(posterior.losses.mean())]
-            found = [Alarm(row, batch, None, strength) for strength in strengths]
+            found = list(map(partial(Alarm, row, batch, None), strengths))
             if moved and not strengths:
                 found = [Alarm(row, batch, feature, far) for feature, far in moved.items()]
         elif self._erics is not None:

@@ -15,7 +15,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -156,12 +156,7 @@ class Presence:
         return rearrange(self, self.learnt, source, fresh)
 
 
-class Given(NamedTuple):
-    """Rows as they came; ``told`` holds the entries that they have."""
-
-    matrix: Matrix
-    names: Sequence[str]
-    told: Floats
+Given: TypeAlias = tuple[NamedRows, Floats]  # rows as they came, and the entries that they have
 
 
 class OpenColumns:
@@ -248,17 +243,18 @@ class OpenColumns:
     ) -> CheckedBatch:
         """Check rows, and put them into the order of the columns; new ones join if it learns."""
         if learn:
-            given, known, source, places = self._arranged(X, owner, y)
+            (given, told), known, source, places = self._arranged(X, owner, y)
         else:
-            given, known, source = self._given(X, owner, None, learn=False)[0], self, None
-            places = self._places(given.matrix, given.names, self._found)
+            (given, told), _ = self._given(X, owner, None, learn=False)
+            known, source = self, None
+            places = self._places(*given, self._found)
         matrix, n_absent, present = known._placed(given.matrix, places), 0, None
-        counts = scan(given.told)
+        counts = scan(told)
         n_missing = counts[0]
         if any(counts):
             validation.refuse(given.matrix, counts, given.names, missing=missing, owner=owner)
         if isinstance(matrix, np.ndarray):
-            n_absent = matrix.size - given.told.size
+            n_absent = matrix.size - told.size
             present = columns_present(matrix) if n_missing or n_absent else None
         return CheckedBatch(
             matrix,
@@ -286,7 +282,7 @@ class OpenColumns:
             columns.encoder = _without(self.encoder, self._names.at(self.stale))
             columns._followed = None, _NOTHING
         given, columns.encoder = columns._given(X, owner, y, learn=True)
-        places = columns._places(given.matrix, given.names, columns._names.add)
+        places = columns._places(*given[0], columns._names.add)
         columns.n_features = len(columns._names)
         if not columns.n_features and self.absent == "missing":
             raise InputError(f"{owner}: X has no columns with an entry")
@@ -416,7 +412,7 @@ class OpenColumns:
             matrix = np.hstack([matrix, validation.as_matrix(X[others], owner)])
             names += others
         told = matrix if raw is not None else matrix[~np.isnan(matrix)]
-        return Given(matrix, names, told), known
+        return (NamedRows(matrix, names), told), known
 
 
 def _columns_of(columns: Columns) -> list[str]:
@@ -441,7 +437,7 @@ def _given(matrix: Matrix, names: Sequence[str]) -> Given:
         names = names if sp.issparse(matrix) else names[: matrix.shape[1]]
     elif len(names) != matrix.shape[1]:
         raise InputError(f"X has {matrix.shape[1]} columns and {len(names)} names")
-    return Given(matrix, names, matrix if isinstance(matrix, np.ndarray) else matrix.data)
+    return NamedRows(matrix, names), matrix if isinstance(matrix, np.ndarray) else matrix.data
 
 
 def _of_dicts(rows: Sequence[Any], owner: str, absent: str) -> Given | None:
@@ -466,7 +462,7 @@ def _of_dicts(rows: Sequence[Any], owner: str, absent: str) -> Given | None:
         return _given(sp.csr_array((numbers, places, starts), shape=shape), list(names))
     out = np.full((len(rows), len(names)), np.nan)
     out[np.repeat(np.arange(len(rows)), lengths), places] = numbers
-    return Given(out, list(names), numbers)
+    return NamedRows(out, list(names)), numbers
 
 
 def _numbers(values: list[Any]) -> Floats | None:

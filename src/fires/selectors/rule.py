@@ -52,6 +52,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -95,6 +96,12 @@ class Chosen(NamedTuple):
     explained: float
 
 
+@lru_cache(maxsize=16)
+def _limits(n_candidates: int, n: int, level: float) -> Floats:
+    s = np.arange(1, n_candidates + 1)
+    return np.asarray(-ndtri(0.5 * level / expected_false(1.0, s, n, level)))
+
+
 class Candidates(NamedTuple):
     """Who may enter by what it adds, and a system of equations for each row of parameters."""
 
@@ -110,30 +117,28 @@ class Candidates(NamedTuple):
     def forward(
         self,
         limits: Floats,
-        first: Places = _NONE,
-        *,
-        members: Places = _NONE,
-        bonus: float = 0.0,
+        first: Mask | None = None,
+        ahead: Floats | None = None,
         sure: float = np.inf,
     ) -> Chosen:
         """Who is in at last, if the first have joined before; each has its limit."""
-        limits, z = limits[: len(self.numbers)], np.empty(len(self.numbers))
-        ahead, state = bonus * self.were_in(members), self.are_in(first).astype(np.int64)
+        n = len(self.numbers)
+        limits, z = limits[:n], np.empty(n)
+        ahead = np.zeros(n) if ahead is None else ahead
+        state = np.zeros(n, np.int64) if first is None else first.astype(np.int64)
         late = 1.0 / np.sqrt(self.seen[self.columns[self.starts[:-1]]])
         own = self.systems, self.columns, self.starts, ahead, late
         explained, inside = forward(*own, limits, sure, z, state), state == 1
         costs = np.maximum(limits[: inside.sum()] - ahead[inside], 0.0) ** 2
         return Chosen(self.numbers[inside], z, explained - float(costs.sum()))
 
-    def beside(self, chosen: Places) -> Floats:
+    def beside(self, chosen: Mask) -> Floats:
         """The deviations of all, beside those that are chosen."""
-        return self.forward(np.zeros(len(chosen)), chosen).z
+        return self.forward(np.zeros(np.count_nonzero(chosen)), chosen).z
 
     def limits(self, level: float = LEVEL) -> Floats:
         """How far the first, the second, ... must be away from 0 to be significant."""
-        s = np.arange(1, len(self.numbers) + 1)
-        share = expected_false(1.0, s, max(self.n, len(s)), level)
-        return np.asarray(-ndtri(0.5 * level / share))
+        return _limits(len(self.numbers), max(self.n, len(self.numbers)), level)
 
     @property
     def sure(self) -> float:
@@ -170,13 +175,11 @@ class Candidates(NamedTuple):
         np.maximum.at(most, of, np.concatenate([z[~is_pair], z[is_pair], z[is_pair]]))
         return found, most
 
-    def among(self, chosen: Places) -> Candidates:
+    def among(self, chosen: Mask) -> Candidates:
         """The same for some candidates only."""
-        own = np.flatnonzero(self.are_in(chosen))
-        parts = [self.columns[self.starts[i] : self.starts[i + 1]] for i in own.tolist()]
-        starts = np.cumsum([0, *map(len, parts)])
-        columns = np.concatenate(parts) if parts else _NONE
-        return self._replace(numbers=self.numbers[own], columns=columns, starts=starts)
+        sizes = np.diff(self.starts)
+        columns, starts = self.columns[np.repeat(chosen, sizes)], np.cumsum([0, *sizes[chosen]])
+        return self._replace(numbers=self.numbers[chosen], columns=columns, starts=starts)
 
     def grouped(self, labels: Places) -> Candidates:
         """The same, where those of one label enter as one; they are called by the label."""
@@ -193,7 +196,7 @@ class Candidates(NamedTuple):
             own = np.diag(precision)
             repeats = (precision**2 > _COPY * np.outer(own, own)).argmax(axis=1)
             known = self.grouped(self.numbers[repeats[repeats]])
-        z = known.beside(known.numbers)
+        z = known.beside(np.ones(len(known.numbers), bool))
         z -= _BONUS * ~known.were_in(members)
         order = np.argsort(-z)
         enough = z[order] > known.limits()
@@ -204,7 +207,8 @@ class Candidates(NamedTuple):
         n, features = len(chosen), self.features_of(chosen)
         while len(features) > k > _AUTO:
             n -= 1
-            chosen = self.forward(np.zeros(n), chosen, members=members, bonus=_BONUS).numbers
+            ahead = np.where(self.were_in(members), _BONUS, 0.0)
+            chosen = self.forward(np.zeros(n), self.are_in(chosen), ahead).numbers
             features = self.features_of(chosen)
         return features
 
@@ -288,7 +292,7 @@ class SelectionRule:
         else:
             known = alone._replace(n=groups.n, pairs=groups.of[pairs], n_own=groups.n)
         known = known.grouped(of[columns[places]])
-        return known.among(known.numbers[np.diff(known.starts) == np.bincount(of)[known.numbers]])
+        return known.among(np.diff(known.starts) == np.bincount(of)[known.numbers])
 
     def _numbers(self, learner: JointPosterior) -> Places:
         """The number of the feature, or of the group, of each parameter; pairs come after them."""
@@ -323,9 +327,10 @@ class SelectionRule:
             # The root mean square over classes varies less than what it is of.
             limits, bonus = known.limits(_ASKED)[:k], _BONUS / math.sqrt(learner.n_rows)
             sure = known.sure if several else np.inf
-        chosen, z, explained = known.forward(limits, members=members, bonus=bonus, sure=sure)
+        ahead = np.where(known.were_in(members), bonus, 0.0)
+        chosen, z, explained = known.forward(limits, None, ahead, sure)
         if not several:
-            other = known.forward(limits, known.numbers, members=members, bonus=bonus)
+            other = known.forward(limits, np.ones(len(ahead), bool), ahead)
             # Of columns that came late, less is explained so far than they say.
             if other.explained > explained + _MORE or known.seen.min() < 1.0:
                 chosen, z, _ = other
@@ -360,8 +365,7 @@ class SelectionRule:
     def distances(self, learner: JointPosterior, chosen: Places, resting: Mask | None) -> Distances:
         """How sure each is, beside those that are selected."""
         known = self.candidates(learner, resting)
-        inside = known.numbers[known.were_in(chosen)]
-        return Distances(*known.of_features(known.beside(inside)), known.n)
+        return Distances(*known.of_features(known.beside(known.were_in(chosen))), known.n)
 
     def significant(self, learner: JointPosterior, chosen: Places, above: Mask) -> Mask:
         """Who is significant: of those selected beside each other, of others beside all of them.
@@ -371,9 +375,9 @@ class SelectionRule:
         """
         known, found = self.candidates(learner), above.copy()
         limits = known.limits()
-        inside = known.numbers[known.were_in(chosen)]
-        members = known.among(inside).forward(limits, inside).numbers
-        columns, z = known.of_features(known.beside(members))
+        some = known.among(known.were_in(chosen))
+        members = some.forward(limits, np.ones(len(some.numbers), bool)).numbers
+        columns, z = known.of_features(known.beside(known.are_in(members)))
         found[columns] = z > limits[len(members) : len(members) + 1].sum()
         found[known.features_of(members)] = True
         return found

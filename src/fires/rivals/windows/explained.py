@@ -40,6 +40,7 @@ class ModelSelector(TakesEstimator, TargetSelector):
 
     def _teach(self, model: Any, batch: CheckedBatch) -> None:
         if isinstance(model, Predictor):
+            model.check(batch, self._label_index_)
             model.learn(batch, self._label_index_)
         else:
             model.partial_fit(batch.X, batch.y, classes=batch.classes)
