@@ -254,7 +254,7 @@ def table(found: dict[str, dict[str, float]]) -> list[str]:
 
 def two_cores() -> list[str]:
     """What a second core brings, by the clock on the wall."""
-    lines = ["| rows x columns of a batch | `partial_fit` | `Sharded(n_jobs=2)` | times faster |"]
+    lines = ["| rows x columns of a batch | `partial_fit` | `Sharded(n_jobs=2)` | speed-up |"]
     lines.append("|---|---|---|---|")
     for n_rows, n_features in WIDE:
         alone, _, both = cores(n_rows, n_features, "bayes", 6)
@@ -271,19 +271,19 @@ def write_page(found: dict[str, dict[str, float]]) -> None:
     text = f"""# Benchmarks
 
 Written by `python -m benchmarks peers` on {today}, on a shared machine with {cores} cores. Each
-figure is the least processor time of one batch, on one thread, in one run; read ratios, not
+figure is the least processor time of one batch, on one thread, in one run: compare ratios, not
 seconds.
 
 - **fires** has everything on: checks, scaling, intervals, drift alarms, and the selected set after
-  each batch. The others only learn, but for `SelectKBest`, and know neither how sure they are nor
-  whether the concept has drifted.
-- **LightGBM** is fitted to the last {WINDOW:,} rows every {EVERY} rows: its figure is the share of
-  one batch.
-- `X.sum()` reads every value once, `X @ mu` multiplies it too: no method that looks at all values
-  is faster.
-- **CapyMOA** is its Hoeffding tree with feature importances, asked for after each batch: the mean
-  over 2,000 rows after 2,000 others, in a process of its own. The figure has the processor time of
-  all threads of the JVM in it.
+  each batch. The others only learn, except `SelectKBest`, and report neither uncertainty nor
+  concept drift.
+- **LightGBM** is refitted on the last {WINDOW:,} rows every {EVERY} rows: its figure is the share
+  of one batch.
+- `X.sum()` reads every value once, `X @ mu` also multiplies it: no method that reads all values is
+  faster.
+- **CapyMOA** is its Hoeffding tree with feature importances, which are read after each batch: the
+  mean over 2,000 rows after 2,000 others, in a separate process. The figure has the processor time
+  of all threads of the JVM.
 
 ## Dense
 
@@ -293,11 +293,11 @@ seconds.
 
 {chr(10).join(table(sparse))}
 
-## Two cores, by the clock on the wall
+## Two cores, wall-clock time
 
 {chr(10).join(two_cores())}
 
-Small batches are not worth a second process.
+Small batches do not justify a second process.
 """
     PAGE.write_text(text, encoding="utf-8")
 

@@ -43,9 +43,10 @@ Found = dict[str, dict[str, dict[str, list[float]]]]  # variant -> part -> headl
 
 ABOVE = """# Ablations
 
-Every choice, on and off. Each number is a mean over five seeds, with the standard deviation over
-them in brackets. A seed is another order of the rows of a data set, or another stream. Written by
-`python -m benchmarks.answer.ablations`; `python -m benchmarks.answer` says what each part measures.
+Each design choice, switched off or changed. Each number is a mean over five seeds, with the
+standard deviation in brackets. A seed is another order of the rows of a data set, or another
+stream. Written by `python -m benchmarks.answer.ablations`; the sources of `benchmarks/answer/`
+describe each part.
 """
 
 

@@ -336,7 +336,7 @@ def test_an_honest_number_is_told_apart_into_protocol_and_the_rest(folder):
         ("accuracy", "Madelon", "EFS"): "-0.010 by the protocol, +0.089 as published (other EFS)",
         ("accuracy", "Usenet", "EFS"): "protocol, other EFS",
     }
-    assert "\n- protocol: ours, honest, less ours as published" in text
+    assert "\n- protocol: ours, honest, minus ours as published" in text
 
 
 def test_what_ceased_to_be_finite_counts_for_nothing_and_is_named(folder):
