@@ -18,10 +18,10 @@ from fires.selectors.selector import Selector
 def load(
     path: str | os.PathLike[str], model: BaseModel | Estimator | None = None, predictor: Any = None
 ) -> Any:
-    """Load a selector or a pipeline. It goes on learning where it was saved, bit for bit.
+    """Load a selector or a pipeline. It continues to learn where it was saved, bit for bit.
 
-    A file holds learnt numbers and never code. Objects that are not part of fires, such as your own
-    model or an estimator of scikit-learn, are therefore passed in again, with their settings. Their
+    A file contains learnt numbers and never code. So objects that are not part of fires, such as
+    your own model or a scikit-learn estimator, must be passed again, with their settings. Their
     class and their shapes must fit the file.
 
     Parameters

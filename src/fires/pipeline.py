@@ -70,9 +70,9 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     Selector and predictor see the same scaled rows. The scale of a batch comes from the batches
     before it; the first batch is scaled by its own values. A missing entry becomes the mean of its
-    column so far, so that it says nothing; without a scale, it becomes 0.
+    column so far, so that it has no effect; without a scale, it becomes 0.
 
-    The constructor checks nothing, as in every scikit-learn estimator. The first batch does.
+    The settings are checked with the first batch, not in the constructor, as in scikit-learn.
 
     Parameters
     ----------
@@ -89,13 +89,12 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         are divided by the root mean square or the range of their columns, but not centred. If the
         first batch is dense, later sparse ones are made dense, and the other way round.
     slots : int, optional
-        How many columns the predictor has room for, if those of the selector are open: its width is
-        fixed, and theirs is not. Each selected column gets a slot when it is selected first, and
-        keeps it while there is room. If all are taken, a new column gets that of the one which has
-        not been selected for longest, and the predictor learns the slot anew: the built-in ones set
-        its coefficients to 0 or the prior, estimators of others find out. By default four for each
-        feature to select, and 64 at least; 1,024 if that is a fraction or "auto". With fixed
-        columns, there are none.
+        With open columns: how many columns the predictor has room for, since its width is fixed.
+        Each column gets a slot when it is first selected, and keeps it as long as there are free
+        slots. If all are taken, a new column replaces the one that has gone unselected for longest,
+        and the predictor learns the slot anew: built-in predictors reset its coefficients to 0 or
+        to the prior, other estimators adapt. The default is four per feature to select, and at
+        least 64; 1,024 if that is a fraction or "auto".
 
     Attributes
     ----------

@@ -61,17 +61,17 @@ def compare(
 ) -> Comparison:
     r"""Compare selectors on one stream of classes or of numbers, each tested before it learns.
 
-    Every selector is run as :func:`fires.evaluation.prequential` runs it, with the same
-    predictor, and columns scaled by one online scaler that all of them see. All features, as
-    many at random, and what can be said without any feature (the most common class of the rows
-    before, or their mean) are always among them: a selector that is not better than these is not
-    worth its time. The result says which selections beat each of them.
+    Every selector is run as :func:`fires.evaluation.prequential` runs it, with the same predictor,
+    and columns scaled by one online scaler that all of them see. All features, the same number of
+    random features, and a prediction without features (the most common class of the earlier rows,
+    or their mean) are always included: a selector that does not beat these is not worth its time.
+    The result lists the selections that beat each of them.
 
-    *What changes with the seed.* Most selectors have nothing random in them, and a stream has one
-    order: to shuffle it would remove the drift that selectors have to follow. So run s leaves out
+    *What changes with the seed.* Most selectors are deterministic, and a stream has one order:
+    shuffling it would remove the drift that selectors have to follow. So run s leaves out
     one of every ten consecutive rows, drawn with seed s and the same for all selectors, keeps the
-    others in their order, and hands s to the selector. The spread over runs says how much the
-    result hangs on single rows and on random numbers; as the runs share most rows, it is no
+    others in their order, and hands s to the selector. The spread over runs shows how much the
+    result depends on single rows and on random numbers; as the runs share most rows, it is not a
     confidence interval. One run uses all rows.
 
     *The test.* Its null hypothesis: on streams like this one, two selectors are equally good on
@@ -89,11 +89,11 @@ def compare(
         \tilde p_{(i)} = \max_{j \le i} \min\bigl(1, (m - j + 1)\, p_{(j)}\bigr)
 
     Measured with a Perceptron at the level 0.05, before the correction, on 200 streams of 3,000
-    rows each: with 3, 5 and 10 runs, two equal selectors that draw their sets are told apart on
+    rows each: with 3, 5 and 10 runs, two equal selectors that draw their sets are distinguished on
     0.035, 0.015 and 0.030 of the streams; two given sets of equal worth on 0.005; and one rule that
     keeps the choice of its first batch, on two halves of exchangeable columns, on 0.060, 0.050 and
-    0.060. FIRES was told from random features on all 200 with 5 runs, and from OFS on 0.83 (0.97
-    with 10).
+    0.060. FIRES was distinguished from random features on all 200 with 5 runs, and from OFS on 0.83
+    (0.97 with 10).
 
     The reference is the first selector named, which is decided before any result is seen; if that
     one cannot take part, the next is, and a caution says so.

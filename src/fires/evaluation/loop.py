@@ -49,7 +49,7 @@ def prequential(
 ) -> Iterator[Step]:
     """Evaluate a pipeline on a stream, batch by batch: the one loop of every evaluation.
 
-    What is evaluated is an :class:`fires.OnlinePipeline`: one scale feeds selector and predictor.
+    It evaluates an :class:`fires.OnlinePipeline`: selector and predictor share one scale.
     Each batch is predicted with the set, the model and the scale learnt before it, and then learnt
     from. Rows without a label (None or NaN) are neither scored nor learnt from.
 
@@ -66,7 +66,7 @@ def prequential(
         Rows of a batch, for a stream.
     order : {"test-then-train", "as-published"}
         ``"as-published"`` is the order of the paper's own code: the selector sees a batch and its
-        labels before the batch is tested, the predictor after. Its scores are a little too good.
+        labels before the batch is tested, the predictor after. Its scores are slightly optimistic.
     preprocess : {"standard", "minmax", None}
         The scale of the pipeline that is made of a selector.
     scores : iterable of str or callable, or Scores

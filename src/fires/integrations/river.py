@@ -38,30 +38,30 @@ _V = TypeVar("_V")
 
 
 class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransformer):
-    """Keeps the features that a selector of ours has selected, and drops the others.
+    """Keeps the features that a selector of fires has selected, and drops the others.
 
     Rows are collected, and the selector learns ``batch_size`` of them at a time, exactly as its
-    ``partial_fit`` would. Until the first batch is full nothing is known, and all features are
-    kept. After that the selected set changes with every batch, if at all. It makes no difference
-    whether rows come one by one or as a frame.
+    ``partial_fit`` would. Until the first batch is full, all features are kept. After that,
+    the selected set changes only with full batches. It makes no difference whether rows come one by
+    one or as a frame.
 
     Parameters
     ----------
     selector : OnlineSelector
-        What learns and selects, such as ``FIRES(5)``. It is not copied: its ``importances_`` and
-        all else can be read from it, and its ``save`` saves what was learnt. One that has learnt
-        already, or was loaded, goes on from there.
+        Learns and selects, such as ``FIRES(5)``. It is not copied: ``importances_`` and the rest
+        are available on it, and its ``save`` saves what was learnt. If it has learnt before, or was
+        loaded, it continues from there.
     batch_size : int, optional
         How many rows are learnt at a time; by default the ``batch_size`` of the selector.
 
     Attributes
     ----------
     new_keys_ : Counter
-        Keys that were not in any row of the first batch, and how often they came. They are
-        ignored, and never among the features kept. At most 1,000 of them are counted.
+        Keys that were not in any row of the first batch, with their counts. They are ignored, and
+        never among the features kept. At most 1,000 of them are counted.
     unreadable_ : Counter
-        Where the first batch had only numbers: features with later values that are no numbers,
-        infinite or beyond 1e150, and how many. Such values count as missing.
+        If the first batch had only numbers: the number of later values that are not numbers,
+        infinite or beyond 1e150, by feature. Such values count as missing.
 
     Notes
     -----

@@ -114,10 +114,10 @@ class Linear(BuiltIn):
 
 
 class Majority(BuiltIn):
-    """Says the label that was most common so far, whatever the features are.
+    """Predicts the most common label so far, whatever the features are.
 
-    Features that do not lead to more than this are worth nothing. Of equally common labels, it says
-    the first.
+    Features that do not beat this are worth nothing. Among equally common labels, it predicts the
+    first.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ class Majority(BuiltIn):
 
 
 class Mean(BuiltIn):
-    """Says the mean of all numbers so far, whatever the features are.
+    """Predicts the mean of all numbers so far, whatever the features are.
 
     Examples
     --------

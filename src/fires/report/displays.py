@@ -363,7 +363,7 @@ class CurveDisplay(_Display):
     confidence : float, default=0.95
         The probability of the band.
     label : str, optional
-        With three or more classes, the one that is told from the rest.
+        With three or more classes, the one that is compared with the rest.
     earlier : sequence of (values, effect)
         Earlier curves, the oldest first: they are drawn fainter.
 

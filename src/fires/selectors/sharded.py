@@ -60,10 +60,10 @@ def partial_fit_sharded(
 
 
 class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """FIRES on several cores: each batch is cut into shards, which are added up at the same time.
+    """FIRES on several cores: each batch is cut into shards, which are processed in parallel.
 
-    With the gradient update it learns what the selector alone learns, up to rounding. The Bayesian
-    update takes the form for shards, see :mod:`fires.models.sharded_bayes`.
+    With the gradient update, the result equals that of the selector alone, up to rounding. The
+    Bayesian update uses the form for shards, see :mod:`fires.models.sharded_bayes`.
 
     It pays for large batches, of several million entries. Below a million, it is slower than the
     selector's own ``partial_fit``, by a few tenths of a millisecond; and the Bayesian update, which

@@ -138,9 +138,9 @@ class Schema:
 class Stream(Protocol):
     """A source of batches. Each call of ``batches`` starts again from the beginning.
 
-    A stream that can be left and taken up again has two more methods. ``bookmark()`` gives JSON
-    values: where the last batch ends that was handed out, and what is known there. The stream
-    ``after(bookmark)`` begins with the next batch.
+    A stream that can be resumed has two more methods. ``bookmark()`` returns, as JSON values, the
+    end of the last batch and the state of the reader. The stream ``after(bookmark)`` begins with
+    the next batch.
     """
 
     @property

@@ -249,39 +249,39 @@ def from_file(
 ) -> TableStream:
     r"""Make a stream of a table in a file, in bounded memory however long the file is.
 
-    What each column holds is found out from the first rows, 10,000 at most; see
-    :class:`fires.columns.Columns`. A pipe is read as it fills: its rows are handed out as soon as
-    there are enough for a batch, and 100 of them are looked at if no more come within a tenth of a
-    second. A cell that cannot be read is a missing value, counted for its column. A row is left out
-    only if its target cannot be read, if it has too many or too few fields, or bytes that are no
+    The kind of each column is determined from the first rows, 10,000 at most; see
+    :class:`fires.columns.Columns`. A pipe is read as it fills: rows are returned as soon as there
+    are enough for a batch; kinds are determined from 100 rows if no more come within a tenth of a
+    second. A cell that cannot be read is a missing value, counted for its column. A row is rejected
+    only if its target cannot be read, if it has too many or too few fields, or if its bytes are not
     text; such rows are counted and shown.
 
     Parameters
     ----------
     path : path, "-" for standard input, or binary file; or a sequence of them
-        What it holds is found out from its first bytes: Parquet, Arrow, svmlight, a JSON object in
-        each line, or text with a header, its fields separated by a comma, semicolon, tab or bar.
-        Text may be packed with gzip, zstd, bz2, xz or zip. Several files hold one table, in order;
-        their columns are those of the first.
+        The format is detected from its first bytes: Parquet, Arrow, svmlight, one JSON object per
+        line, or text with a header, with fields separated by comma, semicolon, tab or bar. Text may
+        be compressed with gzip, zstd, bz2, xz or zip. Several files form one table, in order; their
+        columns are those of the first.
     target : str, or Target, optional
-        The column to predict. Its labels stay what they are: whole numbers, true and false,
-        text; other numbers, and dates, are float64. The ``target`` of another stream is read as
-        it is there. Only svmlight needs none: it has its own.
+        The column to predict. Labels keep their type: whole numbers, booleans, text; other
+        numbers, and dates, are float64. The ``target`` of another stream is read as in that
+        stream. Only svmlight needs none: it has its own.
     delimiter : str, optional
-        What separates the fields, where it should not be guessed.
+        The field separator; detected by default.
     encoding : str, optional
-        How the text was written, where neither a byte order mark tells nor it is UTF-8.
+        The encoding of the text, if it is not UTF-8 and has no byte order mark.
     header : bool
-        The first record holds the names of the columns.
+        Whether the first record has the names of the columns.
     comment : str, optional
         Lines that begin with it are skipped.
     follow : bool
-        The file grows: the stream has no end, and waits for more lines. It goes on with the next
-        file where this one is rotated, that is renamed or made empty; see
+        Whether the file grows: the stream then does not end, and waits for more lines. It continues
+        with the next file after a rotation, that is, when this one is renamed or truncated; see
         :mod:`fires.streams.following`.
     after : dict, optional
-        The ``bookmark()`` of an earlier stream of this table: reading goes on behind its last
-        batch, and what the columns hold is as it was there, whatever else is said here.
+        The ``bookmark()`` of an earlier stream of this table: reading continues after its last
+        batch, with the same kinds of columns, whatever the other options are.
     block_size : int
         Bytes of text to parse at once. The batches do not depend on it.
     **options
@@ -297,34 +297,33 @@ def from_file(
     exclude : sequence of str
         Columns to leave out.
     holds : {"auto", "classes", "numbers"}
-        What the target holds. "auto": text, whole numbers, true and false are classes; all else is
+        The kind of target. "auto": text, whole numbers and booleans are classes, everything else
         numbers.
     max_categories : int
-        How many categories of a column get a code of their own. All later ones share the next.
+        How many categories of a column get a code of their own. All later ones share one code.
     categorical, numeric : sequence of str
         Columns that hold categories, and columns that hold numbers, whatever they look like.
     na_values : sequence of str
         More words for a missing value.
     decimal, thousands : str, optional
-        What stands before decimals, and between groups of three digits, where it should not be
-        found out.
+        The decimal and the thousands separator; detected by default.
     dates : {"day-first", "month-first"}, optional
-        How 02/01/2024 is read, where the sample does not tell.
+        How 02/01/2024 is read, if the sample is ambiguous.
     categories : {"target", "codes"}
-        How categories become numbers: by the target of the rows before
+        How categories are encoded: by the target in earlier rows
         (:class:`fires.columns.target.TargetStatistics`), or as 0, 1, 2, ... in order of appearance.
     keep_doubtful : bool
         Whether to use ids, clocks and copies of other columns as features. Suspicious columns are
         listed in ``doubts``; see :func:`fires.columns.find_doubts`.
     columns : {"fixed", "open"}
         ``"fixed"``: the columns of all files are those of the first. What a later one lacks is
-        missing, what only it has is not used. ``"open"``: each file has its own columns, and each
-        JSON object its own keys. The ``names`` of a batch say which its columns are. No batch lies
-        across two files with different columns. Of JSON, a batch has the keys of its objects. What
-        a new column holds is found out from the first block of rows that has it.
+        missing, columns that only it has are ignored. ``"open"``: each file has its own columns,
+        and each JSON object its own keys. The ``names`` of a batch are those of its columns. No
+        batch spans two files with different columns. With JSON, a batch has the keys of its
+        objects. The kind of a new column is determined from the first block of rows that has it.
     time : str, optional
-        The column with the time of each row: dates, or seconds since 1970. It is no feature; it is
-        in the ``times`` of a batch.
+        The column with the time of each row: dates, or seconds since 1970. It is not a feature; the
+        ``times`` of a batch have it.
 
     Raises
     ------

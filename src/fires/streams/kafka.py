@@ -64,36 +64,34 @@ _log.addHandler(logging.NullHandler())  # librdkafka tells of each attempt to re
 def from_kafka(
     uri: str, target: str | Target | None = None, *, until_end: bool = False, **options: Any
 ) -> TableStream:
-    """Make a stream of a topic of Kafka, with a JSON object in each message.
+    """Make a stream of a Kafka topic, with a JSON object in each message.
 
-    All partitions are read, from their first message on or from behind a bookmark; a message that
-    its producer has not committed is not. No consumer group is joined, since one state needs all
-    messages. A tombstone, which has a key and no value, is no row and no fault. A message that
-    holds no JSON object is a fault.
+    All partitions are read, from their first message or from a bookmark; uncommitted messages are
+    not read. No consumer group is joined, since one state needs all messages. A tombstone (a key
+    without a value) is neither a row nor an error. A message that is not a JSON object is rejected.
 
-    Messages of one partition come in their order, and those of several as they arrive: each once.
-    A broker that goes away is waited for. Messages that are lost are an error: see ``after``.
+    Messages of one partition come in order, those of several as they arrive, each once. If a broker
+    goes down, the stream waits for it. Lost messages are an error: see ``after``.
 
-    Security, passwords and whatever else librdkafka is to know are properties in a file, a
-    ``key=value`` in each line, which the environment variable ``FIRES_KAFKA_CONFIG`` names. With a
-    ``group.id`` in it, offsets are committed now and then, for tools that show the lag.
+    Security, passwords and other librdkafka properties go into a file with one ``key=value`` per
+    line, named by the environment variable ``FIRES_KAFKA_CONFIG``. With a ``group.id`` in it,
+    offsets are committed regularly, for tools that show the lag.
 
     Parameters
     ----------
     uri : str
-        ``kafka://host:port/topic``; several brokers are separated by commas. The port may be left
-        out: it is 9092.
+        ``kafka://host:port/topic``; separate several brokers by commas. The default port is 9092.
     target : str, or Target
         The column to predict, as in :func:`fires.streams.from_file`.
     until_end : bool
-        Whether the stream ends with the messages that are there when reading begins. By default it
-        waits for more for ever.
+        Whether the stream ends with the last message that exists when reading begins. By default it
+        waits for more indefinitely.
     **options
-        What :func:`fires.streams.from_file` takes that is about columns: ``exclude``, ``holds``,
-        ``columns``, ``categorical`` and so on; and ``after``, the ``bookmark()`` of an earlier
-        stream of this topic: reading goes on behind its last batch. If that cannot be done without
-        a loss, for messages are gone by now or there is a new partition, an error names the
-        partition and the offsets.
+        The column options of :func:`fires.streams.from_file`: ``exclude``, ``holds``, ``columns``,
+        ``categorical`` and so on; and ``after``, the ``bookmark()`` of an earlier stream of this
+        topic: reading continues after its last batch. If that is impossible without a loss, because
+        messages are gone or there is a new partition, an error names the partition and the
+        offsets.
 
     Returns
     -------

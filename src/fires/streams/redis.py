@@ -35,31 +35,31 @@ def from_redis(
 ) -> TableStream:
     """Make a stream of a Redis Stream.
 
-    Each entry is a row. Its fields are the columns, as of ``XADD events * amount 3 label x``; or it
-    has a single field, of any name, that holds a JSON object, whose keys are the columns.
+    Each entry is a row. Its fields are the columns, as in ``XADD events * amount 3 label x``; or it
+    has a single field, of any name, with a JSON object, whose keys are the columns.
 
-    Entries are read from the first on, or from behind a bookmark. A server that goes away is waited
-    for. Entries that are deleted before they are read are an error: see ``after``.
+    Entries are read from the first one, or from a bookmark. If the server goes down, the stream
+    waits for it. Entries that are deleted before they are read are an error: see ``after``.
 
-    A user and a password are taken from the environment variables ``FIRES_REDIS_USERNAME`` and
+    User and password are taken from the environment variables ``FIRES_REDIS_USERNAME`` and
     ``FIRES_REDIS_PASSWORD``.
 
     Parameters
     ----------
     uri : str
-        ``redis://host:port/key``, or ``rediss://`` for TLS. The port may be left out: it is 6379.
-        Another database than 0 is named before the key, ``redis://host/1/key``, or behind it,
+        ``redis://host:port/key``, or ``rediss://`` for TLS. The default port is 6379.
+        A database other than 0 is named before the key, ``redis://host/1/key``, or after it,
         ``redis://host/key?db=1``; so a key that begins like ``1/`` needs the second form.
     target : str, or Target
         The column to predict, as in :func:`fires.streams.from_file`.
     until_end : bool
-        Whether the stream ends with the entries that are there when reading begins. By default it
-        waits for more for ever.
+        Whether the stream ends with the last entry that exists when reading begins. By default it
+        waits for more indefinitely.
     **options
-        What :func:`fires.streams.from_file` takes that is about columns: ``exclude``, ``holds``,
-        ``columns``, ``categorical`` and so on; and ``after``, the ``bookmark()`` of an earlier
-        stream of this key: reading goes on behind its last batch. If entries behind it were trimmed
-        or deleted, or the server has lost them, an error names the ids.
+        The column options of :func:`fires.streams.from_file`: ``exclude``, ``holds``, ``columns``,
+        ``categorical`` and so on; and ``after``, the ``bookmark()`` of an earlier stream of this
+        key: reading continues after its last batch. If later entries were trimmed or deleted, or
+        the server has lost them, an error names the ids.
 
     Returns
     -------

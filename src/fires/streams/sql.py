@@ -91,7 +91,7 @@ def from_sql(
     exclude: Sequence[str] = (),
     **options: Any,
 ) -> TableStream:
-    """Make a stream of the rows that a query finds. The database is only read.
+    """Make a stream of the result of a query. The database is only read.
 
     Parameters
     ----------
@@ -100,15 +100,15 @@ def from_sql(
     target : str, or Target
         The column to predict; as in :func:`fires.streams.from_file`.
     position : str, optional
-        A column of the query that is different in each row, such as a key or a time: rows come in
-        its order, and reading can go on behind any of them. It is no feature. Without it, rows
-        come in the order in which the database finds them, and no bookmark can be had.
+        A column of the query with unique values, such as a key or a time: rows come in its order,
+        and reading can continue after any of them. It is not a feature. Without it, rows come in
+        the order in which the database returns them, and there is no bookmark.
     exclude : sequence of str
         Columns to leave out.
     **options
-        What else :func:`fires.streams.from_file` takes that is about columns; and ``after``, the
-        ``bookmark()`` of an earlier stream of this query: reading goes on behind its last batch,
-        and what the columns hold is as it was there, whatever else is said here.
+        The other column options of :func:`fires.streams.from_file`; and ``after``, the
+        ``bookmark()`` of an earlier stream of this query: reading continues after its last batch,
+        with the same kinds of columns, whatever the other options are.
 
     Returns
     -------
@@ -118,8 +118,8 @@ def from_sql(
     Raises
     ------
     InputError
-        With one line that says what is wrong with the database, the query or the columns. Two
-        rows with the same position are met while reading.
+        With one line about the database, the query or the columns. Two rows with the same
+        position are detected while reading.
 
     Examples
     --------

@@ -27,22 +27,23 @@ _PLAIN = {code: chr(code).lower() if re.match(r"\w", chr(code)) else " " for cod
 class Words:
     """Turns texts into rows with a column for every word, for a selector with open columns.
 
-    A column is called by its word, so the answer is words. New words join as they come. Give the
-    rows to ``FIRES(columns="open", absent="zero")``: a word that is not in a text is 0 there.
+    Columns are named after their words, so the selected features are words. New words join as they
+    appear. Pass the rows to ``FIRES(columns="open", absent="zero")``: a word that a text does not
+    contain is 0.
 
     Parameters
     ----------
     max_words : int
-        When more words are known, those that were not seen for the longest time are forgotten, and
-        half so many stay. This is looked at before each batch: the words of one batch may come on
-        top. See the notes.
+        If more words are known, those that were not seen for the longest time are forgotten until
+        half of this number is left. This is checked before each batch, so the words of one batch
+        may exceed it. See the notes.
     binary : bool
-        Whether a word that is in a text counts as 1, however often it is there. Otherwise the value
-        is how often.
+        Whether a word counts as 1, however often a text contains it. Otherwise the value is its
+        number of occurrences.
     split : callable, optional
-        Gives the words of a row, whatever a row is. By default, a row is a text or a list of words.
+        Returns the words of a row. By default, a row is a text or a list of words.
         The words of a text are those of scikit-learn's ``CountVectorizer``: in lower case, of two
-        or more letters, digits or underscores. A list is taken as it is: also for categories such
+        or more letters, digits or underscores. A list is used unchanged: also for categories such
         as ``["user=123", "site=abc"]``.
 
     Attributes
@@ -56,11 +57,11 @@ class Words:
 
     Notes
     -----
-    Nothing is learnt here, words are only numbered. A selector with open columns goes by the name:
-    a word that was forgotten here and comes again has a new number, and finds its old belief. So
-    ``max_words`` bounds the memory of this object only; the selector has ``forget_after`` for its
-    own. To leave out words that come when the bound is reached would be worse: most of the words
-    known then were seen once, and the words of a new topic would never be looked at.
+    Nothing is learnt here; words are only numbered. A selector with open columns goes by the name:
+    a forgotten word that returns has a new number, and continues from its old belief. So
+    ``max_words`` bounds only the memory of this object; the selector has ``forget_after``. Ignoring
+    new words once the bound is reached would be worse: most of the known words were seen only once,
+    and the words of a new topic would never be used.
 
     Examples
     --------

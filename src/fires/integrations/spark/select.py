@@ -76,7 +76,7 @@ def select_frame(
     df : pyspark.sql.DataFrame
         The rows.
     selector : FIRES
-        What learns, with a linear model. One that has learnt already goes on.
+        The selector, with a linear model. If it has learnt before, it continues.
     target : str
         The column of labels or numbers. Rows without one are left out, and counted.
     run : path, optional
@@ -208,17 +208,17 @@ def select_stream(
     """Select features while a streaming DataFrame flows.
 
     Every micro-batch of Spark is one batch: its partitions compute sums, and the driver takes one
-    step. Each row counts exactly once, also where the driver is killed: what was learnt and the
-    number of the micro-batch are saved in one step, and a micro-batch that comes again is skipped.
-    Call it again with the same ``run``, and it goes on.
+    step. Each row counts exactly once, even if the driver is killed: the state and the number of
+    the micro-batch are saved atomically, and a repeated micro-batch is skipped. To resume, call it
+    again with the same ``run``.
 
     Parameters
     ----------
     df : pyspark.sql.DataFrame
-        A streaming one, of what ``spark.readStream`` reads.
+        A streaming DataFrame, from ``spark.readStream``.
     selector : FIRES
-        What learns, with a linear model. A run that goes on has its own; then the settings must be
-        the same.
+        The selector, with a linear model. A resumed run has its own; then the settings must be the
+        same.
     target : str
         The column of labels or numbers. Rows without one are left out, and counted.
     run : path
