@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDClassifier
 
 from fires import EFS, FIRES, AllFeatures, OnlinePipeline, RandomFeatures
-from fires.predictors import LinearRegressor, Perceptron
+from fires.predictors import BayesLinear, LinearRegressor, Perceptron
 
 
 def batches(n=12, rows=50, width=6, offset=100.0, seed=1):
@@ -219,3 +219,28 @@ def test_rows_that_have_their_scale_are_not_scaled_again():
             learn_scale()
         _, arrays = model.selector.saved()
         assert bool(arrays["dense.count"].all()) is scales
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        FIRES(3),
+        FIRES(3, update="gradient", scale="standard"),
+        FIRES(3, relations="curves"),
+    ],
+    ids=lambda one: f"{one.update}-{one.relations}",
+)
+def test_who_standardises_learns_the_same_while_ranges_grow(selector):
+    rng, pipelines = np.random.default_rng(0), {}
+    X = rng.lognormal(sigma=1.5, size=(3_000, 8))  # the greatest value so far comes and comes
+    y = np.log(X[:, 0] / X[:, 1]) + rng.normal(size=len(X)) > 0
+    for preprocess in ("minmax", None):
+        pipelines[preprocess] = one = OnlinePipeline(
+            clone(selector), BayesLinear(), preprocess=preprocess
+        )
+        for start in range(0, len(X), 100):
+            one.partial_fit(X[start : start + 100], y[start : start + 100])
+    scaled, raw = pipelines.values()
+    np.testing.assert_allclose(scaled.selector.importances_, raw.selector.importances_, atol=1e-6)
+    np.testing.assert_array_equal(scaled.selector.get_support(), raw.selector.get_support())
+    np.testing.assert_allclose(scaled.predict_proba(X[:50]), raw.predict_proba(X[:50]), atol=1e-6)

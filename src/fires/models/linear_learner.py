@@ -244,6 +244,8 @@ class LinearLearner(Learner):
         else:
             self._settle(least)
         learn_scale()
+        if batch.change is not None and batch.scale != self.scale:
+            self.scaler.dense.restate(batch.change)
 
     def _start(self, rows: BatchFacts) -> Start:
         """What predictions start from."""

@@ -38,6 +38,9 @@ class DenseScale(ColumnScale):
     # Of units with a batch, until somebody takes it: see fires.kernels.moments.learn.
     change: Floats | None = None
 
+    def restate(self, change: Floats) -> None:
+        """Know that rows come in other units from here on: x becomes unit x + origin."""
+
     def __init__(self, n_features: int) -> None:
         super().__init__(n_features)
         self.ready = True
@@ -181,12 +184,17 @@ class Standard(DenseScale):
             both.change = np.hstack([self.change, none])
         return both
 
+    def restate(self, change: Floats) -> None:
+        """See :meth:`DenseScale.restate`."""
+        origin, unit = change
+        self.shift, self.settled = unit * self.shift + origin, unit * self.settled + origin
+        self.max_abs, self.waiting = unit * self.max_abs, unit * self.waiting
+        self.spread = unit * unit * self.spread
+        self.refresh()
+
     def undo(self, gain: Floats) -> None:
         """See :meth:`fires.models.sparse_scale.SparseScale.undo`."""
-        self.shift, self.max_abs = self.shift / gain, self.max_abs / gain
-        self.waiting, self.settled = self.waiting / gain, self.settled / gain
-        self.spread = self.spread / gain**2
-        self.refresh()
+        self.restate(np.stack([np.zeros(len(gain)), 1.0 / gain]))
 
     @property
     def limit(self) -> Floats:
@@ -254,12 +262,17 @@ class MinMax(DenseScale):
 
     def scaled(self, X: Floats, weight: Floats, missing: bool = True) -> Scaled:
         """Scale a batch by the batches before it, the first by itself."""
+        after = copy.copy(self)
+        after.merge(*self.sums(X, weight, missing))
         if self.ready:
-            return self.applied(X), lambda: self.merge(*self.sums(X, weight, missing))
-        own = MinMax(self.n_features)
-        own.merge(*own.sums(X, weight, missing))
-        own.refuse_overflow()
-        return own.applied(X), lambda: vars(self).update(vars(own))
+            known = np.isfinite(self.low) & (after.gain > 0.0)
+            width, origin = np.where(known, self.high - self.low, 1.0), self.shift - after.shift
+            gain = np.where(known, after.gain, 1.0)
+            after.change = np.stack([np.where(known, origin * gain, 0.0), width * gain])
+            self.change = after.change
+            return self.applied(X), lambda: vars(self).update(vars(after))
+        after.refuse_overflow()
+        return after.applied(X), lambda: vars(self).update(vars(after))
 
     def refuse_overflow(self) -> None:
         """Raise if a range is not finite."""

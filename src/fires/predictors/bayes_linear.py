@@ -139,7 +139,9 @@ class BayesLinear(BuiltIn):
         if isinstance(rows, np.ndarray) and (gaps := np.isnan(rows)).any():
             n_missing = 0 if scale == "standard" else int(gaps.sum())
             rows = rows if n_missing else np.where(gaps, 0.0, rows)
-        learner.step(CheckedBatch(rows, None, weight, n_missing, scale=scale), y)
+        # As a standardised column wanders, so may its coefficient: predictions follow the rows.
+        change = None if scale == "standard" or batch.change is None else batch.change[:, columns]
+        learner.step(CheckedBatch(rows, None, weight, n_missing, scale=scale, change=change), y)
         self.learner, self.columns, self._shown = learner, columns, shown
         self.width, self.n_present, self.weight_sums = X.shape[1], learner.n_present, sums
         self._label_index_ = classes

@@ -156,7 +156,9 @@ class PredictorStep:
     def train(self, batch: CheckedBatch, rows: Matrix, expected: Classes) -> None:
         """Let the predictor learn from the rows that it is shown; these labels are expected."""
         if self.takes_batches:
-            self.predictor.learn(batch.with_rows(rows), expected)
+            shown = batch.with_rows(rows)
+            shown.change = batch.change if self.slots is None else None
+            self.predictor.learn(shown, expected)
         else:
             classes = expected.labels if batch.classes is None else batch.classes
             some = classes if len(classes) else None
