@@ -8,6 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDClassifier
 
 from fires import EFS, FIRES, AllFeatures, OnlinePipeline, RandomFeatures
+from fires.models import NeuralNet
 from fires.predictors import BayesLinear, LinearRegressor, Perceptron
 
 
@@ -226,9 +227,11 @@ def test_rows_that_have_their_scale_are_not_scaled_again():
     [
         FIRES(3),
         FIRES(3, update="gradient", scale="standard"),
+        FIRES(3, update="gradient", scale="minmax"),
         FIRES(3, relations="curves"),
+        FIRES(3, model=NeuralNet((5,)), random_state=0),
     ],
-    ids=lambda one: f"{one.update}-{one.relations}",
+    ids=lambda one: f"{one.update}-{one.scale}-{one.relations}-{type(one.model).__name__}",
 )
 def test_who_standardises_learns_the_same_while_ranges_grow(selector):
     rng, pipelines = np.random.default_rng(0), {}

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from fires.core.declared import collect
 from fires.core.state import under
 from fires.kernels.moments import CLIP, MEMORY
-from fires.models.scale import Scaler, Standard
+from fires.models.scale import MinMax, Scaler, Standard
 
 N = 100
 
@@ -185,3 +185,13 @@ def test_sums_that_overflow_are_refused(first):
         scaler.scaled(np.ones((2, 1)), np.ones(2))[1]()
     with pytest.raises(ValueError, match="so large that a step would overflow"):
         scaler.scaled(np.full((2, 1), [[1e200], [0.0]]), np.ones(2))
+
+
+@pytest.mark.parametrize("kind", [Standard, MinMax])
+def test_a_scale_goes_on_in_other_units(kind):
+    rng, scale = np.random.default_rng(0), kind(4)
+    X, origin, unit = rng.normal(size=(50, 4)), np.array([0.0, 5.0, -1.0, 0.5]), 0.3
+    scale.scaled(X, np.ones(50))[1]()
+    before = scale.applied(X)
+    scale.restate(np.stack([origin, np.full(4, unit)]))
+    assert_allclose(scale.applied(unit * X + origin), before, atol=1e-12)

@@ -253,8 +253,7 @@ class BayesLearner(Learner):
             others = self.facts, before, mean, var
         leading.add(led, seen.stats, weight, others, gamma=self.gamma)
         self.express(units, batch.change if scaled else None)
-        if batch.change is not None and not scaled:
-            scale.restate(batch.change)
+        self.scaler.follow(batch.scale, batch.change)
         sums = self.changes.take(seen, scores, leading.columns, led, self.gamma, evidence)
         self._react(sums if self.watches else None, evidence, float(len(weight)), mean)
         if not all_lead:

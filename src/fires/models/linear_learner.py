@@ -244,8 +244,7 @@ class LinearLearner(Learner):
         else:
             self._settle(least)
         learn_scale()
-        if batch.change is not None and batch.scale != self.scale:
-            self.scaler.dense.restate(batch.change)
+        self.scaler.follow(batch.scale, batch.change)
 
     def _start(self, rows: BatchFacts) -> Start:
         """What predictions start from."""

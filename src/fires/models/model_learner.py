@@ -67,6 +67,7 @@ class ModelLearner(Learner):
                 )
         self.belief = belief
         learn_scale()
+        self.scaler.follow(batch.scale, batch.change)
 
     def _scaled(
         self, X: Matrix, w: Floats, batch: CheckedBatch
@@ -212,6 +213,7 @@ class MonteCarloLearner(ModelLearner):
             self._move(found, *factors, rates.mu * min(1.0, len(y) / _FULL_BATCH))
         self._outdate(shown.columns)
         learn_scale()
+        self.scaler.follow(batch.scale, batch.change)
         if self._numeric:
             self.target.count(y, w)
         if self.balance is not None:

@@ -111,8 +111,7 @@ class RelationsLearner(Learner):
             self.plain = kept
             raise
         learn_scale()
-        if batch.change is not None and batch.scale != "standard":
-            self.scaler.dense.restate(batch.change)
+        self.scaler.follow(batch.scale, batch.change)
         total = float(weight.sum())
         self.owed += total
         values = widened.X[:, wide.n_columns :] if wide.sparse is None else np.empty((0, 0))

@@ -274,6 +274,13 @@ class MinMax(DenseScale):
         after.refuse_overflow()
         return after.applied(X), lambda: vars(self).update(vars(after))
 
+    def restate(self, change: Floats) -> None:
+        """See :meth:`DenseScale.restate`."""
+        origin, unit = change
+        self.low, self.high = unit * self.low + origin, unit * self.high + origin
+        self.mean = unit * self.mean + origin
+        self.refresh()
+
     def refuse_overflow(self) -> None:
         """Raise if a range is not finite."""
         if not math.isfinite(np.add.reduce(self.shift) + np.add.reduce(self.gain)):
@@ -350,6 +357,11 @@ class Scaler:
     def ready(self) -> bool:
         """Whether it has learnt from a batch."""
         return self.dense.ready or self.sparse.ready
+
+    def follow(self, scale: str | None, change: Floats | None) -> None:
+        """After a batch on another scale: know by what the units of that one have changed."""
+        if change is not None and scale != self.scale:
+            self.dense.restate(change)
 
     def scaled(self, X: Matrix, weight: Floats, missing: bool) -> tuple[Matrix, Callable[[], None]]:
         """Scale a batch by the batches before it."""
