@@ -51,8 +51,7 @@ def test_without_java_one_line_says_so(tmp_path, monkeypatch):
     with pytest.raises(InputError) as refused:
         check_java()
     assert str(refused.value) == (
-        "Spark needs Java, and there is none; install Java 17 or later, or let JAVA_HOME "
-        "say where it is"
+        "Spark needs Java, and there is none; install Java 17 or later, or set JAVA_HOME"
     )
 
 

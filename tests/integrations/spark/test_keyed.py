@@ -140,5 +140,5 @@ def test_columns_that_cannot_be_used_are_one_line(spark):
     renamed = df.withColumnRenamed("tenant", "rank")
     with pytest.raises(InputError, match='key is a column "rank", and so is a result'):
         select_by_key(renamed, FIRES(1), key="rank", target="label")
-    with pytest.raises(InputError, match="is no streaming one; use select_by_key"):
+    with pytest.raises(InputError, match="is not streaming; use select_by_key"):
         select_stream_by_key(df, FIRES(1), key="tenant", target="label")

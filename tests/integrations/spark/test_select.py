@@ -125,7 +125,7 @@ def test_a_frame_is_learnt_in_micro_batches(spark, tmp_path):
 def test_what_cannot_be_done_is_one_line(spark, tmp_path):
     write_files(tmp_path / "files", 1)
     frame = spark.read.parquet(str(tmp_path / "files"))
-    with pytest.raises(InputError, match="no streaming one; use select_frame"):
+    with pytest.raises(InputError, match="is not streaming; use select_frame"):
         select_stream(frame, FIRES(2), target="label", run=tmp_path / "run")
     with pytest.raises(InputError, match="no rows that can be learnt from"):
         select_frame(frame.where("f0 > 1e9"), FIRES(2), target="label", run=tmp_path / "run")
