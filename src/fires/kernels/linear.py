@@ -205,11 +205,12 @@ def touched_columns(indices: Ints, local: Ints, more: Ints | None = None) -> Int
     columns = _number(keys, local, first)
     if more is not None:
         return columns
-    order = np.argsort(first[: len(columns)])
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    local[:] = place[local]
-    return columns[order]
+    first, begins = first[: len(columns)], np.zeros(len(keys), dtype=np.bool_)
+    begins[first] = True
+    place = np.cumsum(begins)[first] - 1
+    local[:], in_order = place[local], np.empty_like(columns)
+    in_order[place] = columns
+    return in_order
 
 
 @compiled
