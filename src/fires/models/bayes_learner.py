@@ -57,6 +57,7 @@ _TOLD = 0.08  # the information of a row below which classes are told without an
 _FLIP = 3.0  # deviations by which a feature must matter more for another class
 _LEARNT = 0.99  # of its variance at first: what nothing is known of adds nothing
 _CACHE = 60_000  # numbers that stay in the processor's cache from one loop to the next
+_FEWEST = 4  # rows scaled at a time: what is known of their columns is read once for all of them
 _PART = 8192  # columns that are added up at a time
 _NOISE_ROWS = 10.0  # the noise starts as if it had been seen in so many rows
 _MOST_GROWN = 1e80  # that variances may have
@@ -296,7 +297,7 @@ class BayesLearner(Learner):
         is compiled sooner.
         """
         rows, columns = row_major(X), self.leading.columns
-        at_once = max(1, min(len(X), _CACHE // X.shape[1]))
+        at_once = min(len(X), max(_FEWEST, _CACHE // X.shape[1]))
         if self._buffer.shape != (at_once, X.shape[1]):
             self._buffer = np.empty((at_once, X.shape[1]))
         scaled, leading = self._buffer, np.empty((len(X), len(columns)))
