@@ -29,6 +29,7 @@ from fires.kernels.assimilate import (
     add_information,
     add_to_sums,
     express,
+    total_sizes,
 )
 from fires.kernels.linear import DenseRows, MixedRows
 from fires.kernels.products import add_products
@@ -543,3 +544,15 @@ def test_what_columns_add_that_do_not_lead_is_taken_off_as_far_as_it_is_trusted(
     learnable = add_to_sums(Z, weight, stats, facts, earlier, mean, var, trust, gamma, sums)
     assert_allclose(sums, expected, rtol=1e-10, atol=1e-10)
     assert_allclose(learnable, precision.sum(), rtol=1e-12)
+
+
+@given(seed=st.integers(0, 2**16), n=st.integers(1, 3), size=st.integers(0, 7))
+def test_sizes_are_added_up_over_all_columns_but_some(seed, n, size):
+    rng = np.random.default_rng(seed)
+    mu, var, grown, prior = rng.normal(size=(n, 7)), rng.uniform(0.0, 0.5, (n, 7)), 1.5, 0.4
+    left_out = np.sort(rng.permutation(7)[:size])
+    chance = np.minimum(var * grown, prior)
+    sizes = np.stack([mu**2, chance * (1.0 - chance / prior)])
+    sizes[:, :, left_out] = 0.0
+    found = total_sizes(mu, var, grown, prior, left_out)
+    assert_allclose(found, sizes.sum(axis=2), rtol=1e-12, atol=1e-12)

@@ -371,6 +371,29 @@ def _unscaled(
     return total
 
 
+@compiled
+def total_sizes(
+    mu: Floats, var: Floats, grown: float, prior: float, left_out: npt.NDArray[np.int64]
+) -> Floats:
+    """Sums over all columns but some: of squared means, and of how far chance may take these.
+
+    A variance has grown since it was written down, at most to that of the prior.
+    """
+    totals = np.zeros((2, len(mu)))
+    for k in range(len(mu)):
+        squares, chance, start = 0.0, 0.0, 0
+        for i in range(len(left_out) + 1):
+            stop = left_out[i] if i < len(left_out) else mu.shape[1]
+            means, widths = mu[k, start:stop], var[k, start:stop]
+            for j in range(stop - start):
+                s = min(widths[j] * grown, prior)
+                squares += means[j] * means[j]
+                chance += s * (1.0 - s / prior)
+            start = stop + 1
+        totals[0, k], totals[1, k] = squares, chance
+    return totals
+
+
 # --- what rows say about several coefficients together: fires.models.covariance ----------------
 
 

@@ -38,6 +38,7 @@ from fires.kernels.assimilate import (
     WIDTH,
     Seen,
     express,
+    total_sizes,
 )
 from fires.kernels.linear import NO_COLUMNS, DenseRows, MixedRows, find_places
 from fires.kernels.moments import N_SHOWN
@@ -58,7 +59,7 @@ _FLIP = 3.0  # deviations by which a feature must matter more for another class
 _LEARNT = 0.99  # of its variance at first: what nothing is known of adds nothing
 _CACHE = 60_000  # numbers that stay in the processor's cache from one loop to the next
 _FEWEST = 4  # rows scaled at a time: what is known of their columns is read once for all of them
-_PART = 8192  # columns that are added up at a time
+_MANY = 8192  # columns from which on they are added up by a compiled loop
 _NOISE_ROWS = 10.0  # the noise starts as if it had been seen in so many rows
 _MOST_GROWN = 1e80  # that variances may have
 _SPARSE = {
@@ -471,19 +472,23 @@ class BayesLearner(Learner):
         Of columns that do not matter, a belief has coefficients that are chance alone. What they
         add to predictions has nothing to do with the target: to take it off a row is to add noise.
         """
-        columns = self.leading.columns
-        mu = self._total(lambda part: self._means(part) ** 2, columns)
-        chance = self._total(self._chance, columns) / np.maximum(mu, 1e-300)
-        self.leading.trust = np.maximum(1.0 - chance, 0.0)
+        squares, chance = self._total_sizes(self.leading.columns)
+        self.leading.trust = np.maximum(1.0 - chance / np.maximum(squares, 1e-300), 0.0)
 
-    def _total(self, values: Callable[[slice], Floats], others: Ints = NO_COLUMNS) -> Floats:
-        """The sum over all columns but some others; a few at a time, so these stay in the cache."""
-        total = np.zeros(self.n_rows)
-        for start in range(0, self.n_features, _PART):
-            found = values(slice(start, start + _PART))
-            found[:, others[(others >= start) & (others < start + _PART)] - start] = 0.0
-            total += found.sum(axis=1)
-        return total
+    def _total_sizes(self, left_out: Ints = NO_COLUMNS) -> Floats:
+        """Sums over all columns but some: of squared means, and of how far chance may take these.
+
+        Of many columns by a compiled loop, which needs no other arrays; that of a few would take
+        longer to compile.
+        """
+        if self.n_features > _MANY:
+            grown = 1.0 if self.sparse is None else self.sparse
+            sizes = total_sizes(self.mu, self.var, grown, self.prior, left_out)
+            sizes[0] *= 1.0 if self.sparse is None else self.unit**2
+            return sizes
+        sizes = np.stack([self._means() ** 2, self._chance()])
+        sizes[:, :, left_out] = 0.0
+        return np.asarray(sizes.sum(axis=2))
 
     def _of_groups(self, scores: Floats) -> Floats:
         """The best score in the group of each feature: groups lead as a whole, unless too large."""
@@ -739,7 +744,7 @@ class BayesLearner(Learner):
         variance v. For a class, that makes all coefficients too large: by v / 3, as measured; by
         half as much where what other columns add is not taken off rows.
         """
-        wide = self.family.start_width * self._total(self._chance)
+        wide = self.family.start_width * self._total_sizes()[1]
         wide /= 6.0 - 3.0 * self.leading.trust
         return np.asarray(1.0 + wide[:, None])
 
