@@ -1,5 +1,7 @@
 """Labels: any a person would have, in any order of arrival, lead to the same weights."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -489,6 +491,29 @@ def test_many_whole_numbers_are_a_question_to_the_user(y):
     for model in ("gaussian", "poisson", "probit"):
         assert FIRES(1, model=model).partial_fit(ROWS[: len(y)], y).model_ == model
     assert FIRES(1).partial_fit(ROWS[: len(y)], y, classes=np.arange(100)).model_ == "probit"
+
+
+@pytest.mark.parametrize("dtype", [str, object])
+def test_numbers_as_text_are_no_labels(dtype):
+    y = ROWS[:, 0].astype(str).astype(dtype)
+    with pytest.raises(ValueError, match="y holds numbers as text; convert them to numbers"):
+        FIRES(1).partial_fit(ROWS, y)
+    assert len(FIRES(1, model="probit").partial_fit(ROWS, y).classes_) == 100
+    assert len(FIRES(1).partial_fit(ROWS, y, classes=y).classes_) == 100
+    assert len(FIRES(1).partial_fit(ROWS, (np.arange(100) % 10).astype(dtype)).classes_) == 10
+
+
+@pytest.mark.parametrize("dtype", ["M8[s]", "m8[s]", object])
+def test_dates_and_durations_are_no_labels(dtype):
+    y = np.arange(100).astype("M8[D]").astype(dtype)
+    with pytest.raises(ValueError, match="holds dates or durations; convert them to numbers"):
+        FIRES(1).partial_fit(ROWS, y)
+
+
+def test_decimals_are_numbers_in_a_target_too():
+    y = np.array([Decimal(repr(float(one))) for one in ROWS[:, 0]], dtype=object)
+    same = FIRES(1).partial_fit(ROWS, ROWS[:, 0])
+    assert_array_equal(FIRES(1).partial_fit(ROWS, y).importances_, same.importances_)
 
 
 def test_many_whole_numbers_as_floats_are_numbers_and_it_says_so():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -224,6 +225,7 @@ def from_text(written: Any) -> Labels:
     return np.array(values, dtype=object if kind == "|O" else kind)
 
 
+_DATES = (date, timedelta, np.datetime64, np.timedelta64)
 _CHOICES = "numbers (target='numbers') or classes (target='classes')"
 
 
@@ -239,20 +241,35 @@ def are_numbers(
     """
     if target != "auto":
         return target == "numbers"
-    if classes is not None or y.dtype.kind not in "iuf":
+    if classes is not None or y.dtype.kind == "b":
         return False
     if has_fractions(y):
         return True
-    n_distinct = len(np.unique(y))
-    if n_distinct <= max(20, len(y) / 2):
+    if y.dtype.kind in "mM" or isinstance(y[0], _DATES):
+        raise TargetError("{y} holds dates or durations", hint="convert them to numbers.")
+    is_text = _is_text(y)
+    if y.dtype.kind not in "iuf" and not is_text:
         return False
-    many = f"{n_distinct} distinct whole numbers in {len(y)} rows"
+    distinct = set(y.tolist())
+    if len(distinct) <= max(20, len(y) / 2) or (is_text and not all(map(_is_number, distinct))):
+        return False
+    many = f"{len(distinct)} distinct whole numbers in {len(y)} rows"
+    if is_text:
+        raise TargetError("{y} holds numbers as text", hint="convert them to numbers.")
     if y.dtype.kind != "f":
         raise TargetError(f"{{y}} holds {many}", hint=f"say whether they are {choices}.")
     from fires.core.validation import frames_of_ours  # and with it scikit-learn
 
     numbers = f"y holds {many}, as floats: it is taken as numeric, not as classes"
     warnings.warn(numbers, UserWarning, stacklevel=frames_of_ours())
+    return True
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
     return True
 
 

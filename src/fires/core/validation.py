@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from numbers import Number, Real
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeGuard, cast, overload
@@ -340,8 +341,9 @@ def unmixed(labels: Any) -> Any:
 
 def plain_labels(labels: Labels) -> Labels:
     """Labels as an array; if all of them are numbers, as an array of numbers."""
-    if labels.dtype.kind == "O" and all(isinstance(label, Real) for label in labels):
-        return np.array(labels.tolist())
+    if labels.dtype.kind == "O" and all(isinstance(label, Real | Decimal) for label in labels):
+        plain = [float(one) if isinstance(one, Decimal) else one for one in labels.tolist()]
+        return np.array(plain)
     return labels
 
 
