@@ -60,7 +60,7 @@ def alarms_from_array(numbers: Floats) -> list[Alarm]:
 _MANY = 50  # coefficients; the more beyond that, the further one of them moves by chance
 _DOUBT = 1.5  # deviations below an alarm from which on a belief is less certain of a coefficient
 _SHARED_DOUBT = 2.0, 3.3  # of the intercept, and of all coefficients together
-_LEAST_UNIT = 1e-50
+LEAST_UNIT = 1e-50
 _USUAL = 1.25  # squared deviations along all coefficients
 
 
@@ -139,10 +139,14 @@ class ScoreTests:
         """The unit of totals, and that of squares."""
         return np.array([self.unit, self.unit**2])[:, None, None]
 
+    def faded(self, weight: float) -> float:
+        """The unit after a batch of this weight."""
+        return self.unit * math.exp(-weight / WINDOW)
+
     def fade(self, weight: float) -> None:
         """Let the sums fade by the weight of a batch."""
-        self.unit *= math.exp(-weight / WINDOW)
-        if self.unit < _LEAST_UNIT:
+        self.unit = self.faded(weight)
+        if self.unit < LEAST_UNIT:
             powers, self.unit = self.powers, 1.0
             self.total *= powers[0]
             self.square *= powers[1]
@@ -166,14 +170,21 @@ class ScoreTests:
         if columns is not None:
             at, here = find_places(columns, led.columns)
             some, n, where = columns, len(columns), np.where(here, at, -1)
-        limits, least = _limits(n_tests), LEAST_INFORMATION * WINDOW / self.unit**2
+        limits, least = limits_of(n_tests), self.least_information(self.unit)
         found = find_moves(
             *(self.total, self.square, self.shared, self.usual, least, inflation, n_rows),
             *(limits, some, n, led.columns, where, np.ascontiguousarray(led.mu), led.products),
         )
+        return self.noted(found, limits, n_rows) if len(found) else []
+
+    @staticmethod
+    def least_information(unit: float) -> float:
+        """The information along all coefficients, in this unit, from which on it says something."""
+        return LEAST_INFORMATION * WINDOW / unit**2
+
+    def noted(self, found: Floats, limits: Floats, n_rows: float) -> list[Move]:
+        """Moves, by what :func:`fires.kernels.changes.find_moves` has found."""
         moves: list[Move] = []
-        if not len(found):
-            return moves
         lines: list[list[float]] = found.tolist()
         for alike in (
             [one for one in lines if one[1] < 0.0],
@@ -221,7 +232,7 @@ class ScoreTests:
 
 
 @lru_cache(maxsize=64)
-def _limits(n: int) -> Floats:
+def limits_of(n: int) -> Floats:
     """From which on moves are noted: those of n columns, of the intercept, of the slope.
 
     The greatest of n is an alarm by chance as seldom as that of a few.
@@ -266,12 +277,13 @@ class SlopeAlarm:
     total = View("sums", 0)
     usual = View("sums", 1)
     rows = View("sums", 2)
+    greatest = View("sums", 3)  # total within the last batch
 
     def __init__(self, n_rows: int, *, warm_up: float, limit: float = _SLOPE_LIMIT) -> None:
         self.warm_up = warm_up
         # With several sums, each may raise a false alarm.
         self.limit = limit + math.log(n_rows)
-        self.sums = np.zeros((3, n_rows))
+        self.sums = np.zeros((4, n_rows))
 
     # --- a batch in several shards ------------------------------------------------------------
 

@@ -14,8 +14,11 @@ from typing import Any, TypeVar
 
 import numba
 import numpy.typing as npt
-from numba.core import event
+from numba.core import event, types
+from numba.core.cgutils import unpack_tuple
 from numba.core.dispatcher import Dispatcher
+from numba.core.imputils import impl_ret_new_ref
+from numba.extending import intrinsic
 
 T = TypeVar("T")
 
@@ -64,6 +67,38 @@ def compiled_with(
     opened = filled_in(function, name, **names)
     opened.__qualname__ = f"{name}_{_digest(opened)}"
     return _compiled(opened, inline="always" if inner else "never")
+
+
+def by_address(result: Any, *arguments: Any) -> Any:
+    """A call of a compiled loop of this signature: its address comes first, then a tuple.
+
+    A loop that is called by its name is optimised again as a part of its caller, which takes as
+    long as compiling it did.
+    """
+
+    def call(_: Any, address: Any, given: Any) -> Any:
+        def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
+            convention = context.call_conv
+            kind = convention.get_function_type(result, arguments).as_pointer()
+            loop, parts = builder.inttoptr(values[0], kind), unpack_tuple(builder, values[1])
+            status, found = convention.call_function(builder, loop, result, arguments, parts)
+            with builder.if_then(status.is_error, likely=False):
+                convention.return_status_propagate(builder, status)
+            return impl_ret_new_ref(context, builder, result, found)
+
+        return result(types.int64, types.Tuple(arguments)), generate
+
+    call.arguments = arguments  # type: ignore[attr-defined]
+    return intrinsic(call)
+
+
+def address_of(loop: Any, call: Any) -> int:
+    """Where the machine code of a loop is that is called :func:`by_address`."""
+    arguments = call.arguments
+    loop.compile(arguments)
+    found = loop.overloads[arguments]
+    address: int = found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
+    return address
 
 
 def filled_in(function: Callable[..., T], name: str, **names: Any) -> Callable[..., T]:
@@ -138,4 +173,4 @@ class _Compiling(event.Listener):
             logging.getLogger("fires.kernels").info("compiling kernels, once per machine")
 
 
-event.register("numba:compile", _Compiling())  # type: ignore[no-untyped-call]
+event.register("numba:compile", _Compiling())

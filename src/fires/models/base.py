@@ -70,6 +70,10 @@ def kept_rows(sources: list[tuple[int, float] | None]) -> tuple[Places, Places, 
     return rows.astype(np.intp), old.astype(np.intp), signs
 
 
+MOST_AT_ONCE = 60_000
+"""Numbers that stay in the processor's cache from one loop to the next."""
+
+
 class Rates(NamedTuple):
     """Learning rates of the means and of the standard deviations."""
 
@@ -108,8 +112,17 @@ class Learner(Protocol):
         """Whether a number of features is chosen by importances alone, not beside each other."""
         return False
 
+    @property
+    def takes_at_once(self) -> bool:
+        """Whether rows like those before may be given to :meth:`step_at_once`."""
+        return False
+
     def step(self, batch: CheckedBatch, y: Labels, rates: Rates) -> None:
         """Learn from one batch. On an error, nothing changes."""
+
+    def step_at_once(self, X: Floats, y: Labels, low: float, high: float, rates: Rates) -> bool:
+        """Learn from C-ordered rows and two labels; if anything is unusual, do nothing."""
+        return False
 
     def with_classes(self, before: Labels, after: Labels) -> Self:
         """A copy for more classes, or an error that says why there can be none."""

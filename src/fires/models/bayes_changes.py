@@ -54,13 +54,13 @@ class Level:
         return increments(seen, inflation, self.kind == "numbers", self.share)
 
     def pace(self, weight: float) -> float:
-        """Count a batch of this weight; how far the means follow it."""
-        self.rows += weight
-        return max(1.0 - math.exp(-weight / _LOCAL), weight / self.rows)
+        """How far the means follow a batch of this weight."""
+        return max(1.0 - math.exp(-weight / _LOCAL), weight / (self.rows + weight))
 
     def learn(self, sums: Floats, weight: float) -> None:
         """Take in a batch by its sums."""
         self.means += self.pace(weight) * (sums / weight - self.means)
+        self.rows += weight
 
 
 class Changes:
@@ -111,6 +111,7 @@ class Changes:
             *(self.inflation.found, alarm.warm_up, alarm.sums),
             *(tests.total, tests.square, tests.shared, lines, sums),
         )
+        level.rows += n_rows
         self.inflation.take(columns, Z, lines, gamma)
         return sums[:, -1]
 

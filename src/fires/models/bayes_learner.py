@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import ClassVar, Self, TypeAlias
 
@@ -23,7 +24,7 @@ from fires.core.declared import Array, Declared, View, collect, restore
 from fires.core.errors import OVERFLOW, StateError
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Labels, Mask, Matrix, Places, RowIndex
-from fires.drift import INTERCEPT, Led, Move
+from fires.drift import INTERCEPT, LEAST_UNIT, Led, Move, limits_of
 from fires.kernels.assimilate import (
     GAMMA,
     INTERCEPT_MEAN,
@@ -40,10 +41,11 @@ from fires.kernels.assimilate import (
     express,
     total_sizes,
 )
+from fires.kernels.at_once import addresses, take_at_once
 from fires.kernels.linear import NO_COLUMNS, DenseRows, MixedRows, find_places
 from fires.kernels.moments import N_SHOWN
 from fires.kernels.select import top_k
-from fires.models.base import Learner, Rates, kept_rows
+from fires.models.base import MOST_AT_ONCE, Learner, Rates, kept_rows
 from fires.models.bayes_changes import Changes
 from fires.models.covariance import MOST, CovarianceBlock, inverted
 from fires.models.families import FAMILIES
@@ -57,7 +59,6 @@ KEPT_ROWS = 50.0
 _TOLD = 0.08  # the information of a row below which classes are told without an error
 _FLIP = 3.0  # deviations by which a feature must matter more for another class
 _LEARNT = 0.99  # of its variance at first: what nothing is known of adds nothing
-_CACHE = 60_000  # numbers that stay in the processor's cache from one loop to the next
 _FEWEST = 4  # rows scaled at a time: what is known of their columns is read once for all of them
 _MANY = 8192  # columns from which on they are added up by a compiled loop
 _NOISE_ROWS = 10.0  # the noise starts as if it had been seen in so many rows
@@ -72,6 +73,16 @@ _SPARSE = {
 
 
 _STILL = np.empty((2, 0))  # no column has moved
+_NO_LABELS = np.empty(0), 0.0, 0.0, np.empty(0)
+_STATE = (
+    *("_rule", "mu", "var", "facts", "evidence_rows", "scaler.dense.known"),
+    *("leading.columns", "leading.sums", "leading.trust"),
+    *(f"changes.tests.{name}" for name in ("total", "square", "shared", "usual")),
+    *("changes.level.means", "changes.inflation.found", "changes.inflation.blocks"),
+    *("changes.inflation.filled", "changes.alarm.sums"),
+)
+_state_of = attrgetter(*_STATE)
+"""What one compiled call changes."""
 
 _Scores: TypeAlias = DenseRows | MixedRows | Floats
 _Kept: TypeAlias = tuple[Floats, Floats, Floats]
@@ -201,7 +212,7 @@ class BayesLearner(Learner):
     @property
     def fewest_rows(self) -> float:
         """See :class:`fires.models.base.JointPosterior`."""
-        rows, leading = float(self.evidence_rows.min()), self.leading
+        rows, leading = min(self.evidence_rows.tolist()), self.leading
         if len(leading.late) and self._all_lead:
             rows *= float(leading.seen().min())
         return rows
@@ -224,6 +235,14 @@ class BayesLearner(Learner):
         X, leading = batch.X, self.leading
         weight = ones(X.shape[0]) if batch.weight is None else batch.weight
         target, level = self.target.look(y, weight)
+        scaled = batch.scale is not None and batch.scale == self.scale
+        if self._is_usual(batch, scaled):
+            rows = row_major(X)
+            if self._take_at_once(
+                rows, _NO_LABELS, target, weight, batch.change, scales=not scaled
+            ):
+                self.target.count(y, weight)
+                return
         all_lead = leading.holds_all or self._all_lead
         before = None if all_lead else np.ascontiguousarray(self._means(leading.columns))
         if level is not None and self.fit_intercept and not self.evidence_rows[0]:
@@ -234,11 +253,10 @@ class BayesLearner(Learner):
         if before is not None and not self.evidence_rows.any():
             self._lead_at_first(X, seen)
         self.touched = None
-        scaled = batch.scale is not None and batch.scale == self.scale
         units = None if self.sparse is None else self.units()
         scale = self.scaler.dense
         scales = isinstance(X, np.ndarray) and self.sparse is None and not scaled
-        if scales and isinstance(scale, Standard) and X.size > _CACHE:
+        if scales and isinstance(scale, Standard) and X.size > MOST_AT_ONCE:
             led, scores = self._assimilate_unscaled(scale, X, seen)
         else:
             led, scores = self._assimilate(*self._scaled(batch, weight, scaled), seen)
@@ -257,9 +275,89 @@ class BayesLearner(Learner):
         self.express(units, batch.change if scaled else None)
         self.scaler.follow(batch.scale, batch.change)
         sums = self.changes.take(seen, scores, leading.columns, led, self.gamma, evidence)
-        self._react(sums if self.watches else None, evidence, float(len(weight)), mean)
+        self._look_for_changes(sums if self.watches else None, evidence, float(len(weight)), mean)
         if not all_lead:
             self._find_leading()
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether one compiled call may go on with what is known: the scale apart."""
+        return (
+            self.scale == "standard"
+            and not self._may_overflow
+            and self.watches
+            and self.sparse is None
+            and self._absent_offset is None
+            and bool(self.evidence_rows[0])
+        )
+
+    @property
+    def takes_at_once(self) -> bool:
+        """See :class:`fires.models.base.Learner`."""
+        return self._is_plain and self.scaler.dense.ready and self.n_rows == 1
+
+    def step_at_once(self, X: Floats, y: Labels, low: float, high: float, rates: Rates) -> bool:
+        """See :class:`fires.models.base.Learner`."""
+        assert isinstance(self.target, ClassTarget)
+        labels = y.astype(np.float64), low, high, self.target.class_weight
+        return self._take_at_once(row_major(X), labels, np.empty((1, len(y))), ones(len(y)))
+
+    def _is_usual(self, batch: CheckedBatch, scaled: bool) -> bool:
+        """Whether one compiled call may learn from a batch that is like those before."""
+        X = batch.X
+        return (
+            self._is_plain
+            and isinstance(X, np.ndarray)
+            and X.dtype == np.float64
+            and X.size <= MOST_AT_ONCE
+            and not batch.n_missing
+            and batch.gaps is None
+            and (scaled or (batch.scale is None and self.scaler.dense.ready))
+        )
+
+    def _take_at_once(
+        self,
+        X: Floats,
+        labels: tuple[Floats, float, float, Floats],
+        target: Floats,
+        weight: Floats,
+        change: Floats | None = None,
+        *,
+        scales: bool = True,
+    ) -> bool:
+        """Learn from a batch by one compiled call, or change nothing, if it is unusual.
+
+        The target is filled in from labels, the lower and the higher one, if there are any.
+        """
+        changes, leading, n_rows = self.changes, self.leading, len(weight)
+        tests, level, alarm = changes.tests, changes.level, changes.alarm
+        total = float(n_rows if weight is ones(n_rows) else weight.sum())
+        unit, pace = tests.faded(total), level.pace(total)
+        if unit < LEAST_UNIT or not changes.inflation.follows(leading.columns):
+            return False
+        limits, information = limits_of(self.n_present * self.n_rows), tests.least_information(unit)
+        stats = np.empty((self.n_rows, N_STATS, n_rows))
+        learnable, greatest, found = take_at_once(
+            addresses(self.family.assimilations.rows),
+            (X, labels, target, weight, _STILL if change is None else change),
+            (scales, self.fit_intercept, changes.even),
+            (unit, level.share, pace / total, total, alarm.warm_up, information),
+            *(limits, stats, _state_of(self)),
+        )
+        if learnable < 0.0:
+            return False
+        self.row_stats, self.touched = stats, None
+        tests.unit, level.rows = unit, level.rows + total
+        leading.waited += n_rows
+        leading.count(self.gamma**total, learnable)
+        leading.inflation = changes.inflation.pooled
+        self.strengths, self.moved = [], {}
+        if len(found) or greatest > alarm.limit:
+            moves = tests.noted(found, limits, float(n_rows)) if len(found) else []
+            self._react(moves, alarm.greatest.tolist(), self.evidence_rows - total)
+        if not leading.holds_all:
+            self._find_leading()
+        return True
 
     def _scaled(
         self, batch: CheckedBatch, weight: Floats, scaled: bool
@@ -298,7 +396,7 @@ class BayesLearner(Learner):
         is compiled sooner.
         """
         rows, columns = row_major(X), self.leading.columns
-        at_once = min(len(X), max(_FEWEST, _CACHE // X.shape[1]))
+        at_once = min(len(X), max(_FEWEST, MOST_AT_ONCE // X.shape[1]))
         if self._buffer.shape != (at_once, X.shape[1]):
             self._buffer = np.empty((at_once, X.shape[1]))
         scaled, leading = self._buffer, np.empty((len(X), len(columns)))
@@ -533,18 +631,25 @@ class BayesLearner(Learner):
     ) -> None:
         """Do what comes after the belief has moved, as :meth:`step` does."""
         self.row_stats, self.touched = np.empty((self.n_rows, N_STATS, 0)), touched
-        self._react(sums, evidence, n_rows, self._means(self.leading.columns))
+        self._look_for_changes(sums, evidence, n_rows, self._means(self.leading.columns))
 
     # --- change -----------------------------------------------------------------------------
 
-    def _react(self, sums: Floats | None, evidence: Floats, n_rows: float, mean: Floats) -> None:
-        """After a batch: raise alarms, and be less certain of what has moved."""
-        self.strengths, self.moved, changes = [], {}, self.changes
-        self.leading.inflation = changes.inflation.pooled
+    def _look_for_changes(
+        self, sums: Floats | None, evidence: Floats, n_rows: float, mean: Floats
+    ) -> None:
+        """After a batch: see what has moved, if predictions are watched."""
+        self.leading.inflation = self.changes.inflation.pooled
         if sums is None:
+            self.strengths, self.moved = [], {}
             return
         led = Led(self.leading.columns, mean, self.leading.sums)
-        moves = changes.moved(evidence, n_rows, self.n_present, self.touched, led)
+        moves = self.changes.moved(evidence, n_rows, self.n_present, self.touched, led)
+        self._react(moves, sums.tolist(), evidence)
+
+    def _react(self, moves: list[Move], strengths: list[float], evidence: Floats) -> None:
+        """Be less certain of what has moved, and raise alarms."""
+        self.strengths, self.moved, alarm = [], {}, self.changes.alarm
         for move in moves if self.loosens else ():
             k, j = move[:2]
             if j < 0:
@@ -552,13 +657,13 @@ class BayesLearner(Learner):
                 continue
             self._loosen(k, j, move.variance)
             # What moves in the first rows is still being learnt: no alarm.
-            if move.excess > 0.0 and evidence[k] > 2.0 * changes.alarm.warm_up:
+            if move.excess > 0.0 and evidence[k] > 2.0 * alarm.warm_up:
                 self.moved[j] = max(move.deviations, self.moved.get(j, 0.0))
-        for row, strength in enumerate(sums.tolist()):
-            if strength > changes.alarm.limit:
+        for row, strength in enumerate(strengths):
+            if strength > alarm.limit:
                 self.strengths.append(strength)
                 self.forget_most(row)
-                changes.restart(row)
+                self.changes.restart(row)
 
     def _loosen(self, k: int, j: int, more: float) -> None:
         """Be less certain of a single coefficient."""

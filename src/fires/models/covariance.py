@@ -119,9 +119,9 @@ class CovarianceBlock:
         facts = weight, row_stats, *others, self.trust, gamma, self.sums
         learnable = add_to_sums(Z, *facts)
         self.waited += float(len(weight))
-        self._count(gamma ** float(np.add.reduce(weight)), learnable)
+        self.count(gamma ** float(np.add.reduce(weight)), learnable)
 
-    def _count(self, kept: float, learnable: float) -> None:
+    def count(self, kept: float, learnable: float) -> None:
         """Count how much there was to learn from rows; what came before has faded."""
         before = kept * self.learnable
         self.learnable = before + learnable
@@ -133,7 +133,7 @@ class CovarianceBlock:
         self.sums *= keep
         self.information += information
         self.pull += pull
-        self._count(keep, float(information[:, -1, -1].sum()))
+        self.count(keep, float(information[:, -1, -1].sum()))
 
     def is_due(self, n_rows: float) -> bool:
         """Whether enough rows have come since the last look at who leads."""

@@ -67,9 +67,13 @@ class Inflation:
         fill_blocks(_NO_ROWS, _NO_LINES, gamma, self.blocks, self.filled)
         self.refresh()
 
+    def follows(self, columns: Ints) -> bool:
+        """Whether it goes by these columns."""
+        return columns is self._led
+
     def _follow(self, columns: Ints) -> None:
         """Go by these columns; of new ones nothing is known."""
-        if columns is self._led:
+        if self.follows(columns):
             return
         self._led = columns
         if np.array_equal(columns, self.columns):

@@ -17,14 +17,15 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fires.core.batch import CheckedBatch, nothing, ones
+from fires.core.batch import CheckedBatch, nothing, ones, row_major
 from fires.core.belief import Belief
 from fires.core.classes import class_rows
 from fires.core.declared import Array, Declared, collect, restore
 from fires.core.errors import OVERFLOW
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Labels, Matrix, Places
-from fires.kernels import oriented, project, read_only
+from fires.kernels import oriented, project
+from fires.kernels.at_once import admit
 from fires.kernels.gradient import TOO_LONG, Coefficients, Pace, Start, find_heavy, weigh
 from fires.kernels.gradient import move as move_in_place
 from fires.kernels.linear import NO_COLUMNS
@@ -48,6 +49,9 @@ _AS_PUBLISHED = (-1.0, np.inf)  # the paper clips sigma at 0 and nowhere else
 _MANY, _MAX_K = 50_000, 200  # the fewest columns, and the most wanted, of a search
 _LATER = 16  # batches for which a search is to hold
 _PART = 1 << 16  # columns that are searched at a time
+
+
+_NO_COUNTS = np.empty(0)  # of labels
 
 
 class BatchFacts(NamedTuple):
@@ -200,6 +204,28 @@ class LinearLearner(Learner):
         self.target.count(y, rows.weight)
 
     @property
+    def takes_at_once(self) -> bool:
+        """See :class:`fires.models.base.Learner`."""
+        is_plain = self.scale is None and not self.in_sparse_terms and self.n_rows == 1
+        return is_plain and self.family.gradient.step is not None
+
+    def step_at_once(self, X: Floats, y: Labels, low: float, high: float, rates: Rates) -> bool:
+        """See :class:`fires.models.base.Learner`."""
+        n_rows, rows, target = len(X), row_major(X), np.empty((1, len(X)))
+        n_high = admit(rows, (y.astype(np.float64), low, high, _NO_COUNTS), target)
+        if n_high < 0.0:
+            return False
+        facts = BatchFacts(ones(n_rows), False, float(n_rows), target, _zeros(1))
+        least = self._step_compiled(rows, facts, rates)
+        if not least >= 0.0:  # the general way finds out why
+            return False
+        self._moved, self.least_sigma = None, least
+        assert isinstance(self.target, ClassTarget)
+        self.target.class_weight[0] += n_rows - n_high
+        self.target.class_weight[1] += n_high
+        return True
+
+    @property
     def takes_sparse(self) -> bool:
         """Whether sparse rows need not be made dense; see :meth:`ready_for_sparse`."""
         return self.in_sparse_terms or self.scale is None
@@ -226,25 +252,36 @@ class LinearLearner(Learner):
     def _step_dense(self, batch: CheckedBatch, rows: BatchFacts, rates: Rates) -> None:
         self._moved = None
         X, learn_scale = self._scaled(batch, rows.weight)
-        share, step, least = rates.shared(rows.total), self.family.gradient.step, TOO_LONG
-        if self._room.shape[1:] != self.mu.shape:
-            self._room = np.empty((2, *self.mu.shape))
-        if step is not None and X.flags.c_contiguous:
-            start = self._start(rows)
-            least = step(
-                *(*read_only(X), rows.target, rows.weight, rows.is_weighted),
-                (self.mu, self.sigma, self.intercept_mean, self.intercept_sigma),
-                *(ones(self.n_features), self.fit_intercept, tuple(start)),
-                np.inf if self.scale is None else start.least / rates.mu,
-                share + self._sigma_change,
-                self._room,
-            )
+        least = TOO_LONG
+        if self.family.gradient.step is not None and X.flags.c_contiguous:
+            least = self._step_compiled(row_major(X), rows, rates)
         if least == TOO_LONG:  # a row is to be shortened, or there is no compiled step
-            self.take_dense(self.dense_sums(X, rows, rates, room=self._room)[0], share)
+            sums = self.dense_sums(X, rows, rates, room=self._room_now())[0]
+            self.take_dense(sums, rates.shared(rows.total))
         else:
             self._settle(least)
         learn_scale()
         self.scaler.follow(batch.scale, batch.change)
+
+    def _step_compiled(self, X: Floats, rows: BatchFacts, rates: Rates) -> float:
+        """A step by one compiled call: the least sigma, NaN on overflow, or TOO_LONG."""
+        start, step = self._start(rows), self.family.gradient.step
+        assert step is not None
+        least: float = step(
+            *(X, rows.target, rows.weight, rows.is_weighted),
+            (self.mu, self.sigma, self.intercept_mean, self.intercept_sigma),
+            *(ones(self.n_features), self.fit_intercept, tuple(start)),
+            np.inf if self.scale is None else start.least / rates.mu,
+            rates.shared(rows.total) + self._sigma_change,
+            self._room_now(),
+        )
+        return least
+
+    def _room_now(self) -> Floats:
+        """Room for the sums of a step."""
+        if self._room.shape[1:] != self.mu.shape:
+            self._room = np.empty((2, *self.mu.shape))
+        return self._room
 
     def _start(self, rows: BatchFacts) -> Start:
         """What predictions start from."""

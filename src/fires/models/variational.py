@@ -59,6 +59,11 @@ class VariationalLearner(LinearLearner):
         self.target = target_of(self.family, self.n_rows, scaled=scaled, levelled=False)
         self.rows_seen = 0.0
 
+    @property
+    def takes_at_once(self) -> bool:
+        """See :class:`fires.models.base.Learner`."""
+        return False
+
     def _is_sparse(self, X: Matrix) -> bool:
         return False
 

@@ -95,6 +95,10 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
     def _weights(self) -> Floats:
         """The weight of every feature, greater for better; a fresh array."""
 
+    def _take_at_once(self, X: RowsLike, y: OptionalArray) -> bool:
+        """Learn from rows like those before, the short way, if there is one; else do nothing."""
+        return False
+
     def _foresee(self, y: Labels) -> None:
         """Look at the whole target passed to ``fit``, before the first batch is learnt."""
 
@@ -126,8 +130,12 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         -------
         self
         """
-        if sample_weight is None or self._teaches(X, sample_weight):
-            self.all_or_nothing(self._take, self.admitted, X, y, classes, sample_weight)
+        if sample_weight is None:
+            if classes is None and self._take_at_once(X, y):
+                return self
+        elif not self._teaches(X, sample_weight):
+            return self
+        self.all_or_nothing(self._take, self.admitted, X, y, classes, sample_weight)
         return self
 
     def learn(self, batch: CheckedBatch) -> Self:
@@ -270,15 +278,19 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         self.n_missing_ = known.get("n_missing_", 0) + n_missing
         self._seen_ = {}
 
+    def _are_checked(self) -> bool:
+        """Whether no setting has changed since they were checked."""
+        settings = _settings_of(type(self))(self)
+        return self._checked_ is not None and not any(map(is_not, settings, self._checked_))
+
     def _check_settings(self) -> None:
         """Check the settings, if one of them has changed."""
-        settings = _settings_of(type(self))(self)
-        if self._checked_ is None or any(map(is_not, settings, self._checked_)):
+        if not self._are_checked():
             check_choice("missing", self.missing, ("ignore", "error"), "'ignore' or 'error'")
             self._check_parameters()
             if self.knows_columns:  # fit may look at the target before the columns
                 self._resolve_k()
-                self._checked_ = settings
+                self._checked_ = _settings_of(type(self))(self)
 
     def _take_labels(self, batch: CheckedBatch) -> tuple[Codes, Labels | None]:
         """Codes of the labels, and the classes before this batch; ``classes_`` grows."""

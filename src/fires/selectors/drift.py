@@ -76,6 +76,8 @@ class DriftMonitor:
         found: list[Alarm] = []
         if posterior is not None:
             strengths, moved = posterior.strengths, posterior.moved if self._is_on else {}
+            if self.detector is None and not (strengths or moved):
+                return False
             if self.detector is not None and _detects(self.detector, posterior.losses.tolist()):
                 posterior.forget_most()
                 strengths = [float(posterior.losses.mean())]

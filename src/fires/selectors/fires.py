@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import timedelta
+from operator import is_not
 from statistics import NormalDist
 from typing import Any, Self
 
@@ -31,12 +32,22 @@ from fires.core.settings import (
     plain,
 )
 from fires.core.state import Arrays, State, part_of, under
-from fires.core.types import Estimator, Floats, Header, Mask, Matrix, Places, RowsLike, Seed
+from fires.core.types import (
+    Estimator,
+    Floats,
+    Header,
+    Mask,
+    Matrix,
+    OptionalArray,
+    Places,
+    RowsLike,
+    Seed,
+)
 from fires.core.validation import as_columns, as_numbers, frames_of_ours
 from fires.drift import Alarm, Detector
 from fires.kernels.gradient import weigh
 from fires.models import learners
-from fires.models.base import BaseModel, JointPosterior, Learner, Rates
+from fires.models.base import MOST_AT_ONCE, BaseModel, JointPosterior, Learner, Rates
 from fires.models.families import FAMILIES
 from fires.models.linear import Linear
 from fires.models.model_learner import ModelLearner
@@ -310,6 +321,8 @@ class FIRES(OnlineSelector):
     _groups_: Groups | None = field(init=False, default=None)
     rates_: Rates = field(init=False)  # of the gradient update
     weight_sums_ = WeightSums()
+    # The parts that make batches usual, and their classes: see _take_at_once.
+    _usual_: tuple[tuple[object, ...], tuple[float, float]] | None = field(init=False, default=None)
 
     @classmethod
     def as_published(cls, n_features_to_select: int | float = 10, **changes: Any) -> Self:
@@ -353,9 +366,8 @@ class FIRES(OnlineSelector):
         target = self.meet_target(batch)
         by_bayes = self._rule_.scored
         if by_bayes or self.update == "variational":  # a gradient divides by the total weight
-            memory = self.memory if isinstance(self.memory, float) else self.memory_rows
             weight, self.weight_sums_ = effective_weights(
-                batch.weight, n_rows, self.weight_sums_, memory
+                batch.weight, n_rows, self.weight_sums_, self.memory_rows
             )
             batch = batch if weight is batch.weight else replace(batch, weight=weight)
             if batch.times is not None:
@@ -374,10 +386,62 @@ class FIRES(OnlineSelector):
         if changes and self.forget_after is not None:
             self._forget_stale(batch)
 
+    def _take_at_once(self, X: RowsLike, y: OptionalArray) -> bool:
+        """By one compiled call: rows of numbers and two classes, in the usual settings."""
+        if type(X) is not np.ndarray or type(y) is not np.ndarray or not self._begun_:
+            return False
+        learner, sums, index = self._learner_, self.weight_sums_, self._label_index_
+        parts = self._known_, learner, index, self._presence_, self._monitor_
+        usual = self._usual_
+        if usual is None or any(map(is_not, parts, usual[0])):
+            self._usual_ = usual = parts, self._classes_at_once()
+        (low, high), is_scored = usual[1], self._rule_.scored
+        if not (
+            low < high
+            and X.dtype is _FLOAT64
+            and X.ndim == 2
+            and X.flags.c_contiguous
+            and 0 < X.size <= MOST_AT_ONCE
+            and X.shape[1] == self.n_features_in_
+            and y.shape == (len(X),)
+            and y.dtype.kind in "biuf"
+            and (not is_scored or (sums.unit == 1.0 and sums.total == sums.squares))
+            and self._are_checked()
+        ):
+            return False
+        if not learner.step_at_once(X, y, low, high, self.rates_):
+            return False
+        n_rows = len(X)
+        if is_scored:
+            self.weight_sums_ = sums.after(n_rows, n_rows, n_rows, self.memory_rows)
+        self._choose(learner.joint_posterior, n_rows, float(n_rows))
+        self._count(n_rows, 0)
+        return True
+
+    def _classes_at_once(self) -> tuple[float, float]:
+        """The two classes as numbers, if one compiled call may learn from rows; else NaN."""
+        learner, labels, known = self._learner_, self._label_index_.labels, self._known_
+        if (
+            learner.takes_at_once
+            and isinstance(known, FixedColumns)
+            and known.names is None
+            and not self._presence_.is_noted
+            and not (self._monitor_.watches_loss and learner.joint_posterior is None)
+            and self._monitor_.detector is None
+            and self.time is None
+            and len(labels) == 2
+            and labels.dtype.kind in "biuf"
+            and abs(labels.astype(np.float64)).max() < _WHOLE
+        ):
+            return float(labels[0]), float(labels[1])
+        return np.nan, np.nan
+
     @property
     def memory_rows(self) -> float:
         """The memory in rows: the usual one if it is a time, for all else that counts rows."""
         memory = self.memory
+        if isinstance(memory, int | float):
+            return float(memory)
         if isinstance(memory, timedelta) or seconds_of(memory) is not None:
             return _MEMORY
         return float(memory)
@@ -965,6 +1029,11 @@ class FIRES(OnlineSelector):
         return weights[: self.n_features_in_] if groups is None else weights[groups.of]
 
     def _selected(self) -> Places:
+        rule = self._rule_
+        if rule.scored and rule.groups is None and self.score == "auto":
+            k = self._resolve_k()
+            if k == rule.k:  # the usual case: nothing is to be computed
+                return rule.columns
         return self._computed("selected", self._selected_now)
 
     def _selected_now(self) -> Places:
@@ -1148,4 +1217,6 @@ class FIRES(OnlineSelector):
 
 
 _ONLY_CHOICE = {"update": "gradient", "score": "omega", "drift": None}
+_FLOAT64 = np.dtype(np.float64)
+_WHOLE = 2.0**52  # below this, different labels are different floats
 _STALE = 2  # of so many sparse columns, one must be stale before all are put in new places
