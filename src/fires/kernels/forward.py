@@ -18,13 +18,13 @@ Flags = npt.NDArray[np.bool_]
 
 
 @inner
-def exchange(system: Floats, line: Floats, p: int) -> None:
+def exchange(system: Floats, line: Floats, p: int, gone: Flags) -> None:
     """Let a coefficient join those that are estimated, or leave them: it undoes itself.
 
     A system is the lower triangle of precision, pull (the last line) and 0. Among the coefficients
     that have joined, it then holds their covariance, below 0, and their mean; for all others,
     precision and pull that are left; and in the corner, below 0, the squared deviations of all that
-    have joined.
+    have joined. Lines of those that are gone for good are no longer kept.
     """
     # Sums near the greatest number cancel to 0.
     n, inverse = len(system), 1.0 / (system[p, p] or 1e-300)
@@ -34,7 +34,7 @@ def exchange(system: Floats, line: Floats, p: int) -> None:
         line[i] = system[i, p]
     for i in range(n):
         own, factor = system[i], line[i] * inverse
-        for j in range(i + 1):
+        for j in range(0 if gone[i] else i + 1):  # with an if, it would not vectorise
             own[j] -= factor * line[j]
     for j in range(p):
         system[p, j] = line[j] * abs(inverse)
@@ -83,14 +83,22 @@ def _together(system: Floats, columns: Indices, block: Floats) -> float:
 
 @inner
 def _measure(
-    systems: Floats, columns: Indices, starts: Indices, block: Floats, now: Floats, z: Floats
+    systems: Floats,
+    columns: Indices,
+    starts: Indices,
+    state: Indices,
+    block: Floats,
+    now: Floats,
+    z: Floats,
 ) -> None:
-    """The deviations of all candidates: for each class, and for the one or for all that they serve.
+    """The deviations of candidates: for each class, and for the one or for all that they serve.
 
     Classes are told one against the rest: the last one follows from the others.
     """
     n = len(systems)
     for c in range(len(z)):
+        if state[c] == 2:
+            continue
         squared, highest = 0.0, 0.0
         for r in range(n):
             system, first = systems[r], columns[starts[c]]
@@ -184,8 +192,8 @@ def forward(
     that is below its limit beside the others leaves, and the weakest does where there are more than
     limits. A class that no candidate that has joined is sure to serve gets one of the last places.
     ``state`` is 1 for those that have joined, before and after, 2 for those that have left, else 0.
-    ``z`` becomes the deviations of all candidates, beside those that have joined; returned are the
-    squared deviations of these.
+    ``z`` becomes the deviations of all candidates beside those that have joined, but for those that
+    have left; returned are the squared deviations of those that have joined.
     """
     n_systems, n = systems.shape[:2]
     work = np.zeros((n_systems, n + 1, n + 1))
@@ -193,7 +201,7 @@ def forward(
     widest = int(np.diff(starts).max(initial=1))
     room = np.empty(n + 1), np.empty((widest, widest + 1)), np.empty((len(z), n_systems + 1))
     told = columns, starts, ahead, late, limits, sure, z, state
-    return _forward(work, *told, *room, np.zeros(n_systems))
+    return _forward(work, *told, *room, np.zeros(n_systems), np.zeros(n + 1, np.bool_))
 
 
 @compiled
@@ -211,6 +219,7 @@ def _forward(
     block: Floats,
     now: Floats,
     served: Floats,
+    gone: Flags,
 ) -> float:
     n_systems, n, n_candidates = len(work), len(line), len(starts) - 1
     n_in, c = 0, -1  # first the intercept joins, then those that have joined before
@@ -223,14 +232,16 @@ def _forward(
                 first, stop = starts[c], starts[c + 1]
             c += 1
         else:
-            _measure(work, columns, starts, block, now, z)
+            _measure(work, columns, starts, state, block, now, z)
             moved, n_in = _next(served, now, z, ahead, late, limits, sure, state, n_in)
             if moved < 0:
                 break
             first, stop = starts[moved], starts[moved + 1]
         for i in range(-1 if begins and c == 0 else first, stop):
             for r in range(n_systems):
-                exchange(work[r], line, columns[i] if i >= 0 else n - 2)
+                exchange(work[r], line, columns[i] if i >= 0 else n - 2, gone)
+            if not begins and state[moved] == 2:
+                gone[columns[i]] = True
     explained = 0.0
     for r in range(n_systems):
         explained -= work[r, n - 1, n - 1]

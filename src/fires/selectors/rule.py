@@ -328,14 +328,15 @@ class SelectionRule:
             limits, bonus = known.limits(_ASKED)[:k], _BONUS / math.sqrt(learner.n_rows)
             sure = known.sure if several else np.inf
         ahead = np.where(known.were_in(members), bonus, 0.0)
-        chosen, z, explained = known.forward(limits, None, ahead, sure)
+        chosen, _, explained = known.forward(limits, None, ahead, sure)
         if not several:
             other = known.forward(limits, np.ones(len(ahead), bool), ahead)
             # Of columns that came late, less is explained so far than they say.
             if other.explained > explained + _MORE or known.seen.min() < 1.0:
-                chosen, z, _ = other
+                chosen = other.numbers
         if k == _AUTO and not len(chosen) and known.together() > _TOGETHER:
-            chosen = known.numbers[[z.argmax()]]  # none is for itself, but all together are
+            alone = known.beside(np.zeros(len(ahead), bool))
+            chosen = known.numbers[[alone.argmax()]]  # none is for itself, but all together are
         return chosen
 
     def _filled(
