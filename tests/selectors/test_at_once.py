@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from fires import FIRES, OnlinePipeline
@@ -51,6 +52,10 @@ def fortran(X, y):
     return np.asfortranarray(X), y
 
 
+def sparse(X, y):
+    return sp.csr_array(X), y
+
+
 def newcomer(X, y):
     return X, np.where(np.arange(len(y)) == 0, 9, y)
 
@@ -73,6 +78,8 @@ CASES = [
     ({}, {"strange": as_float32}),
     ({}, {"strange": fortran}),
     ({}, {"strange": newcomer}),
+    ({}, {"strange": sparse}),
+    ({"update": "gradient", "scale": None}, {"strange": sparse}),
     ({"update": "gradient"}, {}),
     ({"update": "gradient", "scale": None}, {}),
     ({"update": "gradient", "scale": None}, {"n_rows": 1, "n": 200}),
@@ -196,7 +203,6 @@ def test_settings_changed_meanwhile_count():
 
 def test_rows_of_an_odd_shape_go_the_general_way():
     learner = LinearLearner("probit", 3, 2, fit_intercept=False, scale=None)
-    assert learner.takes_at_once
     X, y = np.ones((4, 3)), np.array([0, 1, 1, 2])
     assert not learner.step_at_once(X, y, 0.0, 1.0, Rates(0.1, 0.1))  # a third label
     learner.step(CheckedBatch(X, y[:4] > 0), (y > 0).astype(int), Rates(0.1, 0.1))

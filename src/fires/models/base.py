@@ -112,11 +112,6 @@ class Learner(Protocol):
         """Whether a number of features is chosen by importances alone, not beside each other."""
         return False
 
-    @property
-    def takes_at_once(self) -> bool:
-        """Whether rows like those before may be given to :meth:`step_at_once`."""
-        return False
-
     def step(self, batch: CheckedBatch, y: Labels, rates: Rates) -> None:
         """Learn from one batch. On an error, nothing changes."""
 

@@ -291,15 +291,13 @@ class BayesLearner(Learner):
             and bool(self.evidence_rows[0])
         )
 
-    @property
-    def takes_at_once(self) -> bool:
-        """See :class:`fires.models.base.Learner`."""
-        return self._is_plain and self.scaler.dense.ready and self.n_rows == 1
-
     def step_at_once(self, X: Floats, y: Labels, low: float, high: float, rates: Rates) -> bool:
         """See :class:`fires.models.base.Learner`."""
-        assert isinstance(self.target, ClassTarget)
-        labels = y.astype(np.float64), low, high, self.target.class_weight
+        target, scale = self.target, self.scaler.dense
+        if self.n_rows > 1 or not (self._is_plain and scale.ready):
+            return False
+        assert isinstance(target, ClassTarget)
+        labels = y.astype(np.float64), low, high, target.class_weight
         return self._take_at_once(row_major(X), labels, np.empty((1, len(y))), ones(len(y)))
 
     def _is_usual(self, batch: CheckedBatch, scaled: bool) -> bool:

@@ -203,14 +203,11 @@ class LinearLearner(Learner):
             self._step_dense(batch, rows, rates)
         self.target.count(y, rows.weight)
 
-    @property
-    def takes_at_once(self) -> bool:
-        """See :class:`fires.models.base.Learner`."""
-        is_plain = self.scale is None and not self.in_sparse_terms and self.n_rows == 1
-        return is_plain and self.family.gradient.step is not None
-
     def step_at_once(self, X: Floats, y: Labels, low: float, high: float, rates: Rates) -> bool:
         """See :class:`fires.models.base.Learner`."""
+        is_plain = self.scale is None and not self.in_sparse_terms and self.n_rows == 1
+        if not is_plain or self.family.gradient.step is None or self.family.kind != "classes":
+            return False
         n_rows, rows, target = len(X), row_major(X), np.empty((1, len(X)))
         n_high = admit(rows, (y.astype(np.float64), low, high, _NO_COUNTS), target)
         if n_high < 0.0:

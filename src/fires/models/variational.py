@@ -59,9 +59,8 @@ class VariationalLearner(LinearLearner):
         self.target = target_of(self.family, self.n_rows, scaled=scaled, levelled=False)
         self.rows_seen = 0.0
 
-    @property
-    def takes_at_once(self) -> bool:
-        """See :class:`fires.models.base.Learner`."""
+    def step_at_once(self, X: Floats, y: Labels, low: float, high: float, rates: Rates) -> bool:
+        """There is no compiled step."""
         return False
 
     def _is_sparse(self, X: Matrix) -> bool:

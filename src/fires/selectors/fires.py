@@ -422,8 +422,7 @@ class FIRES(OnlineSelector):
         """The two classes as numbers, if one compiled call may learn from rows; else NaN."""
         learner, labels, known = self._learner_, self._label_index_.labels, self._known_
         if (
-            learner.takes_at_once
-            and isinstance(known, FixedColumns)
+            isinstance(known, FixedColumns)
             and known.names is None
             and not self._presence_.is_noted
             and not (self._monitor_.watches_loss and learner.joint_posterior is None)
