@@ -4,7 +4,7 @@ Processor seconds, from the start of the process to the end of the first ``parti
 included, each in a process of its own. The default path begins with an empty cache of machine code;
 the other kinds of input with a copy of what that left there, and what counts is how much longer
 they take than the default path does with the same cache. Narrow rows and wide ones are learnt from
-by different loops.
+by different loops, and from the second batch on, one call takes a whole batch.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from benchmarks.timing import Row, show, shown
 FIRST, MORE, ROUNDS = 8.0, 3.0, 2
 WIDTHS = 30, 300
 KINDS = {
+    "a second batch": "FIRES(10).partial_fit(X, y).partial_fit(X, y)",
     "one missing value": "X[3, 4] = np.nan",
     "numeric target": "y = X[:, 0] + rng.normal(size=100)",
     "CSR": "X = sp.csr_array(np.where(rng.random(X.shape) < 0.1, X, 0.0))",
