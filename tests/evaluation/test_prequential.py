@@ -196,3 +196,23 @@ def test_labels_are_looked_up_once_for_all(monkeypatch):
     monkeypatch.setattr(Classes, "take", counted)
     steps = list(prequential(from_arrays(X, y), FIRES(2), Perceptron(), batch_size=50))
     assert len(looked) == len(steps)
+
+
+@pytest.mark.parametrize("options", [{"label_delay": 3}, {}], ids=["late labels", "no labels"])
+def test_where_labels_are_missing_a_growing_range_changes_nothing(options):
+    """Selector and predictor standardise: the units of the pipeline must not matter to them."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(2, size=(2000, 6)) * np.array([1.0, 100.0, 1.0, 0.01, 1.0, 1.0]) + 5.0
+    y = np.where(X[:, 1] / 100.0 - X[:, 4] + rng.normal(size=2000) > -5.0, 1.0, 0.0)
+    if not options:
+        y[300:350] = y[600:700] = y[1500:1550] = np.nan
+    found = []
+    for scale in (None, "minmax"):
+        pipeline = OnlinePipeline(FIRES(6), preprocess=scale)
+        steps = prequential(
+            from_arrays(X, y), pipeline, batch_size=50, scores=("log_loss",), **options
+        )
+        losses = [step.scores["log_loss"] for step in steps]
+        found.append((losses, pipeline.selector.importances_))
+    np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-6)
+    np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-6)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections import deque
-from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
-from fires.core.batch import CheckedBatch
+from fires.core.batch import CheckedBatch, nothing
 from fires.core.named import NamedRows, RunNames
 from fires.core.settings import check_choice
 from fires.core.types import Labels, Matrix, Places, RowsLike
@@ -195,13 +196,13 @@ class _Evaluation:
         self._last_alarm, self.has_learnt = alarms[-1].batch if alarms else -1, False
         self.selected = np.empty(0, dtype=np.intp)
         if self.pipeline.has_learnt:
-            with suppress(NotFittedError):  # of rows without labels, only the scale is learnt
+            with suppress(NotFittedError):
                 self.selected = self.pipeline.selector.get_support(indices=True)
                 self.has_learnt = True
                 if self.names is not None:
                     self.names.follow(self.pipeline.open_names or ())
         self.stability = window.value if isinstance(window, StabilityWindow) else np.nan
-        self._waiting: deque[CheckedBatch] = deque()
+        self._waiting: deque[Batch] = deque()
         self._shown: tuple[CheckedBatch, Places, Matrix] | None = None
 
     def steps(
@@ -259,25 +260,20 @@ class _Evaluation:
 
     def step(self, batch: Batch) -> tuple[dict[str, float], float, float]:
         """Test and learn: the scores, and the seconds that selector and predictor took to learn."""
-        X = batch.X if batch.names is None else NamedRows(batch.X, batch.names)
-        rows, learn_scale = self.pipeline.admit(X, columns=batch.columns, times=batch.times)
         before = self.selected
-        if rows.source is not None:  # features are in other places than before
-            self.selected = np.flatnonzero(np.isin(rows.source, self.selected))
-        tested = _labelled(rows, batch.y, self.classes)
+        tested, learn_scale = self._admit(batch)
         if self.totals is not None and tested.y is not None and not self.has_learnt:
             self.totals.check_target(tested.y)
-        if self.label_delay and tested.X is batch.X:  # the caller's own, until labels come
-            tested = tested.with_rows(tested.X.copy())
-        self._waiting.append(tested)
-        late = len(self._waiting) <= self.label_delay
-        now = _EMPTY if late else self._waiting.popleft()
-        if now.n_rows == 0:  # no label has come: there is nothing to learn but the scale
+        now = tested
+        if self.label_delay:  # a copy, since the rows are the caller's own
+            X, y = copy.deepcopy((batch.X, batch.y))
+            self._waiting.append(replace(batch, X=X, y=y))
+            late = len(self._waiting) <= self.label_delay
+            now, learn_scale = (_EMPTY, nothing) if late else self._admit(self._waiting.popleft())
+        # Without a label, nothing is learnt, nor is the scale: what learns has to go along with it.
+        if now.n_rows == 0:
             scores = self._test(tested)
-            if self.names is None:
-                learn_scale()
-            else:  # where columns come and go, scale and selector go together
-                self.selected = before
+            self.selected = before
             return scores, 0.0, 0.0
         self.pipeline.check(now)
         scores = {} if self.order == "as-published" else self._test(tested)
@@ -301,6 +297,14 @@ class _Evaluation:
             present = self.names.of_run(np.flatnonzero(has_entries))
         self.stability = self.window.update(self.selected_in_run, present)
         return scores, seconds, seconds_train
+
+    def _admit(self, batch: Batch) -> tuple[CheckedBatch, Callable[[], None]]:
+        """The rows of a batch that have a label, on the scale of now, and what learns the scale."""
+        X = batch.X if batch.names is None else NamedRows(batch.X, batch.names)
+        rows, learn_scale = self.pipeline.admit(X, columns=batch.columns, times=batch.times)
+        if rows.source is not None:  # features are in other places than before
+            self.selected = np.flatnonzero(np.isin(rows.source, self.selected))
+        return _labelled(rows, batch.y, self.classes), learn_scale
 
     def _test(self, batch: CheckedBatch) -> dict[str, float]:
         """The scores of a batch; NaN as long as nothing can be predicted."""
