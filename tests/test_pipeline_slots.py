@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.naive_bayes import GaussianNB
@@ -141,3 +141,21 @@ def test_words_reach_an_estimator_of_scikit_learn():
     selector = FIRES(2, columns="open", absent="zero")
     model = OnlinePipeline(selector, SGDClassifier(random_state=0)).partial_fit(rows, y)
     assert (model.predict(rows) == y).mean() > 0.9
+
+
+def test_a_growing_range_changes_nothing_behind_slots():
+    """Selector and predictor standardise: the units of the pipeline must not matter to them."""
+    rng, found = np.random.default_rng(0), []
+    X = rng.standard_t(2, size=(1500, 5)) * np.array([1.0, 100.0, 1.0, 0.01, 1.0]) + 5.0
+    y = X[:, 1] / 100.0 - X[:, 4] + rng.normal(size=1500) > -5.0
+    for preprocess in (None, "minmax"):
+        pipeline = OnlinePipeline(FIRES(5, columns="open"), preprocess=preprocess)
+        proba = []
+        for start in range(0, 1500, 50):
+            rows = slice(start, start + 50)
+            frame = NamedRows(X[rows], list("ebdac"))
+            if start:
+                proba.append(pipeline.predict_proba(frame))
+            pipeline.partial_fit(frame, y[rows])
+        found.append(np.concatenate(proba))
+    assert_allclose(found[1], found[0], rtol=1e-6, atol=1e-9)

@@ -18,7 +18,7 @@ from fires.core.classes import Classes
 from fires.core.errors import InputError, NotPassedAgain, StateError
 from fires.core.settings import check_count
 from fires.core.state import Arrays, State
-from fires.core.types import Header, Matrix, Places
+from fires.core.types import Floats, Header, Matrix, Places
 from fires.kernels.select import placed
 from fires.predictors.adapters import RiverPredictor, SklearnPredictor
 from fires.predictors.base import Predictor, can
@@ -101,6 +101,13 @@ class Slots:
         slot_of[columns] = self.places(names)
         return placed(X, slot_of, len(self), absent)
 
+    def change_of(self, change: Floats, names: Sequence[str]) -> Floats:
+        """By what the units of each slot have changed, by those of all columns."""
+        places = self.places(names)
+        moved, has_slot = np.repeat([[0.0], [1.0]], len(self), axis=1), np.flatnonzero(places >= 0)
+        moved[:, places[has_slot]] = change[:, has_slot]
+        return moved
+
     def as_json(self) -> Header:
         """Everything there is to save, as JSON values; :meth:`from_json` takes it back."""
         return {"names": list(self.names), "last": self._last.tolist(), "now": self._now}
@@ -157,7 +164,9 @@ class PredictorStep:
         """Let the predictor learn from the rows that it is shown; these labels are expected."""
         if self.takes_batches:
             shown = batch.with_rows(rows)
-            shown.change = batch.change if self.slots is None else None
+            shown.change = batch.change
+            if self.slots is not None and batch.change is not None:
+                shown.change = self.slots.change_of(batch.change, batch.known.known)
             self.predictor.learn(shown, expected)
         else:
             classes = expected.labels if batch.classes is None else batch.classes
