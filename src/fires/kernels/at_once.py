@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numba.core import types
@@ -25,7 +24,7 @@ from fires.kernels.changes import (
     inflate,
     take_batch,
 )
-from fires.kernels.compiling import address_of, by_address, compiled, inner
+from fires.kernels.compiling import addresses_of, by_address, compiled, inner
 from fires.kernels.moments import N_PLAN, N_SHOWN, learn, look_at, rescale_rows
 
 LARGEST = 1e150
@@ -65,7 +64,7 @@ _find_moves = by_address(
 @cache
 def addresses(assimilate: Callable[..., None]) -> Ints:
     """Where the loops are, for the family that this one is of."""
-    loops: dict[Any, Any] = {
+    loops = {
         look_at: _look_at,
         rescale_rows: _rescale,
         learn: _learn,
@@ -77,7 +76,7 @@ def addresses(assimilate: Callable[..., None]) -> Ints:
         inflate: _inflate,
         find_moves: _find_moves,
     }
-    return np.array([address_of(loop, call) for loop, call in loops.items()])
+    return addresses_of(loops)
 
 
 @compiled

@@ -13,6 +13,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 import numpy.typing as npt
 from numba.core import event, types
 from numba.core.cgutils import unpack_tuple
@@ -92,13 +93,14 @@ def by_address(result: Any, *arguments: Any) -> Any:
     return intrinsic(call)
 
 
-def address_of(loop: Any, call: Any) -> int:
-    """Where the machine code of a loop is that is called :func:`by_address`."""
-    arguments = call.arguments
-    loop.compile(arguments)
-    found = loop.overloads[arguments]
-    address: int = found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
-    return address
+def addresses_of(loops: dict[Any, Any]) -> npt.NDArray[np.int64]:
+    """Where the machine code of each loop is, for its call :func:`by_address`."""
+    found = []
+    for loop, call in loops.items():
+        loop.compile(call.arguments)
+        one = loop.overloads[call.arguments]
+        found.append(one.library.get_pointer_to_function(one.fndesc.llvm_func_name))
+    return np.array(found)
 
 
 def filled_in(function: Callable[..., T], name: str, **names: Any) -> Callable[..., T]:
