@@ -85,7 +85,7 @@ class State:
         noisy, now = FAMILIES[family].noise > 0.0, self.clock if loop == "sparse" else 0.0
         rule = np.array([one["gamma"], one["prior"], one["own_prior"], noisy, one["after"], now])
         self.said = np.zeros((len(self.mu), N_STATS, len(Z)))
-        learn, rows = FAMILIES[family].assimilations.rows, DenseRows(*read_only(Z))
+        learn, rows = FAMILIES[family].assimilate, DenseRows(*read_only(Z))
         if loop == "plain":
             learn = assimilate_plain(one.get("scores", scores_of(family)))
         elif loop == "sparse":

@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 from tests.naive import add_up
 
-from fires.kernels.assimilate import ADDED, N_STATS, WIDTH
-from fires.kernels.changes import fill_blocks, find_moves, increments, inflate, take_rows
+from fires.kernels.assimilate import ADDED, N_LINES, N_STATS, WIDTH, add_scores, note_scores
+from fires.kernels.changes import fill_blocks, find_moves, increments, inflate, take_batch
 
 
 def increments_plain(y, log_p, f, g, bend, inflation, even, share):
@@ -35,8 +35,9 @@ def test_rows_are_taken_as_they_are_defined(n_sums, even, share):
     weight, kept = rng.choice([0.0, 1.0, 2.5], n), rng.random(n)
     stats = rng.normal(size=(n_sums, N_STATS, n))
     stats[:, [2, WIDTH]] = np.abs(stats[:, [2, WIDTH]])
-    local, inflation = rng.normal(size=(2, n_sums)), 1.0 + rng.random(n_sums)
-    sums = rng.random((3, n_sums))
+    local, found = rng.normal(size=(2, n_sums)), 1.0 + rng.random((2, n_sums))
+    inflation = found[1] if even else np.minimum(found[1], 2.0 * found[0])
+    sums, shared = rng.random((4, n_sums)), rng.random((2, n_sums, 2))
     bend = stats[:, 2] / (1.0 + stats[:, WIDTH] * stats[:, 2])
     g, f = bend * stats[:, 3], stats[:, ADDED] - local[0][:, None]
     square = kept**2 * (g * g if even else np.maximum(g * g, bend))
@@ -44,16 +45,31 @@ def test_rows_are_taken_as_they_are_defined(n_sums, even, share):
     more = increments_plain(*seen, inflation, even, share)
     assert_allclose(increments(seen, inflation, even, share), more, rtol=1e-12)
     after = sums.copy()
-    greatest = add_up(more, weight, 30.0, *after)
-    along = f * f * (square if even else kept**2 * bend)
-    parts = [kept * g, f * kept * g, square, along, weight * stats[:, ADDED]]
+    greatest = add_up(more, weight, 30.0, *after[:3])
+    along = square if even else kept**2 * bend
+    parts = [kept * g, f * kept * g, square, f * f * along, weight * stats[:, ADDED]]
     expected = np.sum([*parts, weight * (y > 0.0)], axis=2)
-    lines, found = np.empty((5, n_sums, n)), np.zeros((n_sums, 7))
-    facts = local, share, inflation, 30.0
-    take_rows(y, weight, stats, kept, even, *facts, *sums, lines, found)
-    assert_allclose(lines, [kept * g, square, f, g, bend], rtol=1e-12)
-    assert_allclose(found, np.vstack([expected, greatest]).T, rtol=1e-12)
+    level = local + 0.3 * (expected[4:] - local * weight.sum())
+    shares = shared + expected[:4].reshape(2, 2, n_sums).swapaxes(1, 2)
+    lines, told = np.empty((N_LINES, n_sums, n)), np.zeros((n_sums, 7))
+    note_scores(stats, 0, 40, kept, even, lines)
+    note_scores(stats, 40, n, kept, even, lines)
+    take_batch(y, weight, stats, even, local, share, 0.3, found, 30.0, sums, shared, lines, told)
+    calm = np.ones((n_sums, 1)) if even else greatest[:, None] < 5.0
+    assert_allclose(lines, [kept * g, square, f, calm * g, calm * bend, along], rtol=1e-12)
+    assert_allclose(told, np.vstack([expected, greatest]).T, rtol=1e-12)
     assert_allclose(sums, after, rtol=1e-12)
+    assert_allclose(local, level, rtol=1e-12)
+    assert_allclose(shared, shares, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 4, 70])
+def test_scores_add_up_along_each_coefficient(n_rows):
+    rng = np.random.default_rng(n_rows)
+    Z, lines, sums = rng.normal(size=(n_rows, 11)), rng.normal(size=(6, 2, 90)), np.ones((2, 2, 11))
+    add_scores(Z, 20, lines, sums)
+    scores = lines[:2, :, 20 : 20 + n_rows]
+    assert_allclose(sums - 1.0, [scores[0] @ Z, scores[1] @ (Z * Z)], rtol=1e-9, atol=1e-12)
 
 
 def ratio_plain(blocks):
@@ -84,7 +100,7 @@ def inflation_plain(blocks, filled):
 
 def filled_plain(Z, lines, gamma, blocks, filled):
     """Blocks after some rows, which fit into the open short one."""
-    _, _, f, g, bend = lines
+    f, g, bend = lines[2:5]
     own = np.stack([g @ Z, bend @ (Z * Z)], axis=1)
     along = np.stack([(g * f).sum(axis=1), (bend * f * f).sum(axis=1)], axis=1)
     blocks, filled = blocks.copy(), filled + np.array([len(Z), 0.0])

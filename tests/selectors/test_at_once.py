@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from fires import FIRES, OnlinePipeline
 from fires.core.batch import CheckedBatch
@@ -40,6 +40,16 @@ def missing(X, y):
     return X, y
 
 
+def late_and_missing(X, y):
+    X[-1, -1] = np.nan
+    return X, y
+
+
+def far_out(X, y):
+    X[-2, 1] = 1e6
+    return X, y
+
+
 def weighted(X, y):
     return X, y, None, np.linspace(0.5, 1.5, len(X))
 
@@ -73,6 +83,10 @@ CASES = [
     ({"scale": None}, {}),
     ({}, {"kind": "numbers"}),
     ({}, {"kind": "three"}),
+    ({}, {"n_features": 1300, "n_rows": 53, "n": 20, "at": 12}),
+    ({}, {"n_features": 1300, "n_rows": 53, "strange": late_and_missing}),
+    ({}, {"n_rows": 6000, "n": 14, "at": 12}),
+    ({}, {"strange": far_out}),
     ({}, {"strange": missing}),
     ({}, {"strange": weighted}),
     ({}, {"strange": as_float32}),
@@ -119,16 +133,16 @@ def trace(make, given):
     return known, selector.saved()[1], alarms, selector.interval()
 
 
-def assert_same(one, other):
+def assert_same(one, other, rtol=0.0):
     known, arrays, alarms, interval = one
     assert alarms == other[2]
-    assert_array_equal(interval, other[3])
+    assert_allclose(interval, other[3], rtol, rtol)
     assert sorted(arrays) == sorted(other[1])
     for name, array in arrays.items():
-        assert_array_equal(array, other[1][name], err_msg=name)
+        assert_allclose(array, other[1][name], rtol, rtol, err_msg=name)
     for (support, mu), (other_support, other_mu) in zip(known, other[0], strict=True):
         assert support == other_support
-        assert_array_equal(mu, other_mu)
+        assert_allclose(mu, other_mu, rtol, rtol)
 
 
 @pytest.mark.parametrize(("settings", "given"), CASES)
@@ -143,7 +157,9 @@ def test_one_call_equals_the_general_way(monkeypatch, settings, given):
         assert sum(counts) > 10
     with monkeypatch.context() as patch:
         one_by_one(patch)
-        assert_same(fast, trace(make, given))
+        # Where a batch is cut, the end of a part is rounded once more.
+        is_cut = given.get("n_features", 12) * given.get("n_rows", 40) > 60_000
+        assert_same(fast, trace(make, given), rtol=1e-9 if is_cut else 0.0)
 
 
 @pytest.mark.parametrize("preprocess", ["standard", "minmax", None])
@@ -160,10 +176,10 @@ def test_in_a_pipeline_too(monkeypatch, preprocess, kind):
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, 1e200])
-@pytest.mark.parametrize("update", ["bayes", "gradient"])
-def test_a_refused_batch_leaves_no_trace(update, bad):
+@pytest.mark.parametrize(("update", "n_features"), [("bayes", 5), ("bayes", 5000), ("gradient", 5)])
+def test_a_refused_batch_leaves_no_trace(update, n_features, bad):
     selector = FIRES(3, update=update, scale="standard" if update == "bayes" else None)
-    *batches, (X, y) = stream(5, 20, n=6)
+    *batches, (X, y) = stream(n_features, 20, n=6)
     for rows, labels in batches:
         selector.partial_fit(rows, labels)
     before = {name: array.copy() for name, array in selector.saved()[1].items()}

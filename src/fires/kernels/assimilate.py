@@ -37,7 +37,6 @@ from numba.extending import overload
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled, compiled_with, inner
 from fires.kernels.linear import DenseRows, MixedRows
-from fires.kernels.moments import rescale_rows
 from fires.kernels.products import LANES, LINES, add_products
 
 # What the loops keep for each row of parameters, besides the coefficients.
@@ -52,29 +51,22 @@ GAMMA, PRIOR, OWN_PRIOR, NOISY, STRETCHES_AFTER, NOW = range(6)
 LEAST = 1e-9
 """The share of its variance that a parameter keeps, whatever a row says."""
 _LEAST_STRETCH, _MOST_STRETCH = 0.8, 1.25
+_AT_ONCE = 32  # rows that stay in the fastest memory
+N_LINES = 6
+"""What is kept of each row until its batch has been taken in."""
 WINDOW = 500.0
 """Rows after which a score has faded to 1/e."""
 
-moments: Any = None  # the family's log Z, slope and bend; filled in by assimilations
-look: Any = None  # what a row says; filled in by assimilations
-assimilate: Any = None  # the loop over scaled rows; filled in by assimilations
+moments: Any = None  # the family's log Z, slope and bend; filled in by assimilation
+look: Any = None  # what a row says; filled in by assimilation
 
 Moments = Callable[[float, float, float], tuple[float, float, float]]
 
 
-class Loops(NamedTuple):
-    """The loops of one family: over scaled rows, and over rows that are scaled on the way."""
-
-    rows: Callable[..., None]
-    unscaled: Callable[..., float]
-
-
-def assimilations(family: str, moments: Moments) -> Loops:
-    """The compiled loops for one family."""
+def assimilation(family: str, moments: Moments) -> Callable[..., None]:
+    """The compiled loop over rows for one family."""
     one_row = compiled_with(_look, f"{family}_look", inner=True, moments=moments)
-    rows = compiled_with(_assimilate, f"{family}_assimilate", look=one_row)
-    unscaled = compiled_with(_unscaled, f"{family}_assimilate_unscaled", assimilate=rows)
-    return Loops(rows, unscaled)
+    return compiled_with(_assimilate, f"{family}_assimilate", look=one_row)
 
 
 WIDTH, ADDED = 4, 5
@@ -320,55 +312,45 @@ def kept_of(weight: Floats, unit: float) -> Floats:
     return kept
 
 
-@inner
-def add_scores(
-    Z: Floats, start: int, stats: Floats, kept: Floats, even: bool, total: Floats, square: Floats
+@compiled
+def note_scores(
+    stats: Floats, start: int, stop: int, kept: Floats, even: bool, lines: Floats
 ) -> None:
-    """Add what dense rows say of each coefficient, and its square, for each row of parameters."""
-    for k in range(len(total)):
-        sums, squares, size = total[k], square[k], Z.shape[1]
-        for b in range(len(Z)):
-            row, keep = Z[b], kept[start + b]
-            g, _, expected = score(stats[k], start + b, even)
-            g *= keep
-            expected *= keep * keep
-            for j in range(size):
-                sums[j] += row[j] * g
-                squares[j] += row[j] * row[j] * expected
+    """Write what some rows of a batch say, in :data:`N_LINES` lines.
 
-
-def _unscaled(
-    X: Floats,
-    plan: Floats,
-    shown: Floats,
-    scaled: Floats,
-    view: Floats,
-    columns: npt.NDArray[np.int64],
-    leading: Floats,
-    seen: Seen,
-    belief: Believed,
-    even: bool,
-    scores: Floats,
-    squares: Floats,
-) -> float:
-    """As :func:`_assimilate`, on ``X`` scaled into ``scaled``; ``leading`` gets some columns.
-
-    ``view`` is a read-only view of ``scaled``, so that one form of :func:`_assimilate` is enough.
-    What it returns is not finite if sums over X overflow.
+    The score of each row as it counts at the end, and its square; what the features add, for
+    :func:`fires.kernels.changes.take_batch` to write; score and bend; the square that counts along
+    the predictor: there is one slope, and whatever is rare comes often enough in it.
     """
-    at_once, total = len(scaled), 0.0
-    _, weight, stats = seen
-    kept = kept_of(weight, 1.0)
-    for start in range(0, len(X), at_once):
-        stop = min(start + at_once, len(X))
-        total += rescale_rows(X[start:stop], weight[start:stop], plan, scaled, shown)
+    for k in range(len(stats)):
         for b in range(start, stop):
-            for i in range(len(columns)):
-                leading[b, i] = scaled[b - start, columns[i]]
-        rows = view[: stop - start]
-        assimilate((rows,), start, seen, belief)
-        add_scores(rows, start, stats, kept, even, scores, squares)
-    return total
+            g, bend, expected = score(stats[k], b, even)
+            squared = kept[b] * kept[b]
+            lines[0, k, b], lines[1, k, b] = kept[b] * g, squared * expected
+            lines[3, k, b], lines[4, k, b] = g, bend
+            lines[5, k, b] = squared * (expected if even else bend)
+
+
+@compiled
+def add_scores(Z: Floats, start: int, lines: Floats, sums: Floats) -> None:
+    """Add the scores of rows along each coefficient, and their squares, four rows at a time.
+
+    They are those from ``start`` on. The last one is met again, with a score of 0.
+    """
+    last, size = len(Z) - 1, Z.shape[1]
+    for k in range(lines.shape[1]):
+        p, q, c, d = sums[0, k], sums[1, k], np.zeros(4), np.zeros(4)
+        for b in range(0, last + 1, 4):
+            for i in range(4):
+                there, at = b + i <= last, start + min(b + i, last)
+                c[i], d[i] = lines[0, k, at] if there else 0.0, lines[1, k, at] if there else 0.0
+            one, two = Z[b], Z[min(b + 1, last)]
+            three, four = Z[min(b + 2, last)], Z[min(b + 3, last)]
+            c0, c1, c2, c3, d0, d1, d2, d3 = c[0], c[1], c[2], c[3], d[0], d[1], d[2], d[3]
+            for j in range(size):
+                x0, x1, x2, x3 = one[j], two[j], three[j], four[j]
+                p[j] += c0 * x0 + c1 * x1 + c2 * x2 + c3 * x3
+                q[j] += d0 * x0 * x0 + d1 * x1 * x1 + d2 * x2 * x2 + d3 * x3 * x3
 
 
 @compiled
@@ -408,21 +390,22 @@ def add_information(
     n_rows, size = Z.shape
     wide, tall = (size + LANES) // LANES * LANES, (size + 1 + LINES) // LINES * LINES
     # Columns: those of Z, the intercept, the value.
-    rows, weighted, made = (
-        np.zeros((n_rows, wide)),
-        np.zeros((n_rows, tall)),
-        np.zeros((tall, wide)),
-    )
-    whole = 1.0
+    n_most = min(n_rows, _AT_ONCE)
+    rows, weighted = np.zeros((n_most, wide)), np.zeros((n_most, tall))
+    made, kept, whole = np.zeros((tall, wide)), np.empty(n_rows), 1.0
     for b in range(n_rows - 1, -1, -1):
-        z, row, line, kept = Z[b], rows[b], weighted[b], whole * precision[b]
-        for j in range(size):
-            row[j] = z[j]
-            line[j] = z[j] * kept
-        row[size] = 1.0
-        line[size], line[size + 1] = kept, kept * value[b]
+        kept[b] = whole * precision[b]
         whole *= gamma if weight[b] == 1.0 else gamma ** weight[b]
-    add_products(weighted, rows, made)
+    for start in range(0, n_rows, _AT_ONCE):
+        some = min(n_rows - start, _AT_ONCE)
+        for b in range(some):
+            z, row, line, factor = Z[start + b], rows[b], weighted[b], kept[start + b]
+            for j in range(size):
+                row[j] = z[j]
+                line[j] = z[j] * factor
+            row[size] = 1.0
+            line[size], line[size + 1] = factor, factor * value[start + b]
+        add_products(weighted[:some], rows[:some], made)
     for i in range(len(sums)):
         line, more = sums[i], made[min(i, size + 1)]
         counts = 1.0 if i < size + 2 else 0.0

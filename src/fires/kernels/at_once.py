@@ -7,7 +7,6 @@ batch is found before anything has changed, and left to the loops one by one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cache
 
@@ -15,7 +14,15 @@ import numpy as np
 from numba.core import types
 
 from fires.core.types import Floats, Ints
-from fires.kernels.assimilate import WIDTH, add_to_sums, express
+from fires.kernels.assimilate import (
+    N_LINES,
+    WIDTH,
+    add_scores,
+    add_to_sums,
+    express,
+    kept_of,
+    note_scores,
+)
 from fires.kernels.changes import (
     LEAST,
     N_SUMS,
@@ -27,6 +34,7 @@ from fires.kernels.changes import (
 from fires.kernels.compiling import addresses_of, by_address, compiled, inner
 from fires.kernels.moments import N_PLAN, N_SHOWN, learn, look_at, rescale_rows
 
+_MOST = 60_000  # entries that are scaled at a time
 LARGEST = 1e150
 """The largest value a step bears: its square can still be summed."""
 
@@ -36,7 +44,7 @@ _ROWS = types.Array(_REAL, 2, "C", readonly=True)
 _PLACES = types.Array(_INT, 1, "C")
 
 _look_at = by_address(_INT, _ROWS, _VECTOR, _TABLE, _TABLE)
-_rescale = by_address(_REAL, _ROWS, _VECTOR, _TABLE, _TABLE, _TABLE)
+_rescale = by_address(types.Tuple((_REAL, _INT)), _ROWS, _VECTOR, _TABLE, _TABLE, _TABLE)
 _learn = by_address(types.none, _TABLE, _TABLE, _VECTOR, _TABLE, _TABLE)
 _assimilate = by_address(
     types.none,
@@ -49,9 +57,11 @@ _add_to_sums = by_address(
     _REAL, _ROWS, _VECTOR, _CUBE, _TABLE, _TABLE, _TABLE, _TABLE, _VECTOR, _REAL, _CUBE
 )
 _express = by_address(types.none, _CUBE, _TABLE, _TABLE, _TABLE, _TABLE)
+_note_scores = by_address(types.none, _CUBE, _INT, _INT, _VECTOR, _FLAG, _CUBE)
+_add_scores = by_address(types.none, _ROWS, _INT, _CUBE, _CUBE)
 _take_batch = by_address(
-    *(types.none, _ROWS, _TABLE, _VECTOR, _CUBE, _REAL, _FLAG, _TABLE, _REAL, _REAL, _TABLE),
-    *(_REAL, _TABLE, _TABLE, _TABLE, _CUBE, _CUBE, _TABLE),
+    *(types.none, _TABLE, _VECTOR, _CUBE, _FLAG, _TABLE, _REAL, _REAL, _TABLE, _REAL, _TABLE),
+    *(_CUBE, _CUBE, _TABLE),
 )
 _fill_blocks = by_address(_FLAG, _ROWS, _CUBE, _REAL, _BLOCKS, _TABLE)
 _inflate = by_address(types.none, _BLOCKS, _TABLE, _VECTOR, _VECTOR)
@@ -69,6 +79,8 @@ def addresses(assimilate: Callable[..., None]) -> Ints:
         rescale_rows: _rescale,
         learn: _learn,
         assimilate: _assimilate,
+        note_scores: _note_scores,
+        add_scores: _add_scores,
         add_to_sums: _add_to_sums,
         express: _express,
         take_batch: _take_batch,
@@ -79,14 +91,23 @@ def addresses(assimilate: Callable[..., None]) -> Ints:
     return addresses_of(loops)
 
 
-@compiled
-def _columns_of(rows: Floats, columns: Ints) -> Floats:
-    """Some columns."""
-    some = np.empty((len(rows), len(columns)))
+@inner
+def _columns_of(rows: Floats, columns: Ints, some: Floats) -> None:
+    """Fill in some columns."""
     for k in range(len(rows)):
         for i in range(len(columns)):
             some[k, i] = rows[k, columns[i]]
-    return some
+
+
+@inner
+def _are_numbers(X: Floats) -> bool:
+    """Whether all entries are numbers that a step bears."""
+    total = 0.0
+    for b in range(len(X)):
+        row = X[b]
+        for j in range(X.shape[1]):
+            total += abs(row[j])
+    return total <= LARGEST
 
 
 @compiled
@@ -97,30 +118,55 @@ def admit(X: Floats, labels: tuple[Floats, float, float, Floats], y: Floats) -> 
     none of them.
     """
     (given, low, high, _), n_high, n_strange = labels, 0, 0
-    for b in range(len(X)):
-        row = X[b]
-        for j in range(X.shape[1]):
-            n_strange += 0 if abs(row[j]) <= LARGEST else 1
     for b in range(len(given)):
         is_high = given[b] == high
         y[0, b] = 1.0 if is_high else -1.0
         n_high += 1 if is_high else 0
         n_strange += 0 if is_high or given[b] == low else 1
-    return -1.0 if n_strange > 0 else 1.0 * n_high
+    return 1.0 * n_high if n_strange == 0 and _are_numbers(X) else -1.0
 
 
 @inner
-def _scale(
-    loops: Ints, X: Floats, weight: Floats, known: Floats, out: Floats, moved: Floats
-) -> bool:
-    """Put rows on their scale, and learn it; if they cannot be scaled, nothing has changed."""
+def _take_rows(
+    loops: Ints,
+    rows: tuple[Floats, bool, bool],
+    known: Floats,
+    seen: tuple[Floats, Floats, Floats],
+    belief: tuple[Floats, Floats, Floats, Floats, Floats],
+    said: tuple[Floats, bool, Floats, Floats],
+    columns: Ints,
+    leading: Floats,
+    moved: Floats,
+) -> tuple[bool, Floats]:
+    """Scale rows and learn from them, a few at a time: so they stay in the fastest memory.
+
+    Returns whether that could be done, else nothing has changed, and the rows scaled last. Rows
+    may have been checked, or scaled. The leading columns are filled in if there is room.
+    """
+    (X, is_checked, scales), (_, weight, stats), (_, mu, var, facts, _) = rows, seen, belief
+    (kept, even, lines, scores), n_rows = said, len(X)
     plan, shown = np.empty((N_PLAN, X.shape[1])), np.zeros((N_SHOWN, X.shape[1]))
-    if _look_at(loops[0], (X, weight, known, plan)) > 0:
-        return False
-    if not math.isfinite(_rescale(loops[1], (X, weight, plan, out, shown))):
-        return False
-    _learn(loops[2], (shown, plan, weight, known, moved))
-    return True
+    if scales and _look_at(loops[0], (X, weight, known, plan)) > 0:
+        return False, X
+    at_once = min(max(_MOST // X.shape[1] // 4, 1) * 4, n_rows) if scales else n_rows
+    out, n_copies = np.empty((at_once, X.shape[1] * scales)), len(mu) * (at_once < n_rows)
+    before, scaled = (mu[:n_copies].copy(), var[:n_copies].copy(), facts.copy()), X
+    for start in range(0, n_rows, at_once):
+        stop = min(start + at_once, n_rows)
+        if scales:
+            part, scaled = X[start:stop], out[: stop - start]
+            squares, n_strange = _rescale(loops[1], (part, weight[start:stop], plan, out, shown))
+            are_numbers = is_checked or n_strange == 0 or _are_numbers(part)
+            if not (squares <= LARGEST * LARGEST and are_numbers):
+                mu[:n_copies], var[:n_copies], facts[:] = before
+                return False, X
+        _assimilate(loops[3], ((scaled,), start, seen, belief))
+        _note_scores(loops[4], (stats, start, stop, kept, even, lines))
+        _add_scores(loops[5], (scaled, start, lines, scores))
+        _columns_of(scaled[: len(leading)], columns, leading[start : start + len(scaled)])
+    if scales:
+        _learn(loops[2], (shown, plan, weight, known, moved))
+    return True, scaled
 
 
 @inner
@@ -137,6 +183,14 @@ def _sums_of_old(tests: tuple[Floats, Floats, Floats, Floats], old: Floats, warm
         else:
             some = True
     return some
+
+
+@inner
+def _add(more: Floats, sums: Floats) -> None:
+    """Add one table to another."""
+    for k in range(len(sums)):
+        for j in range(sums.shape[1]):
+            sums[k, j] += more[k, j]
 
 
 @compiled
@@ -165,49 +219,64 @@ def take_at_once(
         total, square, shared, usual, level, inflation, blocks, filled, alarm,
     ) = state
     # fmt: on
-    n_rows, size, n_lines = len(X), X.shape[1], len(mu)
-    all_lead, gamma, nothing = len(columns) == size, rule[0], np.empty((n_lines, 0))
-    n_high, moves = admit(X, labels, y), np.empty((0, 5))
+    n_rows, size, n_lines, n_leading = len(X), X.shape[1], len(mu), len(columns)
+    all_lead, gamma, n_given = n_leading == size, rule[0], len(labels[0])
+    moves, n_high = np.empty((0, 5)), admit(X[:0], labels, y)
     if n_high < 0.0:
         return -1.0, 0.0, moves
-    scaled, moved = X, change
-    if scales:
-        out, moved = np.empty((n_rows, size)), np.empty((2, size))
-        if not _scale(loops, X, weight, known, out, moved):
-            return -1.0, 0.0, moves
-        scaled = out
-    if len(labels[0]) > 0:
+    others = columns[: 0 if all_lead else n_leading]
+    room = np.empty((3, n_lines, len(others)))
+    before, mean, width = room[0], room[1], room[2]
+    _columns_of(mu, others, before)
+    moved = np.empty((2, size)) if scales else change
+    lines, scores = np.empty((N_LINES, n_lines, n_rows)), np.zeros((2, n_lines, size))
+    is_cut = scales and n_rows * size > _MOST
+    leading = np.empty((n_rows if is_cut or not all_lead else 0, n_leading))
+    stats[:, WIDTH] = 0.0
+    done, Z = _take_rows(
+        loops,
+        (X, n_given == 0, scales),
+        known,
+        (y, weight, stats),
+        (rule, mu, var, facts, var),
+        (kept_of(weight, unit), even, lines, scores),
+        columns,
+        leading,
+        moved,
+    )
+    if not done:
+        return -1.0, 0.0, moves
+    if n_given > 0:
         labels[3][0] += n_rows - n_high
         labels[3][1] += n_high
-    before = nothing if all_lead else _columns_of(mu, columns)
-    stats[:, WIDTH] = 0.0
-    _assimilate(loops[3], ((scaled,), 0, (y, weight, stats), (rule, mu, var, facts, var)))
-    Z, mean, width, units = scaled, mu, nothing, moved
-    if not all_lead:
-        Z, mean = _columns_of(scaled, columns), _columns_of(mu, columns)
-        width, units = _columns_of(var, columns), _columns_of(moved, columns)
+    Z = leading if len(leading) > 0 else Z
+    _columns_of(mu, others, mean)
+    _columns_of(var, others, width)
     sums = Z, weight, stats, facts, before, mean, width, trust, gamma, products
-    learnable = _add_to_sums(loops[4], sums)
+    learnable = _add_to_sums(loops[6], sums)
     if moved.shape[1] > 0:
+        units = np.empty((2, n_leading))
+        _columns_of(moved, columns, units)
         origin = moved if moves_level else np.empty((2, 0))
-        _express(loops[5], (products, units, mu, origin, facts))
-    lines, told = np.empty((5, n_lines, n_rows)), np.zeros((n_lines, N_SUMS))
+        _express(loops[7], (products, units, mu, origin, facts))
+    _add(scores[0], total)
+    _add(scores[1], square)
+    told = np.zeros((n_lines, N_SUMS))
     # fmt: off
-    _take_batch(loops[6], (
-        scaled, y, weight, stats, unit, even, level, share, pace, inflation, warm_up,
-        alarm, total, square, shared, lines, told,
+    _take_batch(loops[8], (
+        y, weight, stats, even, level, share, pace, inflation, warm_up, alarm, shared, lines, told,
     ))
     # fmt: on
-    if _fill_blocks(loops[7], (Z, lines, gamma, blocks, filled)):
+    if _fill_blocks(loops[9], (Z, lines, gamma, blocks, filled)):
         inflation[:] = 1.0
         if max(filled[0, 1], filled[1, 1]) >= LEAST:
-            _inflate(loops[8], (blocks, filled, inflation[0], inflation[1]))
+            _inflate(loops[10], (blocks, filled, inflation[0], inflation[1]))
     if _sums_of_old((total, square, shared, usual), evidence, warm_up):
         everyone = np.empty(0, np.int64)
         # fmt: off
-        moves = _find_moves(loops[9], (
+        moves = _find_moves(loops[11], (
             total, square, shared, usual, information, inflation[0], 1.0 * n_rows, limits,
-            everyone, size, columns, columns, mean, products,
+            everyone, size, columns, columns, mu if all_lead else mean, products,
         ))
         # fmt: on
     greatest = 0.0

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from fires.core.types import Floats, Ints
-from fires.kernels.assimilate import ADDED, add_scores, kept_of, score
+from fires.kernels.assimilate import ADDED, kept_of, note_scores
 from fires.kernels.compiling import compiled, inner
 
 SLOW = 1e-3
@@ -21,7 +21,7 @@ _SHARE = 0.75  # of the level in the mixture that is held against a rare class
 _CAP = 3.0  # that a row of a rare class may add
 
 N_SUMS = 7
-"""What :func:`take_rows` adds up."""
+"""What :func:`take_batch` adds up."""
 BLOCK = 100
 """Rows of a short block; a long one has ten times as many."""
 SUM, INFORMATION, SQUARES, EXPECTED = range(4)
@@ -142,7 +142,7 @@ def _end_block(block: Floats, fade: float) -> None:
 def fill_blocks(Z: Floats, lines: Floats, gamma: float, blocks: Floats, filled: Floats) -> bool:
     """Add rows to the open blocks; whether one of these was full, and is a whole one now.
 
-    Z are the leading columns; for the lines, see :func:`take_rows`.
+    Z are the leading columns; for the lines, see :func:`take_batch`.
     """
     some_ended, start = False, 0
     while True:
@@ -192,57 +192,11 @@ def inflate(blocks: Floats, filled: Floats, pooled: Floats, of_predictor: Floats
         pooled[k], of_predictor[k] = low, max(along, low)
 
 
-@inner
-def take_rows(
-    y: Floats,
-    weight: Floats,
-    stats: Floats,
-    kept: Floats,
-    even: bool,
-    local: Floats,
-    share: float,
-    inflation: Floats,
-    warm_up: float,
-    total: Floats,
-    usual: Floats,
-    rows: Floats,
-    lines: Floats,
-    sums: Floats,
-) -> None:
-    """Let the rows of a batch add to the sums of the alarm, and write what else they say.
-
-    The lines are the score of each row as it counts at the end, and its square; what the features
-    add, score and bend. The sums are those of scores, alone and along the predictor, and of
-    squares; those for new local means; and the greatest one of the alarm.
-    """
-    for k in range(len(total)):
-        stat, wide, mean, one = stats[k], inflation[k], local[0, k], sums[k]
-        one[6] = total[k]
-        for b in range(len(weight)):
-            g, bend, expected = score(stat, b, even)
-            added, keep, w = stat[ADDED, b], kept[b], weight[b]
-            f, u, q = added - mean, keep * g, keep * keep * expected
-            one[0] += u
-            one[1] += f * u
-            one[2] += q
-            # There is one slope, and whatever is rare comes often enough in it.
-            one[3] += f * f * (q if even else keep * keep * bend)
-            one[4] += w * added
-            one[5] += w if y[k, b] > 0.0 else 0.0
-            more = _increment(y[k, b], stat[1, b], f, g, bend, wide, even, share)
-            total[k], usual[k], rows[k] = page(more, w, warm_up, total[k], usual[k], rows[k])
-            one[6] = max(one[6], total[k])
-            lines[0, k, b], lines[1, k, b], lines[2, k, b] = u, q, f
-            lines[3, k, b], lines[4, k, b] = g, bend
-
-
 @compiled
 def take_batch(
-    full: Floats,
     y: Floats,
     weight: Floats,
     stats: Floats,
-    unit: float,
     even: bool,
     level: Floats,
     share: float,
@@ -250,49 +204,51 @@ def take_batch(
     inflation: Floats,
     warm_up: float,
     alarm: Floats,
-    total: Floats,
-    square: Floats,
     shared: Floats,
     lines: Floats,
     sums: Floats,
 ) -> None:
-    """Take in a batch as :func:`take_rows` does; the greatest sum of the alarm is the last one.
+    """Let the rows of a batch add to the sums of the alarm and to those of shared coefficients.
 
-    Local means follow at their pace, in a row of weight 1. ``full`` are the scaled rows, or none if
-    their scores were added to the sums of the tests before.
+    For the lines, see :func:`row_scores`; what the features add is written here. The sums are
+    those of scores, alone and along the predictor, and of squares; those for new local means, which
+    follow at their pace, in a row of weight 1; and the greatest one of the alarm.
     """
-    n_lines, n_rows = len(stats), 0.0
-    kept, along = kept_of(weight, unit), np.empty(n_lines)
+    total, usual, rows, n_rows = alarm[0], alarm[1], alarm[2], 0.0
     for b in range(len(weight)):
         n_rows += weight[b]
-    for k in range(n_lines):
+    for k in range(len(stats)):
+        stat, mean, one, wide = stats[k], level[0, k], sums[k], inflation[1, k]
         # Along the predictor, changes make it greater, too.
-        along[k] = inflation[1, k] if even else min(inflation[1, k], 2.0 * inflation[0, k])
-    if full.shape[1] > 0:
-        add_scores(full, 0, stats, kept, even, total, square)
-    sum_, usual, rows = alarm[0], alarm[1], alarm[2]
-    take_rows(
-        y, weight, stats, kept, even, level, share, along, warm_up, sum_, usual, rows, lines, sums
-    )
-    for k in range(n_lines):
+        wide = wide if even else min(wide, 2.0 * inflation[0, k])
+        one[6] = total[k]
+        for b in range(len(weight)):
+            u, q, g, bend = lines[0, k, b], lines[1, k, b], lines[3, k, b], lines[4, k, b]
+            added, w = stat[ADDED, b], weight[b]
+            f = added - mean
+            one[0] += u
+            one[1] += f * u
+            one[2] += q
+            one[3] += f * f * lines[5, k, b]
+            one[4] += w * added
+            one[5] += w if y[k, b] > 0.0 else 0.0
+            more = _increment(y[k, b], stat[1, b], f, g, bend, wide, even, share)
+            total[k], usual[k], rows[k] = page(more, w, warm_up, total[k], usual[k], rows[k])
+            one[6] = max(one[6], total[k])
+            lines[2, k, b] = f
         for i in range(4):
-            shared[i // 2, k, i % 2] += sums[k, i]
+            shared[i // 2, k, i % 2] += one[i]
         for i in range(2):
-            level[i, k] += pace * (sums[k, 4 + i] - level[i, k] * n_rows)
-        if not even and sums[k, 6] >= SUSPICION:
+            level[i, k] += pace * (one[4 + i] - level[i, k] * n_rows)
+        if not even and one[6] >= SUSPICION:
             for b in range(len(weight)):
                 lines[3, k, b] = lines[4, k, b] = 0.0
 
 
 @compiled
-def row_scores(weight: Floats, stats: Floats, unit: float, even: bool) -> Floats:
-    """The score of each row as it counts at the end of a batch, and its square."""
-    lines, kept = np.empty((2, len(stats), len(weight))), kept_of(weight, unit)
-    for k in range(len(stats)):
-        for b in range(len(weight)):
-            g, _, expected = score(stats[k], b, even)
-            lines[0, k, b], lines[1, k, b] = kept[b] * g, kept[b] * kept[b] * expected
-    return lines
+def row_scores(weight: Floats, stats: Floats, unit: float, even: bool, lines: Floats) -> None:
+    """Write what all rows of a batch say: see :func:`fires.kernels.assimilate.note_scores`."""
+    note_scores(stats, 0, len(weight), kept_of(weight, unit), even, lines)
 
 
 @compiled

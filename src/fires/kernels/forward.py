@@ -109,11 +109,11 @@ def _measure(
             now[c, r] = one
             squared += one * one
             highest = max(highest, one)
-        z[c] = highest
+        z[c] = now[c, n] = highest
         if n > 1:
             of_one = math.sqrt(max(highest * highest - 2.0 * math.log(n), 0.0))
             z[c] = max(of_one, chi_deviations(squared * (n - 1) / n, n - 1))
-        now[c, n] = math.sqrt(squared / n)
+            now[c, n] = math.sqrt(squared / n)
 
 
 @inner
@@ -198,7 +198,7 @@ def forward(
     n_systems, n = systems.shape[:2]
     work = np.zeros((n_systems, n + 1, n + 1))
     work[:, :n, :n], work[:, n, :n] = systems[:, :, :n], systems[:, :, n]
-    widest = int(np.diff(starts).max(initial=1))
+    widest = 1 if len(columns) == len(z) else int(np.diff(starts).max())
     room = np.empty(n + 1), np.empty((widest, widest + 1)), np.empty((len(z), n_systems + 1))
     told = columns, starts, ahead, late, limits, sure, z, state
     return _forward(work, *told, *room, np.zeros(n_systems), np.zeros(n + 1, np.bool_))

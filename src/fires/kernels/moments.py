@@ -208,9 +208,14 @@ def find_moved(X: Dense, weight: Floats, known: Floats, plan: Floats) -> None:
 
 
 @compiled
-def rescale_rows(X: Dense, weight: Floats, plan: Floats, out: Floats, shown: Floats) -> float:
-    """Write standardised rows, and add what they show. Not finite if sums overflow."""
-    n_columns, total = plan.shape[1], 0.0
+def rescale_rows(
+    X: Dense, weight: Floats, plan: Floats, out: Floats, shown: Floats
+) -> tuple[float, int]:
+    """Write standardised rows, and add what they show.
+
+    Returns a sum of squares, not finite if sums overflow, and how many entries were left out.
+    """
+    n_columns, total, n_strange = plan.shape[1], 0.0, 0
     for lo in range(0, n_columns, _BLOCK):
         hi = min(lo + _BLOCK, n_columns)
         p, q, far = shown[SUM, lo:hi], shown[SQUARES, lo:hi], shown[FARTHEST, lo:hi]
@@ -234,11 +239,12 @@ def rescale_rows(X: Dense, weight: Floats, plan: Floats, out: Floats, shown: Flo
                 t[j] = min(max(one * factor[j], -CLIP), CLIP)
                 u[j] = min(max(two * factor[j], -CLIP), CLIP)
             if strange > 0:
+                n_strange += strange
                 for row in range(b, c + 1):
                     _leave_out(X[row], weight[row], lo, hi, plan, shown)
         for j in range(hi - lo):
             total += q[j] + 0.0 * middle[j]
-    return total
+    return total, n_strange
 
 
 @compiled

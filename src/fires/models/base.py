@@ -70,10 +70,6 @@ def kept_rows(sources: list[tuple[int, float] | None]) -> tuple[Places, Places, 
     return rows.astype(np.intp), old.astype(np.intp), signs
 
 
-MOST_AT_ONCE = 60_000
-"""Numbers that stay in the processor's cache from one loop to the next."""
-
-
 class Rates(NamedTuple):
     """Learning rates of the means and of the standard deviations."""
 

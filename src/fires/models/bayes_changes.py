@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import ClassVar, Self, TypeAlias
+from typing import ClassVar, Self
 
 import numpy as np
 
-from fires.core.batch import ones, row_major
+from fires.core.batch import ones
 from fires.core.declared import Array, Declared, collect, rearrange, restore
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Places
 from fires.drift import Led, Move, ScoreTests, SlopeAlarm
-from fires.kernels.assimilate import Seen
+from fires.kernels.assimilate import N_LINES, Seen, add_scores
 from fires.kernels.changes import N_SUMS, increments, row_scores, take_batch
 from fires.kernels.linear import DenseRows, MixedRows
 from fires.models.families import Family
 from fires.models.inflation import Inflation
 
-_Scores: TypeAlias = DenseRows | MixedRows | Floats
-
-_NO_ROWS = row_major(np.empty((0, 0)))
 _LOCAL = 500.0  # rows that a level is of
 _RARE = 0.05  # the share below which one of two classes is rare
 
@@ -80,36 +77,33 @@ class Changes:
     def take(
         self,
         seen: Seen,
-        scores: _Scores,
+        rows: DenseRows | MixedRows,
         columns: Ints,
         Z: Floats,
         gamma: float,
         evidence: Floats,
     ) -> Floats:
-        """Take in a batch; the greatest sums of the alarm.
+        """Take in a batch of scaled rows, Z in the leading columns; the alarm's greatest sums.
 
-        It is given as scaled rows or, if these are gone, sums of scores; Z are the leading columns.
         Of millions of sparse columns, none is tested by the evidence before the batch as long as
         all are young: see :meth:`moved`.
         """
         y, weight, stats = seen
-        tests, alarm, level, full = self.tests, self.alarm, self.level, _NO_ROWS
+        tests, alarm, level = self.tests, self.alarm, self.level
         n_rows = float(len(weight) if weight is ones(len(weight)) else weight.sum())
         tests.fade(n_rows)
-        if isinstance(scores, DenseRows):
-            full = scores.full
-        elif isinstance(scores, MixedRows):
-            if max(evidence.tolist()) >= alarm.warm_up:
-                lines = row_scores(weight, stats, tests.unit, self.even)
-                tests.add(*scores.accumulate(lines[0], lines[1]))
-        else:
-            tests.add(None, *(scores / tests.powers))
-        lines, sums = np.empty((5, len(stats), len(weight))), np.zeros((len(stats), N_SUMS))
+        lines, sums = np.empty((N_LINES, *stats.shape[::2])), np.zeros((len(stats), N_SUMS))
+        row_scores(weight, stats, tests.unit, self.even, lines)
+        if isinstance(rows, DenseRows):
+            scores = np.zeros((2, *tests.total.shape))
+            add_scores(rows.full, 0, lines, scores)
+            tests.add(None, *scores)
+        elif max(evidence.tolist()) >= alarm.warm_up:
+            tests.add(*rows.accumulate(lines[0], lines[1]))
         take_batch(
-            *(full, y, weight, stats, tests.unit, self.even),
+            *(y, weight, stats, self.even),
             *(level.means, level.share, level.pace(n_rows) / n_rows),
-            *(self.inflation.found, alarm.warm_up, alarm.sums),
-            *(tests.total, tests.square, tests.shared, lines, sums),
+            *(self.inflation.found, alarm.warm_up, alarm.sums, tests.shared, lines, sums),
         )
         level.rows += n_rows
         self.inflation.take(columns, Z, lines, gamma)

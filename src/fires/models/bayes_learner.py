@@ -43,14 +43,13 @@ from fires.kernels.assimilate import (
 )
 from fires.kernels.at_once import addresses, take_at_once
 from fires.kernels.linear import NO_COLUMNS, DenseRows, MixedRows, find_places
-from fires.kernels.moments import N_SHOWN
 from fires.kernels.select import top_k
-from fires.models.base import MOST_AT_ONCE, Learner, Rates, kept_rows
+from fires.models.base import Learner, Rates, kept_rows
 from fires.models.bayes_changes import Changes
 from fires.models.covariance import MOST, CovarianceBlock, inverted
 from fires.models.families import FAMILIES
 from fires.models.mixed import Mixed, unscaled
-from fires.models.scale import Scaler, Standard
+from fires.models.scale import Scaler
 from fires.models.sparse_scale import SparseScale, Touched
 from fires.models.target import ClassTarget, bayes_target_of
 
@@ -59,7 +58,6 @@ KEPT_ROWS = 50.0
 _TOLD = 0.08  # the information of a row below which classes are told without an error
 _FLIP = 3.0  # deviations by which a feature must matter more for another class
 _LEARNT = 0.99  # of its variance at first: what nothing is known of adds nothing
-_FEWEST = 4  # rows scaled at a time: what is known of their columns is read once for all of them
 _MANY = 8192  # columns from which on they are added up by a compiled loop
 _NOISE_ROWS = 10.0  # the noise starts as if it had been seen in so many rows
 _MOST_GROWN = 1e80  # that variances may have
@@ -84,7 +82,6 @@ _STATE = (
 _state_of = attrgetter(*_STATE)
 """What one compiled call changes."""
 
-_Scores: TypeAlias = DenseRows | MixedRows | Floats
 _Kept: TypeAlias = tuple[Floats, Floats, Floats]
 
 
@@ -162,7 +159,6 @@ class BayesLearner(Learner):
         # coefficients: with the narrower one of predictions, they would shrink.
         self.loosens = True
         self.groups: Places | None = None  # of features that are selected together
-        self._buffer = np.empty((0, 0))  # for a few scaled rows
         # For sparse rows: by how much all variances have grown since they were written down.
         self.sparse: float | None = None
 
@@ -237,10 +233,8 @@ class BayesLearner(Learner):
         target, level = self.target.look(y, weight)
         scaled = batch.scale is not None and batch.scale == self.scale
         if self._is_usual(batch, scaled):
-            rows = row_major(X)
-            if self._take_at_once(
-                rows, _NO_LABELS, target, weight, batch.change, scales=not scaled
-            ):
+            given = row_major(X), _NO_LABELS, target, weight, batch.change
+            if self._take_at_once(*given, scales=not scaled):
                 self.target.count(y, weight)
                 return
         all_lead = leading.holds_all or self._all_lead
@@ -254,12 +248,7 @@ class BayesLearner(Learner):
             self._lead_at_first(X, seen)
         self.touched = None
         units = None if self.sparse is None else self.units()
-        scale = self.scaler.dense
-        scales = isinstance(X, np.ndarray) and self.sparse is None and not scaled
-        if scales and isinstance(scale, Standard) and X.size > MOST_AT_ONCE:
-            led, scores = self._assimilate_unscaled(scale, X, seen)
-        else:
-            led, scores = self._assimilate(*self._scaled(batch, weight, scaled), seen)
+        led, rows = self._assimilate(*self._scaled(batch, weight, scaled), seen)
         self.target.count(y, weight)
         n_rows = float(len(weight) if batch.weight is None else weight.sum())
         evidence = self.evidence_rows
@@ -274,7 +263,7 @@ class BayesLearner(Learner):
         leading.add(led, seen.stats, weight, others, gamma=self.gamma)
         self.express(units, batch.change if scaled else None)
         self.scaler.follow(batch.scale, batch.change)
-        sums = self.changes.take(seen, scores, leading.columns, led, self.gamma, evidence)
+        sums = self.changes.take(seen, rows, leading.columns, led, self.gamma, evidence)
         self._look_for_changes(sums if self.watches else None, evidence, float(len(weight)), mean)
         if not all_lead:
             self._find_leading()
@@ -307,7 +296,6 @@ class BayesLearner(Learner):
             self._is_plain
             and isinstance(X, np.ndarray)
             and X.dtype == np.float64
-            and X.size <= MOST_AT_ONCE
             and not batch.n_missing
             and batch.gaps is None
             and (scaled or (batch.scale is None and self.scaler.dense.ready))
@@ -336,7 +324,7 @@ class BayesLearner(Learner):
         limits, information = limits_of(self.n_present * self.n_rows), tests.least_information(unit)
         stats = np.empty((self.n_rows, N_STATS, n_rows))
         learnable, greatest, found = take_at_once(
-            addresses(self.family.assimilations.rows),
+            addresses(self.family.assimilate),
             (X, labels, target, weight, _STILL if change is None else change),
             (scales, self.fit_intercept, changes.even),
             (unit, level.share, pace / total, total, alarm.warm_up, information),
@@ -385,35 +373,9 @@ class BayesLearner(Learner):
         added[:, n_missing == batch.n_rows] = 0.0  # no column of this batch
         stats[:, WIDTH] = (gaps @ added.T).T
 
-    def _assimilate_unscaled(
-        self, scale: Standard, X: Floats, seen: Seen
-    ) -> tuple[Floats, _Scores]:
-        """Scale wide rows and learn from them, a few at a time: so they stay in the cache.
-
-        Returns the leading columns, scaled, and sums of scores. Other rows are scaled first: that
-        is compiled sooner.
-        """
-        rows, columns = row_major(X), self.leading.columns
-        at_once = min(len(X), max(_FEWEST, MOST_AT_ONCE // X.shape[1]))
-        if self._buffer.shape != (at_once, X.shape[1]):
-            self._buffer = np.empty((at_once, X.shape[1]))
-        scaled, leading = self._buffer, np.empty((len(X), len(columns)))
-        plan, shown = scale.plan(rows, seen.weight), np.zeros((N_SHOWN, X.shape[1]))
-        kept = self._belief()
-        belief = self._rule, self.mu, self.var, self.facts, self.var
-        sums = np.zeros((2, *self.mu.shape))
-        total = self.family.assimilations.unscaled(
-            *(rows, plan, shown, scaled, row_major(scaled), columns, leading, tuple(seen), belief),
-            *(self.changes.even, sums[0], sums[1]),
-        )
-        if not math.isfinite(total) or self.family.kind == "counts":
-            self._refuse_overflow(kept, seen.stats, np.asarray(total))
-        scale.learn(shown, plan, seen.weight)
-        return row_major(leading), sums
-
     def _assimilate(
         self, rows: DenseRows | MixedRows, learn_scale: Callable[[], None], seen: Seen
-    ) -> tuple[Floats, _Scores]:
+    ) -> tuple[Floats, DenseRows | MixedRows]:
         """Learn from rows on their scale; returns the leading columns, and all of them."""
         if isinstance(rows, MixedRows):
             return self._assimilate_mixed(rows, learn_scale, seen)
@@ -422,7 +384,7 @@ class BayesLearner(Learner):
             self._refuse_overflow(kept, np.asarray(np.vdot(rows.full, rows.full)))
         belief = self._rule, self.mu, self.var, self.facts, self.var
         try:
-            self.family.assimilations.rows(tuple(rows), 0, tuple(seen), belief)
+            self.family.assimilate(tuple(rows), 0, tuple(seen), belief)
         except ZeroDivisionError:  # a variance was infinite
             seen.stats[:] = np.nan
         if kept is not None:
@@ -434,7 +396,7 @@ class BayesLearner(Learner):
 
     def _assimilate_mixed(
         self, rows: MixedRows, learn_scale: Callable[[], None], seen: Seen
-    ) -> tuple[Floats, _Scores]:
+    ) -> tuple[Floats, DenseRows | MixedRows]:
         """As :meth:`_assimilate`, from sparse rows: by what is known of the touched columns."""
         assert self.sparse is not None
         at, facts, total = rows.touched, self.facts.copy(), float(seen.weight.sum())
@@ -443,7 +405,7 @@ class BayesLearner(Learner):
         self._rule[NOW], seen_at = 0.0, np.zeros_like(mu)
         belief = self._rule, mu, var, facts, seen_at
         try:
-            self.family.assimilations.rows(tuple(rows), 0, tuple(seen), belief)
+            self.family.assimilate(tuple(rows), 0, tuple(seen), belief)
         except ZeroDivisionError:  # a variance was infinite
             seen.stats[:] = np.nan
         checked = mu, var, seen.stats, np.vdot(rows.data, rows.data)

@@ -131,7 +131,7 @@ class Standard(DenseScale):
         rows = row_major(X)
         plan, out = self.plan(rows, weight), np.empty(X.shape)
         shown = np.zeros((moments.N_SHOWN, self.n_features))
-        if not math.isfinite(moments.rescale_rows(rows, weight, plan, out, shown)):
+        if not math.isfinite(moments.rescale_rows(rows, weight, plan, out, shown)[0]):
             raise ValueError(OVERFLOW)
         known, self.change = self.known.copy(), np.empty((2, self.n_features))
         moments.learn(shown, plan, weight, known, self.change)

@@ -47,7 +47,7 @@ from fires.core.validation import as_columns, as_numbers, frames_of_ours
 from fires.drift import Alarm, Detector
 from fires.kernels.gradient import weigh
 from fires.models import learners
-from fires.models.base import MOST_AT_ONCE, BaseModel, JointPosterior, Learner, Rates
+from fires.models.base import BaseModel, JointPosterior, Learner, Rates
 from fires.models.families import FAMILIES
 from fires.models.linear import Linear
 from fires.models.model_learner import ModelLearner
@@ -401,7 +401,7 @@ class FIRES(OnlineSelector):
             and X.dtype is _FLOAT64
             and X.ndim == 2
             and X.flags.c_contiguous
-            and 0 < X.size <= MOST_AT_ONCE
+            and X.size
             and X.shape[1] == self.n_features_in_
             and y.shape == (len(X),)
             and y.dtype.kind in "biuf"

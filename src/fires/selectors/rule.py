@@ -128,9 +128,9 @@ class Candidates(NamedTuple):
         state = np.zeros(n, np.int64) if first is None else first.astype(np.int64)
         late = 1.0 / np.sqrt(self.seen[self.columns[self.starts[:-1]]])
         own = self.systems, self.columns, self.starts, ahead, late
-        explained, inside = forward(*own, limits, sure, z, state), state == 1
-        costs = np.maximum(limits[: inside.sum()] - ahead[inside], 0.0) ** 2
-        return Chosen(self.numbers[inside], z, explained - float(costs.sum()))
+        explained, inside = forward(*own, limits, sure, z, state), np.flatnonzero(state == 1)
+        costs = np.maximum(limits[: len(inside)] - ahead[inside], 0.0)
+        return Chosen(self.numbers[inside], z, explained - float(costs @ costs))
 
     def beside(self, chosen: Mask) -> Floats:
         """The deviations of all, beside those that are chosen."""

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy.special import erfcx
 
 from fires.core.types import Floats
-from fires.kernels.assimilate import Loops, assimilations
+from fires.kernels.assimilate import assimilation
 from fires.kernels.gradient import GradientLoops, gradient_loops
 
 Kind = Literal["classes", "numbers", "counts"]
@@ -92,9 +92,9 @@ class Family(ABC):
         return gradient_loops(type(self).__name__.lower(), self.slopes, self.scores)
 
     @cached_property
-    def assimilations(self) -> Loops:
+    def assimilate(self) -> Callable[..., None]:
         """The loops of Bayes' rule: :mod:`fires.kernels.assimilate`."""
-        return assimilations(type(self).__name__.lower(), self.moments)
+        return assimilation(type(self).__name__.lower(), self.moments)
 
     def bound(self, a: Floats, v: Floats, y: Floats, noise: float) -> tuple[Floats, Floats]:
         r"""The parabola that bounds ``log p(y | t)`` from below, for ``update="variational"``.
