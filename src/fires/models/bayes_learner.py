@@ -522,6 +522,7 @@ class BayesLearner(Learner):
                 return self._means(columns), self._variances(columns)
 
             leading.follow(scores, belief, self.prior)
+            self.changes.inflation.follow(leading.columns)
             self._find_trust()
 
     def _find_trust(self) -> None:

@@ -52,7 +52,7 @@ class Inflation:
 
     def take(self, columns: Ints, Z: Floats, lines: Floats, gamma: float) -> None:
         """Take in rows: the leading columns Z, and what they say (:mod:`fires.kernels.changes`)."""
-        self._follow(columns)
+        self.follow(columns)
         if fill_blocks(Z, lines, gamma, self.blocks, self.filled):
             self.refresh()
 
@@ -61,7 +61,7 @@ class Inflation:
 
         They are of scores, then of information; of these columns, then of the predictor.
         """
-        self._follow(columns)
+        self.follow(columns)
         self.blocks[:, :, :SQUARES] += sums.swapaxes(0, 1)[:, None]
         self.filled[:, 0] += n_rows
         fill_blocks(_NO_ROWS, _NO_LINES, gamma, self.blocks, self.filled)
@@ -71,7 +71,7 @@ class Inflation:
         """Whether it goes by these columns."""
         return columns is self._led
 
-    def _follow(self, columns: Ints) -> None:
+    def follow(self, columns: Ints) -> None:
         """Go by these columns; of new ones nothing is known."""
         if self.follows(columns):
             return
