@@ -277,10 +277,13 @@ def learn(shown: Floats, plan: Floats, weight: Floats, known: Floats, change: Fl
             n[j] = rest if rest > _SUMMED * total else 0.0
             fade[j] = keep ** n[j]
     sums, squares, farthest = shown[SUM], shown[SQUARES], shown[FARTHEST]
+    # Most columns have the same number of rows: divisions take long.
+    same, per_row, same_count, per_count = 0.0, 0.0, 0.0, 0.0
     for j in range(n_columns):
         p, q, w, far, before = sums[j], squares[j], n[j], farthest[j], count[j]
         # Has the column hardly varied, and about the same value as before?
-        per_row = 1.0 / w if w > 0.0 else 0.0
+        if w != same:
+            same, per_row = w, 1.0 / w if w > 0.0 else 0.0
         mean, own = shift[j] + p * per_row, q - p * p * per_row
         lost = max(_LOST, 2.0 * _EPSILON * w)  # sums of many rows lose more
         varied = own > lost * q and before > 0.0  # else it was constant in this batch
@@ -302,11 +305,12 @@ def learn(shown: Floats, plan: Floats, weight: Floats, known: Floats, change: Fl
         # A column that has never been there will get its scale from the batch it comes with.
         if before == 0.0:
             narrow[j] = 0.0 if count[j] > 0.0 else PATIENCE
-        per_row = 1.0 / count[j] if count[j] > 0.0 else 0.0
-        step = p * per_row
+        if count[j] != same_count:
+            same_count, per_count = count[j], 1.0 / count[j] if count[j] > 0.0 else 0.0
+        step = p * per_count
         shift[j] += step
         spread[j] = max(fade[j] * spread[j] + q - p * step, 0.0)
-        variance = spread[j] * per_row
+        variance = spread[j] * per_count
         spreads = variance > max(ROUNDING * shift[j] * shift[j], 1e-300)
         gain[j] = 1.0 / np.sqrt(variance if spreads else 1.0) if spreads else 0.0
         # Entries that were cut off are the same in all units; a batch without them may not vary.
