@@ -332,18 +332,19 @@ def note_scores(
 
 
 @compiled
-def add_scores(Z: Floats, start: int, lines: Floats, sums: Floats) -> None:
-    """Add the scores of rows along each coefficient, and their squares, four rows at a time.
+def add_scores(Z: Floats, start: int, lines: Floats, line: int, sums: Floats) -> None:
+    """Add rows times this line, and their squares times the next one, four rows at a time.
 
-    They are those from ``start`` on. The last one is met again, with a score of 0.
+    They are those from ``start`` on. The last one is met again, with zeros.
     """
     last, size = len(Z) - 1, Z.shape[1]
     for k in range(lines.shape[1]):
         p, q, c, d = sums[0, k], sums[1, k], np.zeros(4), np.zeros(4)
+        once, squared = lines[line, k], lines[line + 1, k]
         for b in range(0, last + 1, 4):
             for i in range(4):
                 there, at = b + i <= last, start + min(b + i, last)
-                c[i], d[i] = lines[0, k, at] if there else 0.0, lines[1, k, at] if there else 0.0
+                c[i], d[i] = once[at] if there else 0.0, squared[at] if there else 0.0
             one, two = Z[b], Z[min(b + 1, last)]
             three, four = Z[min(b + 2, last)], Z[min(b + 3, last)]
             c0, c1, c2, c3, d0, d1, d2, d3 = c[0], c[1], c[2], c[3], d[0], d[1], d[2], d[3]

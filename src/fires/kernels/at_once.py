@@ -58,7 +58,7 @@ _add_to_sums = by_address(
 )
 _express = by_address(types.none, _CUBE, _TABLE, _TABLE, _TABLE, _TABLE)
 _note_scores = by_address(types.none, _CUBE, _INT, _INT, _VECTOR, _FLAG, _CUBE)
-_add_scores = by_address(types.none, _ROWS, _INT, _CUBE, _CUBE)
+_add_scores = by_address(types.none, _ROWS, _INT, _CUBE, _INT, _CUBE)
 _take_batch = by_address(
     *(types.none, _TABLE, _VECTOR, _CUBE, _FLAG, _TABLE, _REAL, _REAL, _TABLE, _REAL, _TABLE),
     *(_CUBE, _CUBE, _TABLE),
@@ -162,7 +162,7 @@ def _take_rows(
                 return False, X
         _assimilate(loops[3], ((scaled,), start, seen, belief))
         _note_scores(loops[4], (stats, start, stop, kept, even, lines))
-        _add_scores(loops[5], (scaled, start, lines, scores))
+        _add_scores(loops[5], (scaled, start, lines, 0, scores))
         _columns_of(scaled[: len(leading)], columns, leading[start : start + len(scaled)])
     if scales:
         _learn(loops[2], (shown, plan, weight, known, moved))

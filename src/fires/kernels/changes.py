@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from fires.core.types import Floats, Ints
-from fires.kernels.assimilate import ADDED, kept_of, note_scores
+from fires.kernels.assimilate import ADDED, add_scores, kept_of, note_scores
 from fires.kernels.compiling import compiled, inner
 
 SLOW = 1e-3
@@ -106,24 +106,27 @@ def page(
 
 
 @inner
-def _add_rows(
-    Z: Floats, lines: Floats, k: int, start: int, stop: int, one: Floats, other: Floats
-) -> None:
-    """Add what rows say of leading columns, and of the predictor, to two open blocks."""
-    size, fs, slopes, bends = Z.shape[1], lines[2, k], lines[3, k], lines[4, k]
-    sums = np.zeros((2, size + 1))
-    total, seen = sums[SUM], sums[INFORMATION]
-    for b in range(start, stop):
-        row, f, g, bend = Z[b], fs[b], slopes[b], bends[b]
-        for j in range(size):
-            total[j] += row[j] * g
-            seen[j] += row[j] * row[j] * bend
-        total[size] += f * g
-        seen[size] += f * f * bend
-    for i in range(2):
-        for j in range(size + 1):
-            one[i, j] += sums[i, j]
-            other[i, j] += sums[i, j]
+def _add_rows(Z: Floats, lines: Floats, start: int, blocks: Floats) -> None:
+    """Add what rows from ``start`` on say of leading columns, and of the predictor, to open blocks.
+
+    There are two for each row of parameters.
+    """
+    size, n_lines = Z.shape[1], len(blocks)
+    sums = np.zeros((2, n_lines, size))
+    add_scores(Z, start, lines, 3, sums)
+    for k in range(n_lines):
+        along = seen = 0.0
+        for b in range(start, start + len(Z)):
+            f = lines[2, k, b]
+            along += f * lines[3, k, b]
+            seen += f * f * lines[4, k, b]
+        for i in range(2):
+            block = blocks[k, i]
+            for j in range(size):
+                block[SUM, j] += sums[0, k, j]
+                block[INFORMATION, j] += sums[1, k, j]
+            block[SUM, size] += along
+            block[INFORMATION, size] += seen
 
 
 @inner
@@ -147,8 +150,7 @@ def fill_blocks(Z: Floats, lines: Floats, gamma: float, blocks: Floats, filled: 
     some_ended, start = False, 0
     while True:
         stop, length = min(start + max(BLOCK - int(filled[0, 0]), 1), len(Z)), 1.0 * BLOCK
-        for k in range(len(blocks)):
-            _add_rows(Z, lines, k, start, stop, blocks[k, 0], blocks[k, 1])
+        _add_rows(Z[start:stop], lines, start, blocks)
         for i in range(2):
             count = filled[i]
             count[0] += stop - start

@@ -96,7 +96,7 @@ class Changes:
         row_scores(weight, stats, tests.unit, self.even, lines)
         if isinstance(rows, DenseRows):
             scores = np.zeros((2, *tests.total.shape))
-            add_scores(rows.full, 0, lines, scores)
+            add_scores(rows.full, 0, lines, 0, scores)
             tests.add(None, *scores)
         elif max(evidence.tolist()) >= alarm.warm_up:
             tests.add(*rows.accumulate(lines[0], lines[1]))
