@@ -196,31 +196,40 @@ def touched_columns(indices: Ints, local: Ints, more: Ints | None = None) -> Int
 
     ``local`` gets, for each entry, the index of its column in the result.
     """
-    # Sorted together with the places of their entries: that needs no table as wide as X.
-    keys = np.concatenate([indices, NO_COLUMNS if more is None else more]).astype(np.int64)
+    # Neither way needs a table as wide as X.
+    if more is None:
+        table = np.full(2 << len(indices).bit_length(), -1, np.int32)
+        return _number_by_hash(*read_only(indices), local, table)
+    # Sorted together with the places of their entries.
+    keys = np.concatenate([indices, more]).astype(np.int64)
     keys <<= 32
     keys |= np.arange(len(keys))
     keys.sort()
-    first = np.empty_like(keys)
-    columns = _number(keys, local, first)
-    if more is not None:
-        return columns
-    first, begins = first[: len(columns)], np.zeros(len(keys), dtype=np.bool_)
-    begins[first] = True
-    place = np.cumsum(begins)[first] - 1
-    local[:], in_order = place[local], np.empty_like(columns)
-    in_order[place] = columns
-    return in_order
+    return _number(keys, local)
 
 
 @compiled
-def _number(keys: Ints, local: Ints, first: Ints) -> Ints:
+def _number_by_hash(indices: Ints, local: Ints, table: Ints) -> Ints:
+    columns, n, mask = np.empty(len(indices), np.int64), 0, len(table) - 1
+    for i in range(len(indices)):
+        column = np.int64(indices[i])
+        at = ((column * 0x9E3779B1) >> 7) & mask
+        while table[at] >= 0 and columns[table[at]] != column:
+            at = (at + 1) & mask
+        if table[at] < 0:
+            table[at], columns[n] = n, column
+            n += 1
+        local[i] = table[at]
+    return columns[:n].copy()
+
+
+@compiled
+def _number(keys: Ints, local: Ints) -> Ints:
     columns, n, before = np.empty_like(keys), 0, np.int64(-1)
     for i in range(len(keys)):
         column, entry = keys[i] >> 32, keys[i] & 0xFFFFFFFF
         if column != before:
             columns[n] = before = column
-            first[n] = entry
             n += 1
         if entry < len(local):
             local[entry] = n - 1

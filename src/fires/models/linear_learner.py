@@ -398,7 +398,8 @@ class LinearLearner(Learner):
             half.absorb(seen)
         new_pull = half.pull(columns)
         mu += new_pull * drift[:, None]
-        self.mu[:, columns], self.sigma[:, columns] = mu, sigma
+        for k in range(self.n_rows):  # a row at a time: with two indices, it takes far longer
+            self.mu[k][columns], self.sigma[k][columns] = mu[k], sigma[k]
         self.pulled = pulled + mu @ new_pull - kept @ pull
         self.pull_squares = pull_squares + float(new_pull @ new_pull - pull @ pull)
 
