@@ -67,7 +67,7 @@ def test_rows_are_taken_as_they_are_defined(n_sums, even, share):
 def test_scores_add_up_along_each_coefficient(n_rows):
     rng = np.random.default_rng(n_rows)
     Z, lines, sums = rng.normal(size=(n_rows, 11)), rng.normal(size=(6, 2, 90)), np.ones((2, 2, 11))
-    add_scores(Z, 20, lines, 3, sums)
+    add_scores(Z, 20, lines[3:5], sums)
     scores = lines[3:5, :, 20 : 20 + n_rows]
     assert_allclose(sums - 1.0, [scores[0] @ Z, scores[1] @ (Z * Z)], rtol=1e-9, atol=1e-12)
 

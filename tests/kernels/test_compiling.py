@@ -113,8 +113,9 @@ def test_a_kernel_is_compiled_again_only_after_an_edit_of_a_file_it_uses(content
     from fires.models.families import gaussian, probit
 
     for family in (probit, gaussian):
+        loop = family.FAMILY.assimilate
         contents.clear()
-        compiling._digest(family.FAMILY.assimilate.py_func)
+        compiling._digest(loop.py_func)
         assert contents == sorted([assimilate.__file__, family.__file__])
     contents.clear()
     compiling._digest(forward._forward.py_func)

@@ -302,7 +302,7 @@ def score(stats: Floats, b: int, even: bool) -> tuple[float, float, float]:
     return g, bend, g * g if even else max(g * g, bend)
 
 
-@inner
+@compiled
 def kept_of(weight: Floats, unit: float) -> Floats:
     """What is left of the score of each row of a batch at its end, in units."""
     kept, left, usual = np.empty(len(weight)), 1.0 / unit, math.exp(-1.0 / WINDOW)
@@ -332,15 +332,15 @@ def note_scores(
 
 
 @compiled
-def add_scores(Z: Floats, start: int, lines: Floats, line: int, sums: Floats) -> None:
-    """Add rows times this line, and their squares times the next one, four rows at a time.
+def add_scores(Z: Floats, start: int, lines: Floats, sums: Floats) -> None:
+    """Add rows times the first line, and their squares times the second, four rows at a time.
 
     They are those from ``start`` on. The last one is met again, with zeros.
     """
     last, size = len(Z) - 1, Z.shape[1]
     for k in range(lines.shape[1]):
         p, q, c, d = sums[0, k], sums[1, k], np.zeros(4), np.zeros(4)
-        once, squared = lines[line, k], lines[line + 1, k]
+        once, squared = lines[0, k], lines[1, k]
         for b in range(0, last + 1, 4):
             for i in range(4):
                 there, at = b + i <= last, start + min(b + i, last)

@@ -58,7 +58,7 @@ _add_to_sums = by_address(
 )
 _express = by_address(types.none, _CUBE, _TABLE, _TABLE, _TABLE, _TABLE)
 _note_scores = by_address(types.none, _CUBE, _INT, _INT, _VECTOR, _FLAG, _CUBE)
-_add_scores = by_address(types.none, _ROWS, _INT, _CUBE, _INT, _CUBE)
+_add_scores = by_address(types.none, _ROWS, _INT, _CUBE, _CUBE)
 _take_batch = by_address(
     *(types.none, _TABLE, _VECTOR, _CUBE, _FLAG, _TABLE, _REAL, _REAL, _TABLE, _REAL, _TABLE),
     *(_CUBE, _CUBE, _TABLE),
@@ -97,6 +97,14 @@ def _columns_of(rows: Floats, columns: Ints, some: Floats) -> None:
     for k in range(len(rows)):
         for i in range(len(columns)):
             some[k, i] = rows[k, columns[i]]
+
+
+@inner
+def _put(some: Floats, table: Floats) -> None:
+    """Fill in rows: NumPy's way to copy takes seconds to compile."""
+    for k in range(len(some)):
+        for j in range(some.shape[1]):
+            table[k, j] = some[k, j]
 
 
 @inner
@@ -150,7 +158,7 @@ def _take_rows(
         return False, X
     at_once = min(max(_MOST // X.shape[1] // 4, 1) * 4, n_rows) if scales else n_rows
     out, n_copies = np.empty((at_once, X.shape[1] * scales)), len(mu) * (at_once < n_rows)
-    before, scaled = (mu[:n_copies].copy(), var[:n_copies].copy(), facts.copy()), X
+    before, scaled = (mu[:n_copies].copy(), var[:n_copies].copy(), facts[:n_copies].copy()), X
     for start in range(0, n_rows, at_once):
         stop = min(start + at_once, n_rows)
         if scales:
@@ -158,11 +166,13 @@ def _take_rows(
             squares, n_strange = _rescale(loops[1], (part, weight[start:stop], plan, out, shown))
             are_numbers = is_checked or n_strange == 0 or _are_numbers(part)
             if not (squares <= LARGEST * LARGEST and are_numbers):
-                mu[:n_copies], var[:n_copies], facts[:] = before
+                _put(before[0], mu)
+                _put(before[1], var)
+                _put(before[2], facts)
                 return False, X
         _assimilate(loops[3], ((scaled,), start, seen, belief))
         _note_scores(loops[4], (stats, start, stop, kept, even, lines))
-        _add_scores(loops[5], (scaled, start, lines, 0, scores))
+        _add_scores(loops[5], (scaled, start, lines[:2], scores))
         _columns_of(scaled[: len(leading)], columns, leading[start : start + len(scaled)])
     if scales:
         _learn(loops[2], (shown, plan, weight, known, moved))
@@ -188,8 +198,8 @@ def _sums_of_old(tests: tuple[Floats, Floats, Floats, Floats], old: Floats, warm
 @inner
 def _add(more: Floats, sums: Floats) -> None:
     """Add one table to another."""
-    for k in range(len(sums)):
-        for j in range(sums.shape[1]):
+    for k in range(len(more)):
+        for j in range(more.shape[1]):
             sums[k, j] += more[k, j]
 
 

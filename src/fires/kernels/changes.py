@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from fires.core.types import Floats, Ints
-from fires.kernels.assimilate import ADDED, add_scores, kept_of, note_scores
+from fires.kernels.assimilate import ADDED, add_scores
 from fires.kernels.compiling import compiled, inner
 
 SLOW = 1e-3
@@ -113,7 +113,7 @@ def _add_rows(Z: Floats, lines: Floats, start: int, blocks: Floats) -> None:
     """
     size, n_lines = Z.shape[1], len(blocks)
     sums = np.zeros((2, n_lines, size))
-    add_scores(Z, start, lines, 3, sums)
+    add_scores(Z, start, lines[3:5], sums)
     for k in range(n_lines):
         along = seen = 0.0
         for b in range(start, start + len(Z)):
@@ -212,9 +212,10 @@ def take_batch(
 ) -> None:
     """Let the rows of a batch add to the sums of the alarm and to those of shared coefficients.
 
-    For the lines, see :func:`row_scores`; what the features add is written here. The sums are
-    those of scores, alone and along the predictor, and of squares; those for new local means, which
-    follow at their pace, in a row of weight 1; and the greatest one of the alarm.
+    For the lines, see :func:`fires.kernels.assimilate.note_scores`; what the features add is
+    written here. The sums are those of scores, alone and along the predictor, and of squares; those
+    for new local means, which follow at their pace, in a row of weight 1; and the greatest one of
+    the alarm.
     """
     total, usual, rows, n_rows = alarm[0], alarm[1], alarm[2], 0.0
     for b in range(len(weight)):
@@ -245,12 +246,6 @@ def take_batch(
         if not even and one[6] >= SUSPICION:
             for b in range(len(weight)):
                 lines[3, k, b] = lines[4, k, b] = 0.0
-
-
-@compiled
-def row_scores(weight: Floats, stats: Floats, unit: float, even: bool, lines: Floats) -> None:
-    """Write what all rows of a batch say: see :func:`fires.kernels.assimilate.note_scores`."""
-    note_scores(stats, 0, len(weight), kept_of(weight, unit), even, lines)
 
 
 @compiled

@@ -13,8 +13,8 @@ from fires.core.declared import Array, Declared, collect, rearrange, restore
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Places
 from fires.drift import Led, Move, ScoreTests, SlopeAlarm
-from fires.kernels.assimilate import N_LINES, Seen, add_scores
-from fires.kernels.changes import N_SUMS, increments, row_scores, take_batch
+from fires.kernels.assimilate import N_LINES, Seen, add_scores, kept_of, note_scores
+from fires.kernels.changes import N_SUMS, increments, take_batch
 from fires.kernels.linear import DenseRows, MixedRows
 from fires.models.families import Family
 from fires.models.inflation import Inflation
@@ -93,10 +93,10 @@ class Changes:
         n_rows = float(len(weight) if weight is ones(len(weight)) else weight.sum())
         tests.fade(n_rows)
         lines, sums = np.empty((N_LINES, *stats.shape[::2])), np.zeros((len(stats), N_SUMS))
-        row_scores(weight, stats, tests.unit, self.even, lines)
+        note_scores(stats, 0, len(weight), kept_of(weight, tests.unit), self.even, lines)
         if isinstance(rows, DenseRows):
             scores = np.zeros((2, *tests.total.shape))
-            add_scores(rows.full, 0, lines, 0, scores)
+            add_scores(rows.full, 0, lines[:2], scores)
             tests.add(None, *scores)
         elif max(evidence.tolist()) >= alarm.warm_up:
             tests.add(*rows.accumulate(lines[0], lines[1]))
