@@ -45,16 +45,24 @@ _SOME = 10  # columns whose median says something
 
 @inner
 def _lowest(values: Floats, n: int, at: int) -> float:
-    """The value at this place among the first n, which are put in order.
+    """The value at this place in the order of the first n, which change places (quickselect).
 
     NumPy's sorts take seconds to compile.
     """
-    for i in range(1, n):
-        value, place = values[i], i
-        while place > 0 and values[place - 1] > value:
-            values[place] = values[place - 1]
-            place -= 1
-        values[place] = value
+    low, high = 0, n - 1
+    while low < high:
+        pivot, i, j = values[(low + high) // 2], low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i, j = i + 1, j - 1
+        low, high = low if at <= j else i, j if at <= j else high
+        if j < at < i:
+            break
     found: float = values[at]
     return found
 
