@@ -51,6 +51,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
@@ -112,7 +113,7 @@ class Candidates(NamedTuple):
     systems: Floats
     n: int  # how many there are to choose from, also of those that do not lead
     pairs: Ints = _NO_PAIRS  # the two of each pair; pairs are numbered after all others
-    n_own: int = 0  # from which number on
+    n_own: int = sys.maxsize  # from which number on
 
     def forward(
         self,
@@ -151,28 +152,19 @@ class Candidates(NamedTuple):
 
     def were_in(self, members: Places) -> Mask:
         """Which candidates are among members; a pair is, if both of it are."""
-        if len(self.pairs):
-            both = np.isin(self.pairs, members).all(axis=1)
-            members = np.append(members, self.n_own + np.flatnonzero(both))
-        return self.are_in(members)
+        return np.asarray(np.isin(self.ends(self.numbers), members).all(axis=1))
 
-    def features_of(self, chosen: Places) -> Places:
-        """The features of candidates, or groups."""
-        pairs = self.pairs[chosen[chosen >= self.n_own] - self.n_own] if len(self.pairs) else None
-        if pairs is None:
-            return chosen
-        return np.unique(np.append(chosen[chosen < self.n_own], pairs))
+    def ends(self, chosen: Places) -> Ints:
+        """The two features, or groups, of candidates that are pairs; of others, the one twice."""
+        both, is_pair = np.column_stack([chosen, chosen]), chosen >= self.n_own
+        both[is_pair] = self.pairs[chosen[is_pair] - self.n_own]
+        return both
 
     def of_features(self, z: Floats) -> tuple[Places, Floats]:
         """Features, or groups, and their deviations: of themselves, or of a pair of theirs."""
-        if not len(self.pairs):
-            return self.numbers, z
-        is_pair = self.numbers >= self.n_own
-        pairs = self.pairs[self.numbers[is_pair] - self.n_own]
-        numbers = np.concatenate([self.numbers[~is_pair], pairs[:, 0], pairs[:, 1]])
-        found, of = np.unique(numbers, return_inverse=True)
+        found, at = np.unique(self.ends(self.numbers), return_inverse=True)
         most = np.zeros(len(found))
-        np.maximum.at(most, of, np.concatenate([z[~is_pair], z[is_pair], z[is_pair]]))
+        np.maximum.at(most, at.ravel(), np.repeat(z, 2))
         return found, most
 
     def among(self, chosen: Mask) -> Candidates:
@@ -204,12 +196,12 @@ class Candidates(NamedTuple):
 
     def fitting(self, chosen: Places, k: int, members: Places) -> Places:
         """The features of those chosen; if these are more than k, the weakest leave."""
-        n, features = len(chosen), self.features_of(chosen)
+        n, features = len(chosen), np.unique(self.ends(chosen))
         while len(features) > k > _AUTO:
             n -= 1
             ahead = np.where(self.were_in(members), _BONUS, 0.0)
             chosen = self.forward(np.zeros(n), self.are_in(chosen), ahead).numbers
-            features = self.features_of(chosen)
+            features = np.unique(self.ends(chosen))
         return features
 
     def together(self) -> float:
@@ -380,7 +372,7 @@ class SelectionRule:
         members = some.forward(limits, np.ones(len(some.numbers), bool)).numbers
         columns, z = known.of_features(known.beside(known.are_in(members)))
         found[columns] = z > limits[len(members) : len(members) + 1].sum()
-        found[known.features_of(members)] = True
+        found[known.ends(members)] = True
         return found
 
     def redundant(self, learner: JointPosterior, selected: Places) -> dict[int, list[int]]:
