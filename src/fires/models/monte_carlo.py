@@ -19,7 +19,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -34,7 +34,7 @@ from fires.core.types import CsrRows, Floats, Matrix
 from fires.models.base import Rng, Values, Weights
 
 if TYPE_CHECKING:
-    from torch import Generator, Tensor, dtype
+    from torch import Generator, Tensor
 
     Columns = slice | Tensor
     InputSlopes = tuple[Columns, Tensor, Tensor]
@@ -85,7 +85,7 @@ class ModelParameters:
         cls, belief: Belief, shapes: Mapping[str, tuple[int, ...]], device: str
     ) -> ModelParameters:
         """The inverse of :meth:`as_belief`."""
-        point = {name: _tensor(value, device) for name, value in belief.point.items()}
+        point = {name: _tensor(value, device, "float64") for name, value in belief.point.items()}
         ours = [name for name in point if name.startswith(_FIXED)]
         fixed = {name.removeprefix(_FIXED): point.pop(name) for name in ours}
         mu, sigma = (_cut(half, shapes, device) for half in (belief.mu, belief.sigma))
@@ -101,15 +101,16 @@ def _cut(values: Floats, shapes: Mapping[str, tuple[int, ...]], device: str) -> 
     ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
     found = {}
     for (name, shape), part in zip(shapes.items(), np.split(values, ends[:-1]), strict=True):
-        tensor = _tensor(part.reshape(shape), device)
+        tensor = _tensor(part.reshape(shape), device, "float64")
         found[name] = tensor.T.contiguous() if name == INPUTS else tensor
     return found
 
 
-def _tensor(values: Floats, device: str) -> Tensor:
+def _tensor(values: npt.ArrayLike, device: str, kind: str) -> Tensor:
     import torch
 
-    return torch.tensor(values, dtype=torch.float64, device=device)
+    # In C order: torch cannot read arrays with negative strides.
+    return torch.tensor(np.asarray(values, order="C"), dtype=getattr(torch, kind), device=device)
 
 
 # --- rows on a device -----------------------------------------------------------------------------
@@ -142,12 +143,15 @@ class DeviceBatch:
     @classmethod
     def of_sparse(cls, X: CsrRows, y: Tensor, weight: Tensor, level: Tensor | None) -> Self:
         """A batch of sparse rows: only columns with entries are held."""
-        device = weight.device.type
+        device, kind = weight.device.type, str(weight.dtype).removeprefix("torch.")
         columns, local = np.unique(X.indices, return_inverse=True)
         small = sp.csr_array((X.data, local, X.indptr), shape=(X.shape[0], len(columns)))
-        parts = [_entries(part, weight.dtype, device) for part in (small, sp.csr_array(small.T))]
-        shown = _integers(columns, device)
-        return cls(y, weight, level, len(columns), columns=shown, entries=parts)
+        entries = []
+        for part in (small, sp.csr_array(small.T)):
+            indices, starts = (_tensor(at, device, "int64") for at in (part.indices, part.indptr))
+            entries.append((indices, starts, _tensor(part.data, device, kind)))
+        shown = _tensor(columns, device, "int64")
+        return cls(y, weight, level, len(columns), columns=shown, entries=entries)
 
     def project(self, mu: Tensor, sigma: Tensor, noise: Tensor) -> Tensor:
         """``X @ (mu + sigma * noise)`` for every draw."""
@@ -180,19 +184,6 @@ def _parts(noise: Tensor) -> Iterator[slice]:
     size = max(1, AT_ONCE[noise.device.type] // max(noise[0].numel(), 1))
     for first in range(0, len(noise), size):
         yield slice(first, first + size)
-
-
-def _entries(X: sp.csr_array, dtype: dtype, device: str) -> Entries:
-    import torch
-
-    values = torch.tensor(X.data, dtype=dtype, device=device)
-    return _integers(X.indices, device), _integers(X.indptr, device), values
-
-
-def _integers(values: npt.NDArray[np.generic], device: str) -> Tensor:
-    import torch
-
-    return torch.tensor(values, dtype=torch.int64, device=device)
 
 
 def _sum(table: Tensor, entries: Entries) -> Tensor:
@@ -282,11 +273,11 @@ def aggregated(mu: Tensor, sigma: Tensor, how: str) -> tuple[Tensor, Tensor]:
 # --- models ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """What the settings that all these models have may be, besides ``n_draws``.
 
-    It is no base class: a model lists its own settings first, and has its own defaults.
+    A model may list its own settings first, and have its own defaults.
     """
 
     rate: float = number(1.0, wanted="a positive number")
@@ -368,17 +359,14 @@ class MonteCarlo(ABC):
     ) -> float:
         """The log marginal likelihood, estimated from ``n_draws`` draws."""
         with self.default_mode():
-            parameters, batch = self.unpack(belief), self.on_device(X, y, weight)
-            noise = self.draw_noise(parameters, batch, self.generator(rng))
-            return float(self.marginal_slopes(parameters, batch, noise).value)
+            return float(self._slopes_at(self.unpack(belief), X, y, weight, rng).value)
 
     def gradient(self, belief: Belief, X: Matrix, y: Values, weight: Weights, rng: Rng) -> Belief:
         """The gradient of :meth:`log_marginal` with the same draws."""
         torch = self.torch()
         with self.default_mode():
-            parameters, batch = self.unpack(belief), self.on_device(X, y, weight)
-            noise = self.draw_noise(parameters, batch, self.generator(rng))
-            found = self.marginal_slopes(parameters, batch, noise)
+            parameters = self.unpack(belief)
+            found = self._slopes_at(parameters, X, y, weight, rng)
             # A belief holds its numbers in the order of the parameters.
             mu, sigma = (
                 {name: half.get(name, torch.zeros_like(at)) for name, at in parameters.mu.items()}
@@ -388,6 +376,13 @@ class MonteCarlo(ABC):
                 mu[INPUTS][columns], sigma[INPUTS][columns] = g_mu.double(), g_sigma.double()
             fixed = {name: value * 0.0 for name, value in parameters.fixed.items()}
             return ModelParameters(mu, sigma, found.point, fixed).as_belief()
+
+    def _slopes_at(
+        self, parameters: ModelParameters, X: Matrix, y: Values, weight: Weights, rng: Rng
+    ) -> MarginalSlopes:
+        batch = self.on_device(X, y, weight)
+        noise = self.draw_noise(parameters, batch, self.generator(rng))
+        return self.marginal_slopes(parameters, batch, noise)
 
     def to_features(self, belief: Belief) -> Belief:
         """One mean and one standard deviation per feature, as ``aggregate`` says."""
@@ -406,7 +401,7 @@ class MonteCarlo(ABC):
         """Standard normal numbers for every draw of every parameter that the batch uses."""
         torch = self.torch()
         scratch = {} if scratch is None else scratch
-        place = {"dtype": self._torch_dtype, "device": self.device}
+        place = {"dtype": getattr(torch, self.dtype), "device": self.device}
         noise = {}
         for name, mu in parameters.mu.items():
             shape = (self.n_draws, *mu.shape)
@@ -511,24 +506,13 @@ class MonteCarlo(ABC):
         self, X: Matrix, y: Values, weight: Weights, level: Floats | None = None
     ) -> DeviceBatch:
         """A batch as tensors, ready to meet the parameters."""
-        torch = self.torch()
-        kind = self._torch_dtype
-
-        def tensor(values: npt.ArrayLike, dtype: dtype) -> Tensor:
-            array = np.asarray(values)
-            if any(stride < 0 for stride in array.strides):
-                array = array.copy()  # torch cannot read arrays with negative strides
-            found: Tensor = torch.tensor(array, dtype=dtype, device=self.device)
-            return found
-
-        codes = np.asarray(y).dtype.kind in "biu"
-        w = tensor(np.ones(len(y)) if weight is None else weight, kind)
-        target = tensor(y, torch.int64 if codes else kind)
-        start = None if level is None else tensor(level, kind)
-        if sp.issparse(X):
+        codes, place = np.asarray(y).dtype.kind in "biu", (self.device, self.dtype)
+        w = _tensor(np.ones(len(y)) if weight is None else weight, *place)
+        target = _tensor(y, self.device, "int64" if codes else self.dtype)
+        start = None if level is None else _tensor(level, *place)
+        if not isinstance(X, np.ndarray):
             return DeviceBatch.of_sparse(sp.csr_array(X), target, w, start)
-        matrix = tensor(np.asarray(X), kind)
-        return DeviceBatch(target, w, start, matrix.shape[1], matrix)
+        return DeviceBatch(target, w, start, X.shape[1], _tensor(X, *place))
 
     def generator(self, rng: Rng) -> Generator:
         """A torch generator on the model's device, seeded from a NumPy generator."""
@@ -562,11 +546,6 @@ class MonteCarlo(ABC):
         """The torch library, or an error that says what to install."""
         return require("torch", type(self).__name__)
 
-    @property
-    def _torch_dtype(self) -> Any:
-        """The type of the numbers that the model computes with."""
-        return getattr(self.torch(), self.dtype)
-
     def check(self) -> None:
         """Raise an error if a setting makes no sense."""
         torch = self.torch()
@@ -576,14 +555,15 @@ class MonteCarlo(ABC):
             raise ValueError("device='cuda', but torch sees no GPU on this machine.")
 
 
-class PaperModel(MonteCarlo):
+@dataclass(frozen=True, kw_only=True)
+class PaperModel(Settings, MonteCarlo):
     """A model of the paper, as published or in a scaled form that learns well at any width.
 
     A subclass is a dataclass, which declares its settings.
     """
 
-    form: str
-    decay: float
+    form: str = choice("scaled", "paper")
+    decay: float = number(1.0, ends="[)")
 
     @classmethod
     def as_published(cls, **changes: Any) -> Self:
@@ -604,6 +584,11 @@ class PaperModel(MonteCarlo):
             "balance": False,
         }
         return cls(**(paper | changes))
+
+    def __repr__(self) -> str:
+        shared = {each.name for each in fields(PaperModel)}
+        settings = sorted(vars(self).items(), key=lambda each: each[0] in shared)
+        return f"{self.name}({', '.join(f'{name}={value!r}' for name, value in settings)})"
 
     def fresh_weights(
         self, shape: tuple[int, ...], spread: float, generator: Generator
