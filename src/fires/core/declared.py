@@ -275,12 +275,10 @@ def restart(
     >>> learnt
     namespace(sums=array([1., 0., 3.]), count=array([7., 0., 7.]))
     """
+    source = np.arange(n_features)
+    source[columns] = -1
     for name, axis, value in _per_feature(owner, declared, attribute):
-        places = (slice(None),) * axis + (columns,)
-        value = np.repeat(value, n_features // value.shape[axis], axis)  # a copy in any case
-        start = np.broadcast_to(getattr(fresh, name, 0.0), value.shape)
-        value[places] = start[places]
-        setattr(owner, name, value)
+        setattr(owner, name, _moved(value, axis, source, getattr(fresh, name, 0.0)))
 
 
 def rearrange(owner: Owner, declared: Declared, source: Places, fresh: Any, *more: str) -> Owner:
@@ -295,19 +293,25 @@ def rearrange(owner: Owner, declared: Declared, source: Places, fresh: Any, *mor
     namespace(sums=array([1., 3., 0.]), count=7)
     """
     other, parts = copy.copy(owner), dict(declared) | dict.fromkeys(more, Array("J"))
+    for name, axis, before in _per_feature(owner, parts):
+        setattr(other, name, _moved(before, axis, source, getattr(fresh, name)))
+    return other
+
+
+def _moved(
+    before: npt.NDArray[np.generic], axis: int, source: Places, fresh: npt.ArrayLike
+) -> npt.NDArray[np.generic]:
+    """An array for other columns, by where each of them was; -1 for a new one."""
     here = np.flatnonzero(source >= 0)
     from_places, n = source[here], len(here)
     to: Places | slice = here
     from_: Places | slice = from_places
     if n and here[-1] == from_places[-1] == n - 1 and (np.diff(from_places) > 0).all():
         to = from_ = slice(n)  # columns have only come; with a million, that is much sooner done
-    for name, axis, before in _per_feature(owner, parts):
-        if before.shape[axis] == 1:  # perhaps one number for all features
-            before = np.repeat(before, max(int(source.max(initial=0)) + 1, 1), axis)
-        shape = (*before.shape[:axis], len(source), *before.shape[axis + 1 :])
-        value = np.empty(shape, dtype=before.dtype)
-        value[...] = getattr(fresh, name)
-        others = (slice(None),) * axis
-        value[(*others, to)] = before[(*others, from_)]
-        setattr(other, name, value)
-    return other
+    if before.shape[axis] == 1:  # perhaps one number for all features
+        before = np.repeat(before, max(int(source.max(initial=0)) + 1, 1), axis)
+    shape = (*before.shape[:axis], len(source), *before.shape[axis + 1 :])
+    value, others = np.empty(shape, dtype=before.dtype), (slice(None),) * axis
+    value[...] = fresh
+    value[(*others, to)] = before[(*others, from_)]
+    return value

@@ -7,7 +7,6 @@ slot, the entry, and the text that is compared. A table of hashes reads one.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -56,16 +55,6 @@ class ManyNames(Names):
         find_places(hashes, self._table, places)
         return places
 
-    def place(self, name: str) -> int:
-        """The place of a name; -1 if it is not known."""
-        return int(self.places([name])[0])
-
-    def only(self, places: npt.NDArray[np.intp]) -> Self:
-        """A new book with some of the names."""
-        other = type(self)()
-        other._names = self.at(places)
-        return other
-
     def cut(self, n: int) -> None:
         """Keep the first names only."""
         if n < len(self._names):
@@ -82,9 +71,6 @@ class ManyNames(Names):
             held = self._table[self._table[:, 1] >= 0]
             self._table = _empty(4 * n)
             put_places(*np.ascontiguousarray(held.T), self._table)
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self.place(name) >= 0
 
     def __getstate__(self) -> list[str]:
         """Without the table: in another process, hashes are others."""
