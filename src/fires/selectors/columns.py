@@ -18,7 +18,7 @@ from fires.core.errors import StateError
 from fires.core.named import NamedRows
 from fires.core.types import Floats, GivenClasses, Header, Labels, Matrix, OptionalArray, RowsLike
 from fires.kernels import scan
-from fires.selectors.open_columns import OpenColumns
+from fires.selectors.open_columns import OpenColumns, encoded
 
 if TYPE_CHECKING:
     from fires.columns import Columns
@@ -91,25 +91,13 @@ class FixedColumns:
             may_encode = validation.is_table(X)
         if not may_encode:
             return X, validation.column_names(X), self
-        # Here and not above, because polars takes a while to load.
-        from fires.columns import Columns
-        from fires.columns.kinds import as_polars
+        from fires.columns.kinds import as_polars  # polars takes a while to load
 
         frame = as_polars(X)
-        if y is not None:
-            y = validation.as_target(y, len(frame), owner)
-        if known is None:
-            known = Columns.learn(frame, y=y)
-            for column in known.left_out:
-                raise ValueError(f"Column {column.name!r} {column.why}; leave it out.")
-        else:
+        if known is not None:
             frame = known.completed(frame, absent=isinstance(X, (list, tuple)))
-        if learn:
-            matrix, known = known.encode(frame)
-            matrix, known = known.by_target(matrix, y)
-        else:
-            matrix = known.transform(frame)
-        return matrix, np.array(known.names, dtype=object), replace(self, encoder=known)
+        matrix, names, known = encoded(frame, known, y, owner, learn=learn)
+        return matrix, np.array(names, dtype=object), replace(self, encoder=known)
 
     def beside(self, other: FixedColumns, *, named_apart: bool = True) -> FixedColumns:
         """With what another object knows of the same columns; rows may come without its names."""

@@ -32,6 +32,8 @@ from fires.kernels.lookup import ManyNames
 from fires.kernels.select import placed
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from fires.columns import Columns
 
 
@@ -386,28 +388,10 @@ class OpenColumns:
         self, X: Any, raw: list[str] | None, owner: str, y: OptionalArray, learn: bool
     ) -> tuple[Given, Columns | None]:
         """Rows of which some columns (None for all) are text, categories or dates."""
-        from fires.columns import Columns
         from fires.columns.kinds import as_polars
 
         frame = as_polars(X if raw is None else X[raw])
-        known = self.encoder
-        if learn:
-            target = None if y is None else validation.as_target(y, len(frame), owner)
-            if known is None:
-                known = Columns.learn(frame, y=target)
-            known = known.extended(frame, target)
-            for column in known.left_out:
-                if column.name in frame.columns:
-                    raise InputError(f"Column {column.name!r} {column.why}; leave it out")
-            matrix, known = known.encode(frame)
-            matrix, part = known.among(frame.columns).by_target(matrix, target)
-            known = known.knowing(part.statistics)
-        else:
-            part = known.among(frame.columns) if known is not None else Columns([])
-            matrix = np.empty((len(frame), 0))
-            if part.used:
-                matrix = part.transform(frame.select(_columns_of(part)))
-        names = list(part.names)
+        matrix, names, known = encoded(frame, self.encoder, y, owner, learn=learn)
         if raw is not None and len(others := [name for name in X.columns if name not in raw]):
             matrix = np.hstack([matrix, validation.as_matrix(X[others], owner)])
             names += others
@@ -415,21 +399,37 @@ class OpenColumns:
         return (NamedRows(matrix, names), told), known
 
 
-def _columns_of(columns: Columns) -> list[str]:
-    """What the columns of a table are called that are used."""
-    return [column.name for column in columns.used]
+def encoded(
+    frame: pl.DataFrame, known: Columns | None, y: OptionalArray, owner: str, *, learn: bool
+) -> tuple[Floats, list[str], Columns | None]:
+    """Text, categories and dates as numbers, their names, and what encodes them from here on."""
+    from fires.columns import Columns  # polars takes a while to load
+
+    if not learn:
+        part = Columns([]) if known is None else known.among(frame.columns)
+        used = frame.select([column.name for column in part.used])
+        return (
+            part.transform(used) if part.used else np.empty((len(frame), 0)),
+            [*part.names],
+            known,
+        )
+    target = None if y is None else validation.as_target(y, len(frame), owner)
+    after = Columns.learn(frame, y=target) if known is None else known.extended(frame, target)
+    for column in after.left_out:
+        if column.name in frame.columns and (known is None or column.name not in known.known):
+            raise InputError(f"Column {column.name!r} {column.why}; leave it out")
+    matrix, after = after.encode(frame)
+    matrix, part = after.among(frame.columns).by_target(matrix, target)
+    return matrix, [*part.names], after.knowing(part.statistics)
 
 
 def _without(encoder: Columns | None, features: list[str]) -> Columns | None:
     """What encodes the columns, without those whose features are all gone."""
     if encoder is None:
         return None
-    stay = {
-        column
-        for name, column in zip(encoder.names, encoder.of_features, strict=True)
-        if name not in set(features)
-    }
-    return encoder.forgetting([name for name in _columns_of(encoder) if name not in stay])
+    gone, of_features = set(features), zip(encoder.names, encoder.of_features, strict=True)
+    stay = {column for name, column in of_features if name not in gone}
+    return encoder.forgetting({column.name for column in encoder.used} - stay)
 
 
 def _given(matrix: Matrix, names: Sequence[str]) -> Given:
