@@ -63,7 +63,7 @@ from fires.core.declared import Array, Declared, collect, restore
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Mask, Places
 from fires.kernels import top_k
-from fires.kernels.forward import forward
+from fires.kernels.forward import Race, forward
 from fires.kernels.linear import find_places
 from fires.kernels.select import union
 from fires.selectors.significance import LEVEL, Distances, Groups, expected_false
@@ -128,8 +128,8 @@ class Candidates(NamedTuple):
         ahead = np.zeros(n) if ahead is None else ahead
         state = np.zeros(n, np.int64) if first is None else first.astype(np.int64)
         late = 1.0 / np.sqrt(self.seen[self.columns[self.starts[:-1]]])
-        own = self.systems, self.columns, self.starts, ahead, late
-        explained, inside = forward(*own, limits, sure, z, state), state == 1
+        race = Race(self.columns, self.starts, ahead, late, limits, sure, z, state)
+        explained, inside = forward(self.systems, race), state == 1
         costs = np.maximum(limits[: inside.sum()] - ahead[inside], 0.0) ** 2
         return Chosen(self.numbers[inside], z, explained - float(costs.sum()))
 
