@@ -125,7 +125,7 @@ class Screen:
         self.forget(keep)
         self.n_kept += len(Z)
         sums = self.total, self.square, self.crossed
-        screen_rows(Z, weight, slope, self.knots, scores, below, *sums)
+        screen_rows(Z, weight, slope, self.knots, scores, below, sums)
         self.rows += float(weight.sum())
         self.below[-1] += float(weight.sum())
         self.below[:-1] += below

@@ -143,8 +143,8 @@ class Terms:
     def values(self, Z: Floats, gaps: Mask | None = None) -> Floats:
         """The terms of scaled rows; 0 where an entry is missing."""
         values, (columns, at) = np.empty((len(Z), len(self))), self._places
-        rows = Z[:, columns], self.knots[:, columns], *at
-        term_values(*rows, self.order, *self._scale, values)
+        terms = at[0], at[1], self.order
+        term_values(Z[:, columns], self.knots[:, columns], terms, self._scale, values)
         if gaps is not None:
             values[gaps[:, self.first] | gaps[:, self.second]] = 0.0
         return values
