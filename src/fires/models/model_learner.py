@@ -419,12 +419,11 @@ class MonteCarloLearner(ModelLearner):
 
 def _counted(batch: CheckedBatch, y: Values) -> tuple[Matrix, Values, Floats]:
     """X, y and weights of a batch, without rows of weight 0."""
-    if batch.weight is None:
-        return batch.X, y, np.ones(batch.n_rows)
-    if batch.weight.all():
-        return batch.X, y, batch.weight
-    present = batch.weight > 0.0
-    return batch.X[present], y[present], batch.weight[present]
+    weight = np.ones(batch.n_rows) if batch.weight is None else batch.weight
+    if weight.all():
+        return batch.X, y, weight
+    present = weight > 0.0
+    return batch.X[present], y[present], weight[present]
 
 
 def _square(tensors: Iterable[Tensor]) -> float:
