@@ -1,4 +1,4 @@
-"""What rows say of curves, one column at a time: see :mod:`fires.models.screen`."""
+"""What rows say of curves, one column at a time: see :mod:`fires.models.relations`."""
 
 from __future__ import annotations
 
