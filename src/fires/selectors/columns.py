@@ -12,13 +12,12 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core import validation
-from fires.core.batch import CheckedBatch, columns_present
+from fires.core.batch import CheckedBatch
 from fires.core.declared import Value
 from fires.core.errors import StateError
 from fires.core.named import NamedRows
 from fires.core.types import Floats, GivenClasses, Header, Labels, Matrix, OptionalArray, RowsLike
-from fires.kernels import scan
-from fires.selectors.open_columns import OpenColumns, encoded
+from fires.selectors.open_columns import OpenColumns, encoded, scanned
 
 if TYPE_CHECKING:
     from fires.columns import Columns
@@ -54,11 +53,8 @@ class FixedColumns:
         """Check rows. The first ones fix the number of columns, and what they hold."""
         matrix, known = self.rows(X, owner, y, learn=learn)
         stored = matrix if isinstance(matrix, np.ndarray) else matrix.data
-        counts = scan(stored)
-        if any(counts):
-            validation.refuse(matrix, counts, known.names, missing=missing, owner=owner)
-        present = columns_present(matrix) if counts[0] else None
-        return CheckedBatch(matrix, n_missing=counts[0], known=known, present=present)
+        batch = CheckedBatch(matrix, known=known)
+        return scanned(batch, matrix, stored, known.names, owner, missing)
 
     def rows(
         self, X: RowsLike, owner: str, y: OptionalArray = None, *, learn: bool = False

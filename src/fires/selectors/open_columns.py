@@ -104,20 +104,13 @@ class Presence:
 
     def after(self, present: slice | Mask, n_rows: float) -> Presence:
         """What is known after one more batch."""
-        other = Presence()
-        other.is_noted = True
-        other.rows, other.looked = self.rows + n_rows, self.looked
-        other.first, other.last, other.seen = self.first.copy(), self.last.copy(), self.seen.copy()
-        came = np.zeros(len(self.last), dtype=np.bool_)
-        came[present] = True
-        never = self.never
-        ended = np.where(never, 0.0, self.rows - self.last)
-        other.gap = np.where(came, np.maximum(self.gap - _FADE * n_rows, ended), self.gap)
-        came &= never
-        other.arrived = np.flatnonzero(came)
-        other.first[came] = self.rows
-        other.last[present] = other.rows
-        other.seen[present] += n_rows
+        other, is_here = copy.copy(self), np.zeros(len(self.last), dtype=np.bool_)
+        other.is_noted, other.rows, is_here[present] = True, self.rows + n_rows, True
+        ended, came = np.where(self.never, 0.0, self.rows - self.last), is_here & self.never
+        other.gap = np.where(is_here, np.maximum(self.gap - _FADE * n_rows, ended), self.gap)
+        other.arrived, other.first = np.flatnonzero(came), np.where(came, self.rows, self.first)
+        other.last = np.where(is_here, other.rows, self.last)
+        other.seen = self.seen + n_rows * is_here
         return other
 
     @property
@@ -250,22 +243,10 @@ class OpenColumns:
             (given, told), _ = self._given(X, owner, None, learn=False)
             known, source = self, None
             places = self._places(*given, self._found)
-        matrix, n_absent, present = known._placed(given.matrix, places), 0, None
-        counts = scan(told)
-        n_missing = counts[0]
-        if any(counts):
-            validation.refuse(given.matrix, counts, given.names, missing=missing, owner=owner)
-        if isinstance(matrix, np.ndarray):
-            n_absent = matrix.size - told.size
-            present = columns_present(matrix) if n_missing or n_absent else None
-        return CheckedBatch(
-            matrix,
-            n_missing=n_missing + n_absent,
-            known=known,
-            present=present,
-            n_absent=n_absent,
-            source=source,
-        )
+        batch = CheckedBatch(known._placed(given.matrix, places), known=known, source=source)
+        if isinstance(batch.X, np.ndarray):
+            batch.n_absent = batch.X.size - told.size
+        return scanned(batch, given.matrix, told, given.names, owner, missing)
 
     def _arranged(
         self, X: RowsLike, owner: str, y: OptionalArray
@@ -397,6 +378,18 @@ class OpenColumns:
             names += others
         told = matrix if raw is not None else matrix[~np.isnan(matrix)]
         return (NamedRows(matrix, names), told), known
+
+
+def scanned(
+    batch: CheckedBatch, given: Matrix, told: Floats, names: Any, owner: str, missing: str
+) -> CheckedBatch:
+    """A batch of entries that may be learnt from, as they were told in the rows given."""
+    counts = scan(told)
+    if any(counts):
+        validation.refuse(given, counts, names, missing=missing, owner=owner)
+    batch.n_missing = counts[0] + batch.n_absent
+    batch.present = columns_present(batch.X) if batch.n_missing else None
+    return batch
 
 
 def encoded(
