@@ -349,21 +349,16 @@ class OpenColumns:
         if names is None:
             raise InputError(f"{owner} has open columns, whose names must be text")
         raw = dict(validation.raw_columns(X))
-        self._refuse_other_kinds(raw, owner)
-        if self.encoder is not None:
-            raw |= {name: None for name in names if name in self.encoder.known}
-        if not raw:
-            return _given(validation.as_matrix(X, owner), names.tolist()), self.encoder
-        return self._encoded(X, [name for name in names if name in raw], owner, y, learn)
-
-    def _refuse_other_kinds(self, raw: Mapping[str, str | None], owner: str) -> None:
-        """Raise if a column holds text or the like which held numbers before."""
+        encodes = () if self.encoder is None else self.encoder.known
         for name, kind in raw.items():
-            known = 0 <= self._names.place(name) < self.n_features
-            if known and not (self.encoder is not None and name in self.encoder.known):
+            if 0 <= self._names.place(name) < self.n_features and name not in encodes:
                 raise InputError(
                     f"Column {name!r} does not hold numbers but {kind}; before, it did"
                 )
+        raw |= {name: None for name in names if name in encodes}
+        if not raw:
+            return _given(validation.as_matrix(X, owner), names.tolist()), self.encoder
+        return self._encoded(X, [name for name in names if name in raw], owner, y, learn)
 
     def _encoded(
         self, X: Any, raw: list[str] | None, owner: str, y: OptionalArray, learn: bool
@@ -401,11 +396,8 @@ def encoded(
     if not learn:
         part = Columns([]) if known is None else known.among(frame.columns)
         used = frame.select([column.name for column in part.used])
-        return (
-            part.transform(used) if part.used else np.empty((len(frame), 0)),
-            [*part.names],
-            known,
-        )
+        matrix = part.transform(used) if part.used else np.empty((len(frame), 0))
+        return matrix, [*part.names], known
     target = None if y is None else validation.as_target(y, len(frame), owner)
     after = Columns.learn(frame, y=target) if known is None else known.extended(frame, target)
     for column in after.left_out:
