@@ -215,10 +215,7 @@ def as_text(labels: Labels) -> list[Json]:
 
 def from_text(written: Any) -> Labels:
     """The labels that :func:`as_text` wrote."""
-    try:
-        kind, values = written
-    except (TypeError, ValueError):
-        raise StateError("classes are no labels") from None
+    kind, values = written
     text = isinstance(values, list) and all(isinstance(value, str) for value in values)
     if not text or np.dtype(kind).kind not in "OUS":
         raise StateError("classes are no text")

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.errors import StateError
+from fires.core.errors import StateError, undamaged
 from fires.core.randomness import generator_state, restore_generator
 from fires.core.state import Arrays, State
 from fires.core.types import Floats, Header, Json, JsonObject, Places
@@ -162,9 +162,9 @@ class Value:
             return _absent(name, self.optional)
         numeric = self.kind in (int, float)
         right = type(value) in ((int, float) if self.kind is float else (self.kind,))
-        if not right or (
-            numeric and not (self.low <= value <= self.high and abs(value) <= _MAX_FLOAT)
-        ):
+        if numeric and right:
+            right = self.low <= value <= self.high and abs(value) <= _MAX_FLOAT
+        if not right:
             span = f"finite {self.kind.__name__} from {self.low} to {self.high}"
             wanted = span if numeric else self.kind.__name__
             raise StateError(f"{name} is {value!r:.60}, not a {wanted}")
@@ -182,10 +182,8 @@ class Random:
         self, name: str, header: JsonObject, arrays: Arrays, sizes: Sizes
     ) -> np.random.Generator:
         """A generator that goes on from there; StateError if there is none. See :class:`Part`."""
-        try:
+        with undamaged(f"{name} is"):
             return restore_generator(header[name])
-        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-            raise StateError(f"{name} is not the state of a random generator ({error!r})") from None
 
 
 class View:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
-from fires.core.errors import Diverged, StateError
+from fires.core.errors import Diverged, StateError, undamaged
 from fires.core.randomness import rewound
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Labels, Matrix, Places
@@ -406,12 +406,8 @@ class MonteCarloLearner(ModelLearner):
             seed = hashlib.sha256(saved.tobytes()).digest()[:7]
             self.generator.manual_seed(int.from_bytes(seed, "little"))
             return
-        try:
+        with undamaged("generator is"):
             self.generator.set_state(self.model.torch().tensor(saved.ravel(), device="cpu"))
-        except RuntimeError as error:
-            raise StateError(
-                f"generator is not the state of a random generator ({error})"
-            ) from None
 
     def __getstate__(self) -> dict[str, object]:
         return vars(self) | {"_scratch": {}}

@@ -215,9 +215,7 @@ class OpenColumns:
     @classmethod
     def read(cls, header: Mapping[str, Any], absent: str) -> Self:
         """What :meth:`state` wrote; StateError if it does not fit."""
-        saved, names, n = header.get("open"), header["feature_names"], header["n_features"]
-        if not isinstance(saved, dict) or names is None:
-            raise StateError("columns are open, and their book is missing")
+        saved, names, n = header["open"], header["feature_names"], header["n_features"]
         validation.check_names(np.array(names, dtype=object))
         if len(names) != n:
             raise StateError(f"{n} features have {len(names)} names")
