@@ -169,13 +169,6 @@ class TorchModel(mc.MonteCarlo):
         """See :class:`fires.models.monte_carlo.MonteCarlo`."""
         return {name: tuple(self._all()[name].shape) for name in self.random}
 
-    def greatest_log_likelihood(self, point: Mapping[str, Tensor]) -> float:
-        """That of a row predicted without error; infinite for a user's likelihood.
-
-        See :class:`fires.models.monte_carlo.MonteCarlo`.
-        """
-        return math.inf if self.likelihood is not None else mc.log_likelihood_limit(point)
-
     @property
     def predicts(self) -> bool:
         """Whether the likelihood is one of those above, and not the user's.

@@ -324,10 +324,6 @@ class MonteCarlo(ABC):
     ) -> ModelParameters:
         """A copy for other classes."""
 
-    @abstractmethod
-    def greatest_log_likelihood(self, point: Mapping[str, Tensor]) -> float:
-        """The greatest log likelihood a row can have."""
-
     def input_weights(self, parameters: ModelParameters) -> tuple[Tensor, Tensor] | None:
         """Means and deviations of the weights that meet the features, one row per feature."""
         return parameters.mu[INPUTS], parameters.sigma[INPUTS]
@@ -492,6 +488,10 @@ class MonteCarlo(ABC):
         """Whether the likelihood of classes adds up to 1, and that of numbers is normal."""
         return True
 
+    def greatest_log_likelihood(self, point: Mapping[str, Tensor]) -> float:
+        """That of a row predicted without error; infinite for a likelihood of the user's."""
+        return log_likelihood_limit(point) if self.predicts else math.inf
+
     def with_offset(self, parameters: ModelParameters, features: tuple[Tensor, Tensor]) -> Belief:
         """The result of :meth:`per_feature` for all features, plus the common offset."""
         offset = self.common_offset(parameters)
@@ -605,7 +605,7 @@ class PaperModel(Settings, MonteCarlo):
 
         Steps of the published form have no cap. See :class:`fires.models.monte_carlo.MonteCarlo`.
         """
-        return math.inf if self.form == "paper" else log_likelihood_limit(point)
+        return math.inf if self.form == "paper" else super().greatest_log_likelihood(point)
 
     def input_steps(self, n_features: int) -> tuple[float, float]:
         """In the scaled form, the rate grows with the number of features J, and weights decay.

@@ -274,28 +274,18 @@ class SelectionRule:
         groups, owners, places = self.groups, learner.owners, np.arange(len(columns))
         if groups is None and resting is not None:
             places = places[~resting[columns]]
-        starts = np.arange(len(places) + 1)
-        alone = Candidates(columns[places], places, starts, seen, systems, learner.n_present)
+        starts, n = np.arange(len(places) + 1), learner.n_present if groups is None else groups.n
+        known = Candidates(columns[places], places, starts, seen, systems, n)
         if groups is None and owners is None:
-            return alone
-        of, pairs = self._numbers(learner), learner.pairs
-        if groups is None:
-            known = alone._replace(pairs=pairs, n_own=self.n_features)
-        else:
-            known = alone._replace(n=groups.n, pairs=groups.of[pairs], n_own=groups.n)
-        known = known.grouped(of[columns[places]])
-        return known.among(np.diff(known.starts) == np.bincount(of)[known.numbers])
-
-    def _numbers(self, learner: JointPosterior) -> Places:
-        """The number of the feature, or of the group, of each parameter; pairs come after them."""
-        owners, groups = learner.owners, self.groups
-        if owners is None:
-            owners = np.arange(self.n_features)
-        if groups is None:
-            return owners
-        n = len(groups.of)
-        own = groups.of[np.minimum(owners, n - 1)]
-        return np.where(owners < n, own, owners - n + groups.n)
+            return known
+        # What is called by a feature, or by its group; pairs are numbered after all of these.
+        of = np.arange(self.n_features) if groups is None else groups.of
+        owners = np.arange(len(of)) if owners is None else owners
+        n_own, own = len(self._all()), of[np.minimum(owners, len(of) - 1)]
+        numbers = np.where(owners < len(of), own, owners - len(of) + n_own)
+        known = known._replace(pairs=of[learner.pairs], n_own=n_own)
+        known = known.grouped(numbers[columns[places]])
+        return known.among(np.diff(known.starts) == np.bincount(numbers)[known.numbers])
 
     def _chosen(self, learner: JointPosterior, k: int, resting: Mask | None) -> Places:
         known = self.candidates(learner, resting)
