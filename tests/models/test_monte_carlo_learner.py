@@ -155,7 +155,9 @@ def test_wide_sparse_batches_take_what_their_entries_take():
     learn(learner, X, y)
     assert tracemalloc.get_traced_memory()[1] < 5e6  # one number per feature, and little more
     tracemalloc.stop()
-    assert learner._scratch[INPUTS].numel() < 3000
+    shown = model.on_device(X, y, None)
+    noise = model.draw_noise(learner.parameters, shown, learner.generator.clone_state())
+    assert noise[INPUTS].numel() < 3000
 
 
 # --- steps that are too long -----------------------------------------------------------------

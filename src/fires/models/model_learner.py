@@ -190,7 +190,6 @@ class MonteCarloLearner(ModelLearner):
         self._numeric = n_classes == 0
         balanced = n_classes > 0 and self.model.balance
         self.balance = ClassBalance(n_classes) if balanced else None
-        self._scratch: dict[str, Tensor] = {}
         # The last result of features(), and the features that have changed since.
         self._known: tuple[Tensor, Tensor] | None = None
         self._moved_since: list[Tensor] = []
@@ -206,7 +205,7 @@ class MonteCarloLearner(ModelLearner):
             scaled, learn_scale = self._scaled(X, w, batch)
             shown = self.model.on_device(scaled, target, weight, level)
             generator = self.generator.clone_state()
-            noise = self.model.draw_noise(self.parameters, shown, generator, self._scratch)
+            noise = self.model.draw_noise(self.parameters, shown, generator)
             found = self.model.marginal_slopes(self.parameters, shown, noise)
             factors = self._factors(found, rates, 1.0 / float(w.sum()))
             self.generator = generator  # nothing can fail from here on
@@ -408,9 +407,6 @@ class MonteCarloLearner(ModelLearner):
             return
         with undamaged("generator is"):
             self.generator.set_state(self.model.torch().tensor(saved.ravel(), device="cpu"))
-
-    def __getstate__(self) -> dict[str, object]:
-        return vars(self) | {"_scratch": {}}
 
 
 def _counted(batch: CheckedBatch, y: Values) -> tuple[Matrix, Values, Floats]:

@@ -388,25 +388,15 @@ class MonteCarlo(ABC):
     # --- on tensors -------------------------------------------------------------------------
 
     def draw_noise(
-        self,
-        parameters: ModelParameters,
-        batch: DeviceBatch,
-        generator: Generator,
-        scratch: dict[str, Tensor] | None = None,
+        self, parameters: ModelParameters, batch: DeviceBatch, generator: Generator
     ) -> dict[str, Tensor]:
         """Standard normal numbers for every draw of every parameter that the batch uses."""
-        torch = self.torch()
-        scratch = {} if scratch is None else scratch
-        place = {"dtype": getattr(torch, self.dtype), "device": self.device}
         noise = {}
         for name, mu in parameters.mu.items():
             shape = (self.n_draws, *mu.shape)
             if name == INPUTS:
                 shape = (batch.n_columns, self.n_draws, mu.shape[1])
-            n = math.prod(shape)
-            if name not in scratch or len(scratch[name]) < n:
-                scratch[name] = torch.empty(n, **place)
-            noise[name] = scratch[name][:n].view(shape).normal_(generator=generator)
+            noise[name] = batch.weight.new_empty(shape).normal_(generator=generator)
         return noise
 
     def drawn_batch(
