@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fires.core.batch import row_major
 from fires.core.types import CsrRows, Floats, Matrix, Places
 from fires.core.validation import LARGEST
 from fires.kernels.compiling import compiled
@@ -135,17 +134,6 @@ def keep_columns(X: Any, selected: npt.NDArray[np.intp], absent: float = 0.0) ->
         keep = support[X.indices]
         ends = np.concatenate([[0], np.cumsum(keep)])[X.indptr].astype(X.indptr.dtype)
         return type(X)((X.data[keep], X.indices[keep], ends), shape=X.shape)
-    kept = np.full(X.shape, absent, dtype=X.dtype) if absent else np.zeros(X.shape, dtype=X.dtype)
-    if X.flags.c_contiguous:
-        _keep_columns(row_major(X), selected, kept)
-    else:
-        kept[:, selected] = X[:, selected]
+    kept = np.full(X.shape, absent, dtype=X.dtype) if absent else np.zeros(X.shape, X.dtype)
+    kept[:, selected] = X[:, selected]
     return kept
-
-
-@compiled
-def _keep_columns(X: Floats, selected: npt.NDArray[np.intp], kept: Floats) -> None:
-    for b in range(X.shape[0]):
-        x, t = X[b], kept[b]
-        for i in range(len(selected)):
-            t[selected[i]] = x[selected[i]]
