@@ -47,10 +47,9 @@ def cosines(scores: Floats) -> Floats:
 
 def scaled_at(scores: Floats, knots: Floats) -> Floats:
     """The scaled values of a column at normal scores; the last lines go on beyond the knots."""
-    inside = np.interp(scores, KNOTS, knots)
-    slopes = np.diff(knots)[[0, -1]] / (KNOTS[1] - KNOTS[0])
-    below, above = np.minimum(scores - KNOTS[0], 0.0), np.maximum(scores - KNOTS[-1], 0.0)
-    return np.asarray(inside + slopes[0] * below + slopes[1] * above)
+    from scipy.interpolate import make_interp_spline  # which takes a while to load
+
+    return np.asarray(make_interp_spline(KNOTS, knots, k=1)(scores))
 
 
 def with_presence(X: CsrRows, columns: Ints) -> CsrRows:
