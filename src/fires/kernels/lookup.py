@@ -52,7 +52,7 @@ class ManyNames(Names):
         hashes = _hashes(names if isinstance(names, list) else list(names))
         self._make_room(len(self._names))
         places = np.empty_like(hashes)
-        find_places(hashes, self._table, places)
+        find_or_add(hashes, 0, self._table, places, places[:0])
         return places
 
     def cut(self, n: int) -> None:
@@ -106,27 +106,16 @@ def find_or_add(hashes: Ints, n_known: int, table: Ints, places: Ints, new: Ints
     """Write down the place of each hash, and which are new. Returns how many are known then.
 
     New ones get the next places, in the order in which they come. At least half of the table must
-    stay free.
+    stay free. Where there is no room to write down which are new, they get -1, and stay new.
     """
     mask, n = len(table) - 1, n_known
     for i in range(len(hashes)):
         slot = hashes[i] & mask
         while table[slot, 1] >= 0 and table[slot, 0] != hashes[i]:
             slot = (slot + 1) & mask
-        if table[slot, 1] < 0:
+        if table[slot, 1] < 0 and len(new) > 0:
             table[slot, 0], table[slot, 1] = hashes[i], n
             new[n - n_known] = i
             n += 1
         places[i] = table[slot, 1]
     return n
-
-
-@compiled
-def find_places(hashes: Ints, table: Ints, places: Ints) -> None:
-    """Write down the place of each hash, or -1."""
-    mask = len(table) - 1
-    for i in range(len(hashes)):
-        slot = hashes[i] & mask
-        while table[slot, 1] >= 0 and table[slot, 0] != hashes[i]:
-            slot = (slot + 1) & mask
-        places[i] = table[slot, 1]
