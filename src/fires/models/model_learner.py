@@ -25,15 +25,12 @@ from fires.models.target import ClassBalance, NumberTarget, surprise_of_classes,
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from fires.models.monte_carlo import Columns
-
 # Point parameters are few and each has a large effect: their rate and their steps are bounded.
 _POINT_RATE = 300.0
 # The groups of parameters, and the least number that each may hold.
 _HALVES = {"mu": -math.inf, "sigma": 0.0, "point": -math.inf, "fixed": -math.inf}
 _TINY = 1e-30
 _FULL_BATCH = 100  # rows; in smaller batches, input weights decay in proportion
-_REMEMBERED = 100  # how many batches back it is known which features changed
 
 
 class ModelLearner(Learner):
@@ -190,9 +187,6 @@ class MonteCarloLearner(ModelLearner):
         self._numeric = n_classes == 0
         balanced = n_classes > 0 and self.model.balance
         self.balance = ClassBalance(n_classes) if balanced else None
-        # The last result of features(), and the features that have changed since.
-        self._known: tuple[Tensor, Tensor] | None = None
-        self._moved_since: list[Tensor] = []
 
     def step(self, batch: CheckedBatch, y: Values, rates: Rates) -> None:
         """Learn from one batch. On an error, nothing changes."""
@@ -210,7 +204,6 @@ class MonteCarloLearner(ModelLearner):
             factors = self._factors(found, rates, 1.0 / float(w.sum()))
             self.generator = generator  # nothing can fail from here on
             self._move(found, *factors, rates.mu * min(1.0, len(y) / _FULL_BATCH))
-        self._outdate(shown.columns)
         learn_scale()
         self.scaler.follow(batch.scale, batch.change)
         if self._numeric:
@@ -311,7 +304,6 @@ class MonteCarloLearner(ModelLearner):
                 now.mul_(keep + (1.0 - keep) * back.clamp(max=1.0))
         if self.balance is not None:
             self.balance.forget(keep)
-        self._known, self._moved_since = None, []
 
     def restart_features(self, columns: Places) -> None:
         """Forget some features: the weights that meet them start anew, in nets and trees.
@@ -324,7 +316,6 @@ class MonteCarloLearner(ModelLearner):
                 fresh = self.model.start(*self.size, self.generator.clone_state())
                 self.parameters.mu[mc.INPUTS][columns] = fresh.mu[mc.INPUTS][columns]
                 self.parameters.sigma[mc.INPUTS][columns] = fresh.sigma[mc.INPUTS][columns]
-        self._known, self._moved_since = None, []
 
     def with_classes(self, before: Labels, after: Labels) -> Self:
         """A copy with one output for each class known now."""
@@ -341,34 +332,15 @@ class MonteCarloLearner(ModelLearner):
         other.size = self.size[0], len(sources)
         if self.balance is not None:
             other.balance = self.balance.with_classes(sources)
-        other._known, other._moved_since = None, []
         return other
 
     # --- the belief -------------------------------------------------------------------------
 
-    def _outdate(self, moved: Columns) -> None:
-        """Remember that these features have changed."""
-        if isinstance(moved, slice) or len(self._moved_since) == _REMEMBERED:
-            self._known, self._moved_since = None, []
-        elif self._known is not None:
-            self._moved_since.append(moved)
-
     def features(self) -> Belief:
-        """One mean and one standard deviation per feature. See :class:`fires.models.base.Learner`.
-
-        Only features that have changed are computed again.
-        """
-        torch = self.model.torch()
+        """See :class:`fires.models.base.Learner`."""
         with self.model.default_mode():
-            if self._known is None:
-                self._known = self.model.per_feature(self.parameters, slice(None))
-            elif self._moved_since:
-                moved = torch.unique(torch.cat(self._moved_since))
-                new = self.model.per_feature(self.parameters, moved)
-                for known, values in zip(self._known, new, strict=True):
-                    known[moved] = values
-        self._moved_since = []
-        return self.model.with_offset(self.parameters, self._known)
+            known = self.model.per_feature(self.parameters, slice(None))
+        return self.model.with_offset(self.parameters, known)
 
     def state(self) -> Arrays:
         """See :class:`fires.models.base.Learner`."""
@@ -395,7 +367,6 @@ class MonteCarloLearner(ModelLearner):
         self.target.restore(part_of("target", arrays))
         if self.balance is not None:
             self.balance.restore(part_of("balance", arrays))
-        self._known, self._moved_since = None, []
 
     def _restore_generator(self, saved: npt.NDArray[np.generic]) -> None:
         if saved.dtype != np.uint8:

@@ -266,7 +266,8 @@ def log_likelihood_limit(point: Mapping[str, Tensor]) -> float:
 def aggregated(mu: Tensor, sigma: Tensor, how: str) -> tuple[Tensor, Tensor]:
     """One mean and one standard deviation per row of parameters."""
     if how == "rms":
-        return mu.square().mean(1).sqrt(), sigma.square().mean(1).sqrt()
+        root = mu.shape[1] ** 0.5
+        return mu.norm(dim=1) / root, sigma.norm(dim=1) / root
     return (mu.abs() if how == "abs" else mu).mean(1), sigma.mean(1)
 
 
