@@ -399,15 +399,13 @@ class RelationsLearner(Learner):
         wide, led = self.wide, self.leads
         for one in self._beliefs:
             one.renewed = False
-        kept = copy.deepcopy(self.plain) if wide.family.kind == "counts" else None
+        # Sums of counts may overflow: then the one that has learnt already is a copy.
+        plain = copy.deepcopy(self.plain) if wide.family.kind == "counts" else self.plain
         target, widened = wide.target.look(y, weight)[0], wide.terms.widened(rows)
-        if self.plain is not None:
-            self.plain.step(rows, y)
-        try:
-            wide.step(widened, y)
-        except ValueError:  # sums of counts overflow
-            self.plain = kept
-            raise
+        if plain is not None:
+            plain.step(rows, y)
+        wide.step(widened, y)
+        self.plain = plain
         learn_scale()
         self.scaler.follow(batch.scale, batch.change)
         total = float(weight.sum())
