@@ -168,8 +168,6 @@ def _sum(table: Tensor, entries: Entries) -> Tensor:
     import torch
 
     indices, offsets, values = entries
-    if len(indices) == 0:
-        return table.new_zeros(len(offsets) - 1, table.shape[1])
     return torch.nn.functional.embedding_bag(
         indices, table, offsets, mode="sum", per_sample_weights=values, include_last_offset=True
     )
