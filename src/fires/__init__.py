@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fires.core.moved import install as _install
 from fires.core.moved import lazy as _lazy
 from fires.core.version import __version__ as __version__
 from fires.rivals import REGISTRY as _SELECTORS
@@ -31,8 +30,6 @@ _PARTS = (
     *("checks", "evaluation", "metrics", "models", "predictors"),
     *("report", "rivals", "selectors", "streams"),
 )
-
-_install()
 
 __all__ = sorted([*_MODULES, "__version__"])
 

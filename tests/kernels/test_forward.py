@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import chi2, norm
 from tests.naive import add_plain, forward_plain
 
-from fires.kernels.forward import chi_deviations, exchange, forward
+from fires.kernels.forward import Race, chi_deviations, exchange, forward
 
 
 def systems_of(seed, n_features, n_classes=1, n_rows=200, effect=0.4):
@@ -43,7 +43,7 @@ def chosen(
     z, state = np.empty(n), np.isin(np.arange(n), list(first)).astype(np.int64)
     ahead = bonus * np.isin(np.arange(n), list(inside))
     late = np.ones(n) if late is None else late
-    explained = forward(systems, columns, starts, ahead, late, limits, sure, z, state)
+    explained = forward(systems, Race(columns, starts, ahead, late, limits, sure, z, state))
     z[state == 2] = np.nan  # of those that have left, they are not kept
     return np.flatnonzero(state == 1).tolist(), z, explained
 

@@ -24,7 +24,7 @@ def test_sums_are_those_of_the_definition(rows):
     out, below = np.empty(Z.shape, dtype=np.float32), np.zeros((len(KNOTS), 5))
     n = len(ORDERS)
     sums = np.zeros((2, n + 1, 5)), np.zeros((2, n + 1, 5)), np.zeros((2, n, 5))
-    screen_rows(Z, weight, slope, knots, out, below, *sums)
+    screen_rows(Z, weight, slope, knots, out, below, sums)
     assert_allclose(out, normal_scores_plain(Z, knots), atol=1e-6)
     assert_allclose(below, (weight[:, None, None] * (Z[:, None] < knots)).sum(axis=0))
     for found, wanted in zip(sums, screen_rows_plain(Z, slope, knots), strict=True):
@@ -38,7 +38,7 @@ def test_terms_are_cosines_and_products(rows):
     second, order = np.array([3, 3, 3, 3, 3, 3, 1, 4]), np.array([*ORDERS, 0, 0])
     mean, spread = np.append(MEANS, [0.1, 0.0]), np.append(DEVIATIONS, [2.0, 1.0])
     values = np.empty((40, 8))
-    term_values(Z, knots, first, second, order, mean, spread, values)
+    term_values(Z, knots, (first, second, order), (mean, spread), values)
     cosines = cosines_plain(scores[:, [3]])[:, :, 0].T / DEVIATIONS
     assert_allclose(values[:, :6], cosines, atol=1e-3)
     assert_allclose(values[:, 6], (scores[:, 0] * scores[:, 1] - 0.1) / 2.0, atol=1e-9)

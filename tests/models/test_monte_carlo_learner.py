@@ -122,26 +122,9 @@ def test_what_a_sparse_batch_does_not_show_is_untouched(make):
         now = learner.features()
         assert_array_equal(now.mu[untouched], before.mu[untouched])
         whole = model.per_feature(learner.parameters, slice(None))
-        assert_array_equal(now.mu, whole[0].numpy())  # what it keeps of the features is up to date
+        assert_array_equal(now.mu, whole[0].numpy())
         assert_array_equal(now.sigma, whole[1].numpy())
     assert untouched.sum() > 10
-
-
-def test_features_that_nobody_asks_for_cost_no_memory():
-    learner = learner_of(NeuralNet((2,), n_draws=1), 1000)
-    X = sp.random_array((4, 1000), density=0.3, rng=np.random.default_rng(0), format="csr")
-
-    y = np.array([0, 1, 0, 1])
-    learn(learner, X, y)
-    assert learner.features().mu.shape == (1000,)
-    for _ in range(150):
-        learn(learner, X, y)
-    held = sum(part.numel() for part in learner._moved_since)
-    assert held <= 100 * 1000
-    assert_array_equal(
-        learner.features().mu, learner.model.per_feature(learner.parameters, slice(None))[0]
-    )
-    assert learner._moved_since == []
 
 
 def test_wide_sparse_batches_take_what_their_entries_take():
@@ -155,7 +138,9 @@ def test_wide_sparse_batches_take_what_their_entries_take():
     learn(learner, X, y)
     assert tracemalloc.get_traced_memory()[1] < 5e6  # one number per feature, and little more
     tracemalloc.stop()
-    assert learner._scratch[INPUTS].numel() < 3000
+    shown = model.on_device(X, y, None)
+    noise = model.draw_noise(learner.parameters, shown, learner.generator.clone_state())
+    assert noise[INPUTS].numel() < 3000
 
 
 # --- steps that are too long -----------------------------------------------------------------

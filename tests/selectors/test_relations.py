@@ -301,8 +301,8 @@ def test_lines_have_no_curve(X, curved):
 
 
 def test_of_many_columns_the_leading_ones_are_tried_with_all_others(monkeypatch):
-    monkeypatch.setattr("fires.models.screen._MOST_SUMS", 100)
-    monkeypatch.setattr("fires.models.screen._LEADING", 4)
+    monkeypatch.setattr("fires.models.relations._MOST_SUMS", 100)
+    monkeypatch.setattr("fires.models.relations._LEADING", 4)
     rng = np.random.default_rng(6)
     A = rng.standard_normal((8_000, 30))
     y = A[:, 20] + 1.5 * np.sign(A[:, 20] * A[:, 7]) + rng.standard_normal(8_000) > 0.0

@@ -74,18 +74,17 @@ class CheckedBatch:
 
     def part(self, rows: RowIndex) -> CheckedBatch:
         """Some of the rows as a batch. It may happen that all of them have weight 0."""
+
+        def of(values: Any) -> Any:
+            return None if values is None else values[rows]
+
         X = self.X[rows]
-        n_missing, n_absent, present = 0, 0, None
+        other = replace(self, X=X, y=of(self.y), weight=of(self.weight), gaps=of(self.gaps))
+        other.times, other.change, other._encoded = of(self.times), None, None
         if self.n_missing:
-            n_missing = int(np.isnan(X.data if not isinstance(X, np.ndarray) else X).sum())
-            present = columns_present(X)
-            n_absent = X.shape[0] * self.n_absent // self.n_rows
-        y = None if self.y is None else self.y[rows]
-        weight = None if self.weight is None else self.weight[rows]
-        times = None if self.times is None else self.times[rows]
-        other = replace(self, X=X, y=y, weight=weight, n_missing=n_missing, _encoded=None)
-        other.present, other.n_absent, other.times = present, n_absent, times
-        other.gaps, other.change = None if self.gaps is None else self.gaps[rows], None
+            other.n_missing = int(np.isnan(X if isinstance(X, np.ndarray) else X.data).sum())
+            other.present = columns_present(X)
+            other.n_absent = X.shape[0] * self.n_absent // self.n_rows
         return other
 
 
@@ -97,9 +96,7 @@ def columns_present(X: Matrix) -> Mask | None:
     >>> columns_present(np.array([[np.nan, 1.0], [np.nan, np.nan]]))
     array([False,  True])
     """
-    if not isinstance(X, np.ndarray):
-        return None
-    if not len(X) or not np.isnan(X[0]).any():
+    if not isinstance(X, np.ndarray) or not len(X) or not np.isnan(X[0]).any():
         return None
     present = np.asarray(~np.isnan(X).all(axis=0))
     return None if present.all() else present
@@ -170,8 +167,7 @@ def effective_weights(
         known = known._replace(unit=1.0 if weight is None else float(weight.max()))
     if weight is None and known.unit == 1.0:
         known = known.after(n_rows, n_rows, n_rows, memory)
-        ratio = known.total / known.squares
-        return (None if ratio == 1.0 else np.full(n_rows, ratio)), known
+        return (None if known.ratio == 1.0 else np.full(n_rows, known.ratio)), known
     units = np.full(n_rows, 1.0 / known.unit) if weight is None else weight / known.unit
     known = known.after(float(units.sum()), float(units @ units), n_rows, memory)
     return units * known.ratio, known

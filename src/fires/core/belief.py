@@ -37,9 +37,8 @@ class Belief:
     point: Mapping[str, Floats] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, value in (("mu", self.mu), ("sigma", self.sigma)):
-            if type(value) is not np.ndarray or value.dtype != np.float64:
-                object.__setattr__(self, name, np.asarray(value, dtype=np.float64))
+        for name in ("mu", "sigma"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.float64))
         if self.mu.shape != self.sigma.shape:
             raise ValueError(f"mu has shape {self.mu.shape}, sigma has shape {self.sigma.shape}.")
         if self.point:

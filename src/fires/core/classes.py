@@ -166,10 +166,6 @@ def encode(y: Labels, classes: Labels) -> Codes | None:
         place = {label: code for code, label in enumerate(classes.tolist())}
         codes = [place.get(label, -1) for label in y.tolist()]
         return None if -1 in codes else np.array(codes, dtype=np.intp)
-    if len(classes) == 2:  # the usual case, in fewer passes
-        greater = y == classes[1]
-        n_known = np.count_nonzero(greater) + np.count_nonzero(y == classes[0])
-        return greater.astype(np.intp) if n_known == len(y) else None
     found = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     return found if (classes[found] == y).all() else None
 
@@ -215,10 +211,7 @@ def as_text(labels: Labels) -> list[Json]:
 
 def from_text(written: Any) -> Labels:
     """The labels that :func:`as_text` wrote."""
-    try:
-        kind, values = written
-    except (TypeError, ValueError):
-        raise StateError("classes are no labels") from None
+    kind, values = written
     text = isinstance(values, list) and all(isinstance(value, str) for value in values)
     if not text or np.dtype(kind).kind not in "OUS":
         raise StateError("classes are no text")

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.errors import StateError
+from fires.core.errors import StateError, undamaged
 from fires.core.randomness import generator_state, restore_generator
 from fires.core.state import Arrays, State
 from fires.core.types import Floats, Header, Json, JsonObject, Places
@@ -162,9 +162,9 @@ class Value:
             return _absent(name, self.optional)
         numeric = self.kind in (int, float)
         right = type(value) in ((int, float) if self.kind is float else (self.kind,))
-        if not right or (
-            numeric and not (self.low <= value <= self.high and abs(value) <= _MAX_FLOAT)
-        ):
+        if numeric and right:
+            right = self.low <= value <= self.high and abs(value) <= _MAX_FLOAT
+        if not right:
             span = f"finite {self.kind.__name__} from {self.low} to {self.high}"
             wanted = span if numeric else self.kind.__name__
             raise StateError(f"{name} is {value!r:.60}, not a {wanted}")
@@ -182,10 +182,8 @@ class Random:
         self, name: str, header: JsonObject, arrays: Arrays, sizes: Sizes
     ) -> np.random.Generator:
         """A generator that goes on from there; StateError if there is none. See :class:`Part`."""
-        try:
+        with undamaged(f"{name} is"):
             return restore_generator(header[name])
-        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-            raise StateError(f"{name} is not the state of a random generator ({error!r})") from None
 
 
 class View:
@@ -275,12 +273,10 @@ def restart(
     >>> learnt
     namespace(sums=array([1., 0., 3.]), count=array([7., 0., 7.]))
     """
+    source = np.arange(n_features)
+    source[columns] = -1
     for name, axis, value in _per_feature(owner, declared, attribute):
-        places = (slice(None),) * axis + (columns,)
-        value = np.repeat(value, n_features // value.shape[axis], axis)  # a copy in any case
-        start = np.broadcast_to(getattr(fresh, name, 0.0), value.shape)
-        value[places] = start[places]
-        setattr(owner, name, value)
+        setattr(owner, name, _moved(value, axis, source, getattr(fresh, name, 0.0)))
 
 
 def rearrange(owner: Owner, declared: Declared, source: Places, fresh: Any, *more: str) -> Owner:
@@ -295,19 +291,25 @@ def rearrange(owner: Owner, declared: Declared, source: Places, fresh: Any, *mor
     namespace(sums=array([1., 3., 0.]), count=7)
     """
     other, parts = copy.copy(owner), dict(declared) | dict.fromkeys(more, Array("J"))
+    for name, axis, before in _per_feature(owner, parts):
+        setattr(other, name, _moved(before, axis, source, getattr(fresh, name)))
+    return other
+
+
+def _moved(
+    before: npt.NDArray[np.generic], axis: int, source: Places, fresh: npt.ArrayLike
+) -> npt.NDArray[np.generic]:
+    """An array for other columns, by where each of them was; -1 for a new one."""
     here = np.flatnonzero(source >= 0)
     from_places, n = source[here], len(here)
     to: Places | slice = here
     from_: Places | slice = from_places
     if n and here[-1] == from_places[-1] == n - 1 and (np.diff(from_places) > 0).all():
         to = from_ = slice(n)  # columns have only come; with a million, that is much sooner done
-    for name, axis, before in _per_feature(owner, parts):
-        if before.shape[axis] == 1:  # perhaps one number for all features
-            before = np.repeat(before, max(int(source.max(initial=0)) + 1, 1), axis)
-        shape = (*before.shape[:axis], len(source), *before.shape[axis + 1 :])
-        value = np.empty(shape, dtype=before.dtype)
-        value[...] = getattr(fresh, name)
-        others = (slice(None),) * axis
-        value[(*others, to)] = before[(*others, from_)]
-        setattr(other, name, value)
-    return other
+    if before.shape[axis] == 1:  # perhaps one number for all features
+        before = np.repeat(before, max(int(source.max(initial=0)) + 1, 1), axis)
+    shape = (*before.shape[:axis], len(source), *before.shape[axis + 1 :])
+    value, others = np.empty(shape, dtype=before.dtype), (slice(None),) * axis
+    value[...] = fresh
+    value[(*others, to)] = before[(*others, from_)]
+    return value

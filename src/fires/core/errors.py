@@ -105,6 +105,9 @@ class StateError(ValueError):
     """A file does not hold the saved state that it should hold."""
 
 
+_OF_WRONG_DATA = AttributeError, LookupError, OverflowError, RuntimeError, TypeError, ValueError
+
+
 @contextmanager
 def undamaged(what: str) -> Iterator[None]:
     """Raise a StateError if what was saved is not what it should be.
@@ -118,7 +121,7 @@ def undamaged(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
+    except _OF_WRONG_DATA as error:
         why = error if isinstance(error, StateError) else repr(error)
         raise StateError(f"{what} damaged ({why})") from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -44,23 +44,13 @@ def lazy(
 class _Moved(MetaPathFinder, Loader):
     """Imports the new module under the old name; a table of strings, so no import edge."""
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
         return ModuleSpec(fullname, self) if fullname in MOVED else None
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        module = importlib.import_module(MOVED[spec.name])
-        spec.loader_state = module.__spec__
-        return module
-
     def exec_module(self, module: ModuleType) -> None:
-        """It was executed under its own name, and keeps that."""
-        if module.__spec__ is not None:
-            module.__spec__ = module.__spec__.loader_state
+        """The new one comes in its place."""
+        sys.modules[module.__name__] = importlib.import_module(MOVED[module.__name__])
 
 
-def install() -> None:
-    """From here on, imports look into the table after they have found nothing else."""
-    if not any(isinstance(finder, _Moved) for finder in sys.meta_path):
-        sys.meta_path.append(_Moved())
+# From here on, imports look into the table after they have found nothing else.
+sys.meta_path.append(_Moved())

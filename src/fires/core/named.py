@@ -47,7 +47,7 @@ class Names(Sequence[str]):
 
     def place(self, name: str) -> int:
         """The place of a name; -1 if it is not known."""
-        return self._places.get(name, -1)
+        return int(self.places([name])[0])
 
     def at(self, places: Places) -> list[str]:
         """The names at some places."""
@@ -67,7 +67,7 @@ class Names(Sequence[str]):
         return len(self._names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places
+        return isinstance(name, str) and self.place(name) >= 0
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

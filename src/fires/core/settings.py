@@ -86,7 +86,9 @@ def check_number(
     Traceback (most recent call last):
     ValueError: share must be a number at least 0 and at most 1; got 1.5.
     """
-    number = isinstance(value, Real) and not isinstance(value, bool) and _fits_a_float(value)
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if isinstance(value, Integral):  # it may be too large to be computed with
+        number &= abs(int(value)) <= _MAX_FLOAT
     above = number and (low < value or (value == low and ends[0] == "["))
     if not above or not (value < high or (value == high and ends[1] == "]")):
         raise _wrong(name, wanted or _between(low, high, ends), value)
@@ -130,11 +132,6 @@ def how_many(wanted: Any, n: int) -> int | None:
         return int(wanted)
     real = isinstance(wanted, Real) and not isinstance(wanted, Integral)
     return max(1, int(wanted * n)) if real and 0.0 < wanted < 1.0 else None
-
-
-def _fits_a_float(value: Real) -> bool:
-    """Whether it can be computed with as a float: an integer may be too large."""
-    return not isinstance(value, Integral) or abs(int(value)) <= _MAX_FLOAT
 
 
 def _wrong(name: str, wanted: str, value: Any) -> ValueError:

@@ -44,18 +44,17 @@ def as_matrix(X: RowsLike | NamedRows, owner: str, *, least: int = 1) -> Any:
     matrix: Any
     if type(X) is np.ndarray and X.ndim == 2 and X.dtype in _FLOATS and X.size:  # the usual case
         return X
-    if _is_ready(X):
-        matrix = X
-    elif isinstance(X, np.ma.MaskedArray):
-        matrix = np.ma.asarray(X, dtype=np.float64).filled(np.nan)
-        return as_matrix(matrix, owner)
-    elif is_frame(X, "pandas"):
+    matrix = X
+    is_array = type(X) is np.ndarray or (sp.issparse(X) and matrix.format == "csr")
+    if isinstance(X, np.ma.MaskedArray):
+        return as_matrix(np.ma.asarray(X, dtype=np.float64).filled(np.nan), owner)
+    if is_frame(X, "pandas"):
         matrix = _pandas_values(X, owner)
     elif is_frame(X, "polars"):
         matrix = _polars_values(X)
     elif isinstance(X, NamedRows):
         raise InputError(f"{owner} does not take NamedRows", hint="use FIRES(columns='open').")
-    else:
+    elif not is_array or matrix.ndim != 2 or matrix.dtype not in _FLOATS:
         matrix = _by_scikit_learn(X, owner)
     if matrix.shape[0] < 1 or matrix.shape[1] < least:
         axis, what = (0, "sample") if matrix.shape[0] == 0 else (1, "feature")
@@ -104,12 +103,6 @@ def _check_structure(X: CsrRows) -> None:
         and (len(columns) == 0 or 0 <= columns.min() <= columns.max() < X.shape[1])
     ):
         raise ValueError("The sparse matrix X points outside itself: it is not a valid CSR matrix.")
-
-
-def _is_ready(X: Any) -> bool:
-    if type(X) is np.ndarray:
-        return X.ndim == 2 and X.dtype in _FLOATS
-    return sp.issparse(X) and X.format == "csr" and X.dtype in _FLOATS
 
 
 def column_names(X: RowsLike) -> Names | None:

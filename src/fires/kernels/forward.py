@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,19 @@ _SERVING = 5  # one place in so many goes to a class that no other place serves
 
 
 Flags = npt.NDArray[np.bool_]
+
+
+class Race(NamedTuple):
+    """Candidates, what they have to reach, and what is known of them so far."""
+
+    columns: Indices  # their places in the systems, one candidate after the other
+    starts: Indices  # of each candidate in columns
+    ahead: Floats  # deviations by which some are ahead
+    late: Floats  # what the deviations of those that were seen in fewer rows are multiplied by
+    limits: Floats  # of the first, the second, ...
+    sure: float  # beyond which one serves a class beyond doubt
+    z: Floats  # the deviations of all
+    state: Indices  # 1 for those that have joined, 2 for those that have left, else 0
 
 
 @inner
@@ -82,22 +96,14 @@ def _together(system: Floats, columns: Indices, block: Floats) -> float:
 
 
 @inner
-def _measure(
-    systems: Floats,
-    columns: Indices,
-    starts: Indices,
-    state: Indices,
-    block: Floats,
-    now: Floats,
-    z: Floats,
-) -> None:
+def _measure(systems: Floats, race: Race, block: Floats, now: Floats) -> None:
     """The deviations of candidates: for each class, and for the one or for all that they serve.
 
     Classes are told one against the rest: the last one follows from the others.
     """
-    n = len(systems)
+    n, columns, starts, z = len(systems), race.columns, race.starts, race.z
     for c in range(len(z)):
-        if state[c] == 2:
+        if race.state[c] == 2:
             continue
         squared, highest = 0.0, 0.0
         for r in range(n):
@@ -132,25 +138,9 @@ def _neediest(served: Floats, now: Floats, state: Indices, sure: float) -> tuple
 
 
 @inner
-def _serve(served: Floats, now: Floats) -> None:
-    """Note how well classes are served."""
-    for r in range(len(served)):
-        served[r] = max(served[r], now[r])
-
-
-@inner
-def _next(
-    served: Floats,
-    now: Floats,
-    z: Floats,
-    ahead: Floats,
-    late: Floats,
-    limits: Floats,
-    sure: float,
-    state: Indices,
-    n_in: int,
-) -> tuple[int, int]:
+def _next(served: Floats, now: Floats, race: Race, n_in: int) -> tuple[int, int]:
     """Who joins or leaves next, -1 for nobody, and how many are in then."""
+    z, ahead, late, limits, state = race.z, race.ahead, race.late, race.limits, race.state
     moved, greatest, weakest, least = -1, -1.0, -1, np.inf
     n_left = len(limits) - n_in
     for c in range(len(z)):
@@ -164,27 +154,18 @@ def _next(
         state[weakest] = 2
         return weakest, n_in - 1
     if n_left > 0:
-        n_wanting, neediest = _neediest(served, now, state, sure)
+        n_wanting, neediest = _neediest(served, now, state, race.sure)
         if n_left <= n_wanting and _SERVING * n_left <= len(limits):
             moved = neediest
         if moved >= 0:
             state[moved] = 1
             n_in += 1
-            _serve(served, now[moved])
+            for r in range(len(served)):
+                served[r] = max(served[r], now[moved, r])
     return moved if n_left > 0 else -1, n_in
 
 
-def forward(
-    systems: Floats,
-    columns: Indices,
-    starts: Indices,
-    ahead: Floats,
-    late: Floats,
-    limits: Floats,
-    sure: float,
-    z: Floats,
-    state: Indices,
-) -> float:
+def forward(systems: Floats, race: Race) -> float:
     """Let candidates join, the one that adds most first, while it is beyond its limit.
 
     Systems are precision and pull, which is the last column. What candidates add is multiplied by
@@ -198,30 +179,16 @@ def forward(
     n_systems, n = systems.shape[:2]
     work = np.zeros((n_systems, n + 1, n + 1))
     work[:, :n, :n], work[:, n, :n] = systems[:, :, :n], systems[:, :, n]
-    widest = 1 if len(columns) == len(z) else int(np.diff(starts).max())
-    room = np.empty(n + 1), np.empty((widest, widest + 1)), np.empty((len(z), n_systems + 1))
-    told = columns, starts, ahead, late, limits, sure, z, state
-    return _forward(work, *told, *room, np.zeros(n_systems), np.zeros(n + 1, np.bool_))
+    widest = 1 if len(race.columns) == len(race.z) else int(np.diff(race.starts).max())
+    return _forward(work, race, np.empty((widest, widest + 1)))
 
 
 @compiled
-def _forward(
-    work: Floats,
-    columns: Indices,
-    starts: Indices,
-    ahead: Floats,
-    late: Floats,
-    limits: Floats,
-    sure: float,
-    z: Floats,
-    state: Indices,
-    line: Floats,
-    block: Floats,
-    now: Floats,
-    served: Floats,
-    gone: Flags,
-) -> float:
-    n_systems, n, n_candidates = len(work), len(line), len(starts) - 1
+def _forward(work: Floats, race: Race, block: Floats) -> float:
+    columns, starts, state = race.columns, race.starts, race.state
+    n_systems, n, n_candidates = len(work), work.shape[1], len(starts) - 1
+    line, now, served = np.empty(n), np.empty((n_candidates, n_systems + 1)), np.zeros(n_systems)
+    gone = np.zeros(n, np.bool_)
     n_in, c = 0, -1  # first the intercept joins, then those that have joined before
     while True:
         begins, first, stop = c < n_candidates, 0, 0
@@ -232,8 +199,8 @@ def _forward(
                 first, stop = starts[c], starts[c + 1]
             c += 1
         else:
-            _measure(work, columns, starts, state, block, now, z)
-            moved, n_in = _next(served, now, z, ahead, late, limits, sure, state, n_in)
+            _measure(work, race, block, now)
+            moved, n_in = _next(served, now, race, n_in)
             if moved < 0:
                 break
             first, stop = starts[moved], starts[moved + 1]

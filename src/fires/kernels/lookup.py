@@ -7,7 +7,6 @@ slot, the entry, and the text that is compared. A table of hashes reads one.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -53,18 +52,8 @@ class ManyNames(Names):
         hashes = _hashes(names if isinstance(names, list) else list(names))
         self._make_room(len(self._names))
         places = np.empty_like(hashes)
-        find_places(hashes, self._table, places)
+        find_or_add(hashes, 0, self._table, places, places[:0])
         return places
-
-    def place(self, name: str) -> int:
-        """The place of a name; -1 if it is not known."""
-        return int(self.places([name])[0])
-
-    def only(self, places: npt.NDArray[np.intp]) -> Self:
-        """A new book with some of the names."""
-        other = type(self)()
-        other._names = self.at(places)
-        return other
 
     def cut(self, n: int) -> None:
         """Keep the first names only."""
@@ -82,9 +71,6 @@ class ManyNames(Names):
             held = self._table[self._table[:, 1] >= 0]
             self._table = _empty(4 * n)
             put_places(*np.ascontiguousarray(held.T), self._table)
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self.place(name) >= 0
 
     def __getstate__(self) -> list[str]:
         """Without the table: in another process, hashes are others."""
@@ -120,27 +106,16 @@ def find_or_add(hashes: Ints, n_known: int, table: Ints, places: Ints, new: Ints
     """Write down the place of each hash, and which are new. Returns how many are known then.
 
     New ones get the next places, in the order in which they come. At least half of the table must
-    stay free.
+    stay free. Where there is no room to write down which are new, they get -1, and stay new.
     """
     mask, n = len(table) - 1, n_known
     for i in range(len(hashes)):
         slot = hashes[i] & mask
         while table[slot, 1] >= 0 and table[slot, 0] != hashes[i]:
             slot = (slot + 1) & mask
-        if table[slot, 1] < 0:
+        if table[slot, 1] < 0 and len(new) > 0:
             table[slot, 0], table[slot, 1] = hashes[i], n
             new[n - n_known] = i
             n += 1
         places[i] = table[slot, 1]
     return n
-
-
-@compiled
-def find_places(hashes: Ints, table: Ints, places: Ints) -> None:
-    """Write down the place of each hash, or -1."""
-    mask = len(table) - 1
-    for i in range(len(hashes)):
-        slot = hashes[i] & mask
-        while table[slot, 1] >= 0 and table[slot, 0] != hashes[i]:
-            slot = (slot + 1) & mask
-        places[i] = table[slot, 1]

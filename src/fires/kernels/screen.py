@@ -1,4 +1,4 @@
-"""What rows say of curves, one column at a time: see :mod:`fires.models.screen`."""
+"""What rows say of curves, one column at a time: see :mod:`fires.models.relations`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import numpy.typing as npt
 
 from fires.core.types import Floats, Ints
 from fires.kernels.compiling import compiled, inner
+
+Scores = npt.NDArray[np.float32]
+Sums = tuple[Floats, Floats, Floats]
 
 REACH = 3.0
 """Normal scores lie between minus and plus this."""
@@ -75,17 +78,16 @@ def _look_at(row: Floats, knots: Floats, slopes: Floats, w: Floats, cosine: Floa
 def term_values(
     Z: Floats,
     knots: Floats,
-    first: Ints,
-    second: Ints,
-    order: Ints,
-    mean: Floats,
-    spread: Floats,
+    terms: tuple[Ints, Ints, Ints],
+    scale: tuple[Floats, Floats],
     out: Floats,
 ) -> None:
     """The terms of scaled columns: cosines, and products of two normal scores for order 0.
 
-    The values of term m become ``(value - mean[m]) / spread[m]``.
+    Terms are their first and second columns and their orders. The values of term m become
+    ``(value - mean[m]) / spread[m]``, with the mean and the spread of their scale.
     """
+    (first, second, order), (mean, spread) = terms, scale
     n_columns, slopes = Z.shape[1], _slopes(knots)
     w, cosine = np.empty(n_columns), np.empty((ORDERS[-1] + 1, n_columns))
     for b in range(len(Z)):
@@ -98,22 +100,15 @@ def term_values(
 
 @compiled
 def screen_rows(
-    Z: Floats,
-    weight: Floats,
-    slope: Floats,
-    knots: Floats,
-    out: npt.NDArray[np.float32],
-    below: Floats,
-    total: Floats,
-    square: Floats,
-    crossed: Floats,
+    Z: Floats, weight: Floats, slope: Floats, knots: Floats, out: Scores, below: Floats, sums: Sums
 ) -> None:
     """Add up what rows say of each column and its cosines, and write their normal scores.
 
-    For each row of parameters, ``total`` holds the products of the slope with z and with each
-    cosine, ``square`` the squares of these, and ``crossed`` the products of the first of them with
-    each other one. ``below`` holds the weight below each knot.
+    For each row of parameters, the first of the sums holds the products of the slope with z and
+    with each cosine, the second the squares of these, and the third the products of the first of
+    them with each other one. ``below`` holds the weight below each knot.
     """
+    total, square, crossed = sums
     n_columns, n_functions = Z.shape[1], crossed.shape[1]
     cosine, w, slopes = np.empty((n_functions + 2, n_columns)), np.empty(n_columns), _slopes(knots)
     for b in range(len(Z)):

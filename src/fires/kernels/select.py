@@ -8,13 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from fires.core.batch import row_major
 from fires.core.types import CsrRows, Floats, Matrix, Places
 from fires.core.validation import LARGEST
-from fires.kernels.compiling import compiled, inner
+from fires.kernels.compiling import compiled
 
 Indices = npt.NDArray[np.int64]
-_FEW = 512  # entries up to which NumPy's partition is as fast as a heap, which is to be compiled
+_FEW = 2048  # entries up to which a partition of all of them is as fast
 
 
 @compiled
@@ -44,47 +43,6 @@ def scan(values: npt.NDArray[np.floating]) -> tuple[int, int, int]:
     return int(np.isnan(values).sum()), n_infinite, n_large - n_infinite
 
 
-@inner
-def _is_first(a: int, b: int, score: Floats, sign: float) -> bool:
-    """Whether a is better than b; if the sign is negative, whether it is worse."""
-    return sign * score[a] > sign * score[b] or (score[a] == score[b] and sign * (a - b) < 0.0)
-
-
-@compiled
-def _sink(places: Indices, at: int, n: int, score: Floats, sign: float) -> None:
-    """Let one of n places sink in a heap, so that the first of all is on top.
-
-    A heap, since NumPy's sorts take seconds to compile.
-    """
-    while 2 * at + 1 < n:
-        child = 2 * at + 1
-        if child + 1 < n and _is_first(places[child + 1], places[child], score, sign):
-            child += 1
-        if not _is_first(places[child], places[at], score, sign):
-            break
-        places[at], places[child] = places[child], places[at]
-        at = child
-
-
-@compiled
-def _heap_top(weights: Floats, places: Indices) -> bool:
-    """The places of the greatest, unsorted: a heap worst first. False if NaN is met."""
-    n, top = len(places), np.int64(0)  # a literal 0 would be a type of its own
-    for j in range(n):
-        places[j] = j
-        if weights[j] != weights[j]:
-            return False
-    for i in range(n // 2 - 1, -1, -1):
-        _sink(places, i, n, weights, -1.0)
-    least = weights[places[0]]
-    for j in range(n, len(weights)):
-        if weights[j] > least:  # not >=: of equal weights the lower index stays; never NaN
-            places[0] = j
-            _sink(places, top, n, weights, -1.0)
-            least = weights[places[0]]
-    return True
-
-
 def top_k(weights: Floats, k: int) -> Indices:
     """Indices of the ``k`` greatest weights, ascending; ties go to the lower index.
 
@@ -98,15 +56,14 @@ def top_k(weights: Floats, k: int) -> Indices:
     array([1])
     """
     n = len(weights)
-    if not 0 < k < n:  # the heap needs one place at least
+    if not 0 < k < n:
         return np.arange(min(k, n))
     if n > _FEW and 32 * k < n:
-        places, view = np.empty(k, dtype=np.int64), weights.view()
-        view.flags.writeable = False
-        if _heap_top(view, places):
-            places.sort()  # in NumPy: compiling a sort would take longer than all the rest
-            return places
-    # A greater heap would be slow; a partition costs the same for every k.
+        # Of the greatest in each of many parts, k are at least as great as the k-th of these.
+        greatest = weights[: n - n % 16].reshape(16, -1).max(axis=0)
+        near = np.flatnonzero(weights >= np.partition(greatest, -k)[-k])
+        if k <= len(near) < n // 2:  # unless there are many ties, or NaN hides some
+            return near[top_k(weights[near], k)]
     threshold = np.partition(weights, n - k)[n - k]
     found = np.flatnonzero(weights >= threshold)
     if len(found) == k and threshold > -np.inf:  # NaN ties with it
@@ -177,17 +134,6 @@ def keep_columns(X: Any, selected: npt.NDArray[np.intp], absent: float = 0.0) ->
         keep = support[X.indices]
         ends = np.concatenate([[0], np.cumsum(keep)])[X.indptr].astype(X.indptr.dtype)
         return type(X)((X.data[keep], X.indices[keep], ends), shape=X.shape)
-    kept = np.full(X.shape, absent, dtype=X.dtype) if absent else np.zeros(X.shape, dtype=X.dtype)
-    if X.flags.c_contiguous:
-        _keep_columns(row_major(X), selected, kept)
-    else:
-        kept[:, selected] = X[:, selected]
+    kept = np.full(X.shape, absent, dtype=X.dtype) if absent else np.zeros(X.shape, X.dtype)
+    kept[:, selected] = X[:, selected]
     return kept
-
-
-@compiled
-def _keep_columns(X: Floats, selected: npt.NDArray[np.intp], kept: Floats) -> None:
-    for b in range(X.shape[0]):
-        x, t = X[b], kept[b]
-        for i in range(len(selected)):
-            t[selected[i]] = x[selected[i]]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
-from fires.core.errors import Diverged, StateError
+from fires.core.errors import Diverged, StateError, undamaged
 from fires.core.randomness import rewound
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Labels, Matrix, Places
@@ -25,15 +25,12 @@ from fires.models.target import ClassBalance, NumberTarget, surprise_of_classes,
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from fires.models.monte_carlo import Columns
-
 # Point parameters are few and each has a large effect: their rate and their steps are bounded.
 _POINT_RATE = 300.0
 # The groups of parameters, and the least number that each may hold.
 _HALVES = {"mu": -math.inf, "sigma": 0.0, "point": -math.inf, "fixed": -math.inf}
 _TINY = 1e-30
 _FULL_BATCH = 100  # rows; in smaller batches, input weights decay in proportion
-_REMEMBERED = 100  # how many batches back it is known which features changed
 
 
 class ModelLearner(Learner):
@@ -190,10 +187,6 @@ class MonteCarloLearner(ModelLearner):
         self._numeric = n_classes == 0
         balanced = n_classes > 0 and self.model.balance
         self.balance = ClassBalance(n_classes) if balanced else None
-        self._scratch: dict[str, Tensor] = {}
-        # The last result of features(), and the features that have changed since.
-        self._known: tuple[Tensor, Tensor] | None = None
-        self._moved_since: list[Tensor] = []
 
     def step(self, batch: CheckedBatch, y: Values, rates: Rates) -> None:
         """Learn from one batch. On an error, nothing changes."""
@@ -206,12 +199,11 @@ class MonteCarloLearner(ModelLearner):
             scaled, learn_scale = self._scaled(X, w, batch)
             shown = self.model.on_device(scaled, target, weight, level)
             generator = self.generator.clone_state()
-            noise = self.model.draw_noise(self.parameters, shown, generator, self._scratch)
+            noise = self.model.draw_noise(self.parameters, shown, generator)
             found = self.model.marginal_slopes(self.parameters, shown, noise)
             factors = self._factors(found, rates, 1.0 / float(w.sum()))
             self.generator = generator  # nothing can fail from here on
             self._move(found, *factors, rates.mu * min(1.0, len(y) / _FULL_BATCH))
-        self._outdate(shown.columns)
         learn_scale()
         self.scaler.follow(batch.scale, batch.change)
         if self._numeric:
@@ -312,7 +304,6 @@ class MonteCarloLearner(ModelLearner):
                 now.mul_(keep + (1.0 - keep) * back.clamp(max=1.0))
         if self.balance is not None:
             self.balance.forget(keep)
-        self._known, self._moved_since = None, []
 
     def restart_features(self, columns: Places) -> None:
         """Forget some features: the weights that meet them start anew, in nets and trees.
@@ -325,7 +316,6 @@ class MonteCarloLearner(ModelLearner):
                 fresh = self.model.start(*self.size, self.generator.clone_state())
                 self.parameters.mu[mc.INPUTS][columns] = fresh.mu[mc.INPUTS][columns]
                 self.parameters.sigma[mc.INPUTS][columns] = fresh.sigma[mc.INPUTS][columns]
-        self._known, self._moved_since = None, []
 
     def with_classes(self, before: Labels, after: Labels) -> Self:
         """A copy with one output for each class known now."""
@@ -342,34 +332,15 @@ class MonteCarloLearner(ModelLearner):
         other.size = self.size[0], len(sources)
         if self.balance is not None:
             other.balance = self.balance.with_classes(sources)
-        other._known, other._moved_since = None, []
         return other
 
     # --- the belief -------------------------------------------------------------------------
 
-    def _outdate(self, moved: Columns) -> None:
-        """Remember that these features have changed."""
-        if isinstance(moved, slice) or len(self._moved_since) == _REMEMBERED:
-            self._known, self._moved_since = None, []
-        elif self._known is not None:
-            self._moved_since.append(moved)
-
     def features(self) -> Belief:
-        """One mean and one standard deviation per feature. See :class:`fires.models.base.Learner`.
-
-        Only features that have changed are computed again.
-        """
-        torch = self.model.torch()
+        """See :class:`fires.models.base.Learner`."""
         with self.model.default_mode():
-            if self._known is None:
-                self._known = self.model.per_feature(self.parameters, slice(None))
-            elif self._moved_since:
-                moved = torch.unique(torch.cat(self._moved_since))
-                new = self.model.per_feature(self.parameters, moved)
-                for known, values in zip(self._known, new, strict=True):
-                    known[moved] = values
-        self._moved_since = []
-        return self.model.with_offset(self.parameters, self._known)
+            known = self.model.per_feature(self.parameters, slice(None))
+        return self.model.with_offset(self.parameters, known)
 
     def state(self) -> Arrays:
         """See :class:`fires.models.base.Learner`."""
@@ -396,7 +367,6 @@ class MonteCarloLearner(ModelLearner):
         self.target.restore(part_of("target", arrays))
         if self.balance is not None:
             self.balance.restore(part_of("balance", arrays))
-        self._known, self._moved_since = None, []
 
     def _restore_generator(self, saved: npt.NDArray[np.generic]) -> None:
         if saved.dtype != np.uint8:
@@ -406,25 +376,17 @@ class MonteCarloLearner(ModelLearner):
             seed = hashlib.sha256(saved.tobytes()).digest()[:7]
             self.generator.manual_seed(int.from_bytes(seed, "little"))
             return
-        try:
+        with undamaged("generator is"):
             self.generator.set_state(self.model.torch().tensor(saved.ravel(), device="cpu"))
-        except RuntimeError as error:
-            raise StateError(
-                f"generator is not the state of a random generator ({error})"
-            ) from None
-
-    def __getstate__(self) -> dict[str, object]:
-        return vars(self) | {"_scratch": {}}
 
 
 def _counted(batch: CheckedBatch, y: Values) -> tuple[Matrix, Values, Floats]:
     """X, y and weights of a batch, without rows of weight 0."""
-    if batch.weight is None:
-        return batch.X, y, np.ones(batch.n_rows)
-    if batch.weight.all():
-        return batch.X, y, batch.weight
-    present = batch.weight > 0.0
-    return batch.X[present], y[present], batch.weight[present]
+    weight = np.ones(batch.n_rows) if batch.weight is None else batch.weight
+    if weight.all():
+        return batch.X, y, weight
+    present = weight > 0.0
+    return batch.X[present], y[present], weight[present]
 
 
 def _square(tensors: Iterable[Tensor]) -> float:

@@ -143,21 +143,18 @@ class TorchModel(mc.MonteCarlo):
     def start(self, n_features: int, n_classes: int, generator: Generator) -> ModelParameters:
         """The module's own parameters. See :class:`fires.models.monte_carlo.MonteCarlo`."""
         torch, place = self.torch(), self.place
-        learnt = {
-            name: value.to(**place, copy=True)
-            for name, value in self._all().items()
-            if value.is_floating_point()
-        }
+
+        def floating(named: Iterable[tuple[str, Tensor]], mark: str = "") -> dict[str, Tensor]:
+            found = ((name, value) for name, value in named if value.is_floating_point())
+            return {mark + name: value.to(**place, copy=True) for name, value in found}
+
+        learnt = floating(self.module.named_parameters())
         mu = {name: learnt.pop(name) for name in self.random}
         sigma = {
             name: torch.full_like(value, self.sigma_init / math.prod(value.shape[1:]) ** 0.5)
             for name, value in mu.items()
         }
-        fixed = {
-            mc.BUFFER + name: value.to(**place, copy=True)
-            for name, value in self.module.named_buffers()
-            if value.is_floating_point()
-        }
+        fixed = floating(self.module.named_buffers(), mc.BUFFER)
         if n_classes:
             fixed[mc.CLASS_ORDER] = torch.arange(n_classes, **place)
         fixed[_N_FEATURES] = torch.tensor([n_features], **place)
@@ -168,13 +165,6 @@ class TorchModel(mc.MonteCarlo):
     def shapes(self, belief: Belief) -> dict[str, tuple[int, ...]]:
         """See :class:`fires.models.monte_carlo.MonteCarlo`."""
         return {name: tuple(self._all()[name].shape) for name in self.random}
-
-    def greatest_log_likelihood(self, point: Mapping[str, Tensor]) -> float:
-        """That of a row predicted without error; infinite for a user's likelihood.
-
-        See :class:`fires.models.monte_carlo.MonteCarlo`.
-        """
-        return math.inf if self.likelihood is not None else mc.log_likelihood_limit(point)
 
     @property
     def predicts(self) -> bool:

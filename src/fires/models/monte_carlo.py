@@ -19,7 +19,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -34,7 +34,7 @@ from fires.core.types import CsrRows, Floats, Matrix
 from fires.models.base import Rng, Values, Weights
 
 if TYPE_CHECKING:
-    from torch import Generator, Tensor, dtype
+    from torch import Generator, Tensor
 
     Columns = slice | Tensor
     InputSlopes = tuple[Columns, Tensor, Tensor]
@@ -85,7 +85,7 @@ class ModelParameters:
         cls, belief: Belief, shapes: Mapping[str, tuple[int, ...]], device: str
     ) -> ModelParameters:
         """The inverse of :meth:`as_belief`."""
-        point = {name: _tensor(value, device) for name, value in belief.point.items()}
+        point = {name: _tensor(value, device, "float64") for name, value in belief.point.items()}
         ours = [name for name in point if name.startswith(_FIXED)]
         fixed = {name.removeprefix(_FIXED): point.pop(name) for name in ours}
         mu, sigma = (_cut(half, shapes, device) for half in (belief.mu, belief.sigma))
@@ -101,30 +101,26 @@ def _cut(values: Floats, shapes: Mapping[str, tuple[int, ...]], device: str) -> 
     ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
     found = {}
     for (name, shape), part in zip(shapes.items(), np.split(values, ends[:-1]), strict=True):
-        tensor = _tensor(part.reshape(shape), device)
+        tensor = _tensor(part.reshape(shape), device, "float64")
         found[name] = tensor.T.contiguous() if name == INPUTS else tensor
     return found
 
 
-def _tensor(values: Floats, device: str) -> Tensor:
+def _tensor(values: npt.ArrayLike, device: str, kind: str) -> Tensor:
     import torch
 
-    return torch.tensor(values, dtype=torch.float64, device=device)
+    # In C order: torch cannot read arrays with negative strides.
+    return torch.tensor(np.asarray(values, order="C"), dtype=getattr(torch, kind), device=device)
 
 
 # --- rows on a device -----------------------------------------------------------------------------
-
-# Numbers handled at once; on a processor they should fit into its cache.
-AT_ONCE = {"cpu": 1 << 19, "cuda": 1 << 26}
-"""By device; its keys are the devices there are."""
 
 
 @dataclass
 class DeviceBatch:
     """A batch as tensors, and later with the parameters that were drawn for it.
 
-    Of dense rows, features are handled in parts that fit into the cache. Sparse rows have no
-    matrix, and cost what their entries cost, however wide X is.
+    Sparse rows have no matrix, and cost what their entries cost, however wide X is.
     """
 
     y: Tensor
@@ -142,57 +138,29 @@ class DeviceBatch:
     @classmethod
     def of_sparse(cls, X: CsrRows, y: Tensor, weight: Tensor, level: Tensor | None) -> Self:
         """A batch of sparse rows: only columns with entries are held."""
-        device = weight.device.type
+        device, kind = weight.device.type, str(weight.dtype).removeprefix("torch.")
         columns, local = np.unique(X.indices, return_inverse=True)
         small = sp.csr_array((X.data, local, X.indptr), shape=(X.shape[0], len(columns)))
-        parts = [_entries(part, weight.dtype, device) for part in (small, sp.csr_array(small.T))]
-        shown = _integers(columns, device)
-        return cls(y, weight, level, len(columns), columns=shown, entries=parts)
+        entries = []
+        for part in (small, sp.csr_array(small.T)):
+            indices, starts = (_tensor(at, device, "int64") for at in (part.indices, part.indptr))
+            entries.append((indices, starts, _tensor(part.data, device, kind)))
+        shown = _tensor(columns, device, "int64")
+        return cls(y, weight, level, len(columns), columns=shown, entries=entries)
 
     def project(self, mu: Tensor, sigma: Tensor, noise: Tensor) -> Tensor:
         """``X @ (mu + sigma * noise)`` for every draw."""
+        middle, width = (half.to(noise.dtype)[:, None, :] for half in (mu, sigma))
+        theta = middle.addcmul(width, noise).flatten(1)
+        found = _sum(theta, self.entries[0]) if self.matrix is None else self.matrix @ theta
+        return found.view(-1, *noise.shape[1:])
 
-        def theta(part: slice) -> Tensor:
-            r = noise[part]
-            middle, width = (half[part].to(r.dtype)[:, None, :] for half in (mu, sigma))
-            return middle.addcmul(width, r).flatten(1)
-
-        if self.matrix is None:
-            return _sum(theta(slice(None)), self.entries[0]).view(-1, *noise.shape[1:])
-        Z = self.matrix.new_zeros(len(self.matrix), noise[0].numel())
-        for part in _parts(noise):
-            Z.addmm_(self.matrix[:, part], theta(part))
-        return Z.view(-1, *noise.shape[1:])
-
-    def pull(self, slope: Tensor, noise: Tensor) -> Iterator[InputSlopes]:
-        """The slopes in mu and sigma of the features shown, part by part."""
+    def pull(self, slope: Tensor, noise: Tensor) -> InputSlopes:
+        """The slopes in mu and sigma of the features shown."""
         flat = slope.flatten(1).contiguous()
-        if self.matrix is None:
-            G = _sum(flat, self.entries[1]).view(noise.shape)
-            yield self.columns, G.sum(1), G.mul_(noise).sum(1)
-            return
-        for part in _parts(noise):
-            G = (self.matrix[:, part].T @ flat).view(noise[part].shape)
-            yield part, G.sum(1), G.mul_(noise[part]).sum(1)
-
-
-def _parts(noise: Tensor) -> Iterator[slice]:
-    size = max(1, AT_ONCE[noise.device.type] // max(noise[0].numel(), 1))
-    for first in range(0, len(noise), size):
-        yield slice(first, first + size)
-
-
-def _entries(X: sp.csr_array, dtype: dtype, device: str) -> Entries:
-    import torch
-
-    values = torch.tensor(X.data, dtype=dtype, device=device)
-    return _integers(X.indices, device), _integers(X.indptr, device), values
-
-
-def _integers(values: npt.NDArray[np.generic], device: str) -> Tensor:
-    import torch
-
-    return torch.tensor(values, dtype=torch.int64, device=device)
+        G = _sum(flat, self.entries[1]) if self.matrix is None else self.matrix.T @ flat
+        G = G.view(noise.shape)
+        return self.columns, G.sum(1), G.mul_(noise).sum(1)
 
 
 def _sum(table: Tensor, entries: Entries) -> Tensor:
@@ -200,8 +168,6 @@ def _sum(table: Tensor, entries: Entries) -> Tensor:
     import torch
 
     indices, offsets, values = entries
-    if len(indices) == 0:
-        return table.new_zeros(len(offsets) - 1, table.shape[1])
     return torch.nn.functional.embedding_bag(
         indices, table, offsets, mode="sum", per_sample_weights=values, include_last_offset=True
     )
@@ -275,25 +241,26 @@ def log_likelihood_limit(point: Mapping[str, Tensor]) -> float:
 def aggregated(mu: Tensor, sigma: Tensor, how: str) -> tuple[Tensor, Tensor]:
     """One mean and one standard deviation per row of parameters."""
     if how == "rms":
-        return mu.square().mean(1).sqrt(), sigma.square().mean(1).sqrt()
+        root = mu.shape[1] ** 0.5
+        return mu.norm(dim=1) / root, sigma.norm(dim=1) / root
     return (mu.abs() if how == "abs" else mu).mean(1), sigma.mean(1)
 
 
 # --- models ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """What the settings that all these models have may be, besides ``n_draws``.
 
-    It is no base class: a model lists its own settings first, and has its own defaults.
+    A model may list its own settings first, and have its own defaults.
     """
 
     rate: float = number(1.0, wanted="a positive number")
     aggregate: str = choice("rms", "abs", "paper")
     balance: bool = flag(True)
     task: str = choice("auto", "classes", "numbers")
-    device: str = choice(*AT_ONCE)
+    device: str = choice("cpu", "cuda")
     dtype: str = choice("float32", "float64")
 
 
@@ -333,10 +300,6 @@ class MonteCarlo(ABC):
     ) -> ModelParameters:
         """A copy for other classes."""
 
-    @abstractmethod
-    def greatest_log_likelihood(self, point: Mapping[str, Tensor]) -> float:
-        """The greatest log likelihood a row can have."""
-
     def input_weights(self, parameters: ModelParameters) -> tuple[Tensor, Tensor] | None:
         """Means and deviations of the weights that meet the features, one row per feature."""
         return parameters.mu[INPUTS], parameters.sigma[INPUTS]
@@ -368,17 +331,14 @@ class MonteCarlo(ABC):
     ) -> float:
         """The log marginal likelihood, estimated from ``n_draws`` draws."""
         with self.default_mode():
-            parameters, batch = self.unpack(belief), self.on_device(X, y, weight)
-            noise = self.draw_noise(parameters, batch, self.generator(rng))
-            return float(self.marginal_slopes(parameters, batch, noise).value)
+            return float(self._slopes_at(self.unpack(belief), X, y, weight, rng).value)
 
     def gradient(self, belief: Belief, X: Matrix, y: Values, weight: Weights, rng: Rng) -> Belief:
         """The gradient of :meth:`log_marginal` with the same draws."""
         torch = self.torch()
         with self.default_mode():
-            parameters, batch = self.unpack(belief), self.on_device(X, y, weight)
-            noise = self.draw_noise(parameters, batch, self.generator(rng))
-            found = self.marginal_slopes(parameters, batch, noise)
+            parameters = self.unpack(belief)
+            found = self._slopes_at(parameters, X, y, weight, rng)
             # A belief holds its numbers in the order of the parameters.
             mu, sigma = (
                 {name: half.get(name, torch.zeros_like(at)) for name, at in parameters.mu.items()}
@@ -389,6 +349,13 @@ class MonteCarlo(ABC):
             fixed = {name: value * 0.0 for name, value in parameters.fixed.items()}
             return ModelParameters(mu, sigma, found.point, fixed).as_belief()
 
+    def _slopes_at(
+        self, parameters: ModelParameters, X: Matrix, y: Values, weight: Weights, rng: Rng
+    ) -> MarginalSlopes:
+        batch = self.on_device(X, y, weight)
+        noise = self.draw_noise(parameters, batch, self.generator(rng))
+        return self.marginal_slopes(parameters, batch, noise)
+
     def to_features(self, belief: Belief) -> Belief:
         """One mean and one standard deviation per feature, as ``aggregate`` says."""
         parameters = self.unpack(belief)
@@ -397,25 +364,15 @@ class MonteCarlo(ABC):
     # --- on tensors -------------------------------------------------------------------------
 
     def draw_noise(
-        self,
-        parameters: ModelParameters,
-        batch: DeviceBatch,
-        generator: Generator,
-        scratch: dict[str, Tensor] | None = None,
+        self, parameters: ModelParameters, batch: DeviceBatch, generator: Generator
     ) -> dict[str, Tensor]:
         """Standard normal numbers for every draw of every parameter that the batch uses."""
-        torch = self.torch()
-        scratch = {} if scratch is None else scratch
-        place = {"dtype": self._torch_dtype, "device": self.device}
         noise = {}
         for name, mu in parameters.mu.items():
             shape = (self.n_draws, *mu.shape)
             if name == INPUTS:
                 shape = (batch.n_columns, self.n_draws, mu.shape[1])
-            n = math.prod(shape)
-            if name not in scratch or len(scratch[name]) < n:
-                scratch[name] = torch.empty(n, **place)
-            noise[name] = scratch[name][:n].view(shape).normal_(generator=generator)
+            noise[name] = batch.weight.new_empty(shape).normal_(generator=generator)
         return noise
 
     def drawn_batch(
@@ -467,13 +424,13 @@ class MonteCarlo(ABC):
             torch.zeros_like(w) if g is None else g for w, g in zip(wanted, found, strict=True)
         ]
         by_draw = dict(zip(theta, slopes, strict=False))
-        inputs = batch.pull(slopes[-1].transpose(0, 1), noise[INPUTS]) if has_inputs else ()
+        inputs = [batch.pull(slopes[-1].transpose(0, 1), noise[INPUTS])] if has_inputs else []
         return MarginalSlopes(
             value.detach(),
             {name: G.sum(0) for name, G in by_draw.items()},
             {name: (G * noise[name]).sum(0) for name, G in by_draw.items()},
             dict(zip(point, slopes[len(theta) :], strict=False)),
-            list(inputs),
+            inputs,
         )
 
     def log_marginals(
@@ -497,6 +454,10 @@ class MonteCarlo(ABC):
         """Whether the likelihood of classes adds up to 1, and that of numbers is normal."""
         return True
 
+    def greatest_log_likelihood(self, point: Mapping[str, Tensor]) -> float:
+        """That of a row predicted without error; infinite for a likelihood of the user's."""
+        return log_likelihood_limit(point) if self.predicts else math.inf
+
     def with_offset(self, parameters: ModelParameters, features: tuple[Tensor, Tensor]) -> Belief:
         """The result of :meth:`per_feature` for all features, plus the common offset."""
         offset = self.common_offset(parameters)
@@ -511,24 +472,13 @@ class MonteCarlo(ABC):
         self, X: Matrix, y: Values, weight: Weights, level: Floats | None = None
     ) -> DeviceBatch:
         """A batch as tensors, ready to meet the parameters."""
-        torch = self.torch()
-        kind = self._torch_dtype
-
-        def tensor(values: npt.ArrayLike, dtype: dtype) -> Tensor:
-            array = np.asarray(values)
-            if any(stride < 0 for stride in array.strides):
-                array = array.copy()  # torch cannot read arrays with negative strides
-            found: Tensor = torch.tensor(array, dtype=dtype, device=self.device)
-            return found
-
-        codes = np.asarray(y).dtype.kind in "biu"
-        w = tensor(np.ones(len(y)) if weight is None else weight, kind)
-        target = tensor(y, torch.int64 if codes else kind)
-        start = None if level is None else tensor(level, kind)
-        if sp.issparse(X):
+        codes, place = np.asarray(y).dtype.kind in "biu", (self.device, self.dtype)
+        w = _tensor(np.ones(len(y)) if weight is None else weight, *place)
+        target = _tensor(y, self.device, "int64" if codes else self.dtype)
+        start = None if level is None else _tensor(level, *place)
+        if not isinstance(X, np.ndarray):
             return DeviceBatch.of_sparse(sp.csr_array(X), target, w, start)
-        matrix = tensor(np.asarray(X), kind)
-        return DeviceBatch(target, w, start, matrix.shape[1], matrix)
+        return DeviceBatch(target, w, start, X.shape[1], _tensor(X, *place))
 
     def generator(self, rng: Rng) -> Generator:
         """A torch generator on the model's device, seeded from a NumPy generator."""
@@ -562,11 +512,6 @@ class MonteCarlo(ABC):
         """The torch library, or an error that says what to install."""
         return require("torch", type(self).__name__)
 
-    @property
-    def _torch_dtype(self) -> Any:
-        """The type of the numbers that the model computes with."""
-        return getattr(self.torch(), self.dtype)
-
     def check(self) -> None:
         """Raise an error if a setting makes no sense."""
         torch = self.torch()
@@ -576,14 +521,15 @@ class MonteCarlo(ABC):
             raise ValueError("device='cuda', but torch sees no GPU on this machine.")
 
 
-class PaperModel(MonteCarlo):
+@dataclass(frozen=True, kw_only=True)
+class PaperModel(Settings, MonteCarlo):
     """A model of the paper, as published or in a scaled form that learns well at any width.
 
     A subclass is a dataclass, which declares its settings.
     """
 
-    form: str
-    decay: float
+    form: str = choice("scaled", "paper")
+    decay: float = number(1.0, ends="[)")
 
     @classmethod
     def as_published(cls, **changes: Any) -> Self:
@@ -605,6 +551,11 @@ class PaperModel(MonteCarlo):
         }
         return cls(**(paper | changes))
 
+    def __repr__(self) -> str:
+        shared = {each.name for each in fields(PaperModel)}
+        settings = sorted(vars(self).items(), key=lambda each: each[0] in shared)
+        return f"{self.name}({', '.join(f'{name}={value!r}' for name, value in settings)})"
+
     def fresh_weights(
         self, shape: tuple[int, ...], spread: float, generator: Generator
     ) -> tuple[Tensor, Tensor]:
@@ -620,7 +571,7 @@ class PaperModel(MonteCarlo):
 
         Steps of the published form have no cap. See :class:`fires.models.monte_carlo.MonteCarlo`.
         """
-        return math.inf if self.form == "paper" else log_likelihood_limit(point)
+        return math.inf if self.form == "paper" else super().greatest_log_likelihood(point)
 
     def input_steps(self, n_features: int) -> tuple[float, float]:
         """In the scaled form, the rate grows with the number of features J, and weights decay.

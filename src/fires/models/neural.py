@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from fires.core.belief import Belief
-from fires.core.settings import choice, is_count, number
+from fires.core.settings import is_count
 from fires.models import monte_carlo as mc
 from fires.models.monte_carlo import INPUTS, ModelParameters
 
@@ -22,7 +22,7 @@ _INTERCEPT = "intercept"  # the name of the point parameter
 _LOG_2 = math.log(2.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NeuralNet(mc.PaperModel):
     r"""The paper's neural net (FIRES-ANN): softplus layers without biases, a softmax at the end.
 
@@ -79,14 +79,8 @@ class NeuralNet(mc.PaperModel):
 
     hidden: tuple[int, ...] = (100, 100, 100)
     n_draws: int = 5
-    form: str = choice("scaled", "paper")
+    _: KW_ONLY
     rate: float = 2000.0
-    aggregate: str = "rms"
-    balance: bool = True
-    task: str = "auto"
-    device: str = "cpu"
-    dtype: str = "float32"
-    decay: float = number(1.0, ends="[)")
 
     def __post_init__(self) -> None:
         if not isinstance(self.hidden, (tuple, list)) or not all(map(is_count, self.hidden)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from fires.core.belief import Belief
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _INPUTS = 1.0  # the standard deviation of mu at the start of the scaled form
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SoftTree(mc.PaperModel):
     r"""The paper's soft decision tree (FIRES-SDT), after Frosst and Hinton (2017).
 
@@ -77,16 +77,10 @@ class SoftTree(mc.PaperModel):
 
     depth: int = 3
     n_draws: int = 5
+    _: KW_ONLY
     leaves: str = choice("logit", "mixture")
     penalty: float = number(0.01, ends="[)")
-    form: str = choice("scaled", "paper")
     rate: float = 3000.0
-    aggregate: str = "rms"
-    balance: bool = True
-    task: str = "auto"
-    device: str = "cpu"
-    dtype: str = "float32"
-    decay: float = number(1.0, ends="[)")
 
     def __post_init__(self) -> None:
         if not is_count(self.depth) or self.depth > 16:

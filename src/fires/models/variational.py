@@ -10,7 +10,7 @@ from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared
 from fires.core.errors import OVERFLOW
 from fires.core.types import Floats, Labels, Matrix
-from fires.kernels.variational import sweep
+from fires.kernels.compiling import compiled
 from fires.models.base import Rates
 from fires.models.linear_learner import LinearLearner
 from fires.models.target import target_of
@@ -109,7 +109,7 @@ class VariationalLearner(LinearLearner):
             slope, bend = self.family.bound(mu @ Z, variance @ squares, y, self.noise)
             slope, bend = weight * slope, weight * bend
             variance = prior / (1.0 + prior * (squares @ bend))
-            sweep(Z, slope, bend, start, prior, mu)
+            _sweep(Z, slope, bend, start, prior, mu)
         return mu, variance
 
     def _noise(self, Z: Floats, y: Floats, weight: Floats, mu: Floats, variance: Floats) -> float:
@@ -119,3 +119,26 @@ class VariationalLearner(LinearLearner):
         square = weight @ ((y[0] - mu[0] @ Z) ** 2 + variance[0] @ (Z * Z))
         before = max(self.rows_seen, 1.0)  # the start counts as one row
         return float((before * self.noise + square) / (before + weight.sum()))
+
+
+@compiled
+def _sweep(
+    columns: Floats, slope: Floats, bend: Floats, start: Floats, variance: Floats, mu: Floats
+) -> None:
+    """Move each coefficient in turn to the best place, given the others, in place.
+
+    The log likelihood of a row is bounded by a parabola, of this slope and bend where the row is
+    predicted now; ``slope`` follows the prediction. The prior has the means ``start`` and these
+    variances.
+    """
+    for j in range(len(mu)):
+        x = columns[j]
+        pull = 0.0
+        information = 0.0
+        for b in range(len(x)):
+            pull += slope[b] * x[b]
+            information += bend[b] * x[b] * x[b]
+        step = (variance[j] * pull - (mu[j] - start[j])) / (1.0 + variance[j] * information)
+        mu[j] += step
+        for b in range(len(x)):
+            slope[b] -= bend[b] * x[b] * step

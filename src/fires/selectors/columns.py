@@ -12,13 +12,12 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core import validation
-from fires.core.batch import CheckedBatch, columns_present
+from fires.core.batch import CheckedBatch
 from fires.core.declared import Value
 from fires.core.errors import StateError
 from fires.core.named import NamedRows
 from fires.core.types import Floats, GivenClasses, Header, Labels, Matrix, OptionalArray, RowsLike
-from fires.kernels import scan
-from fires.selectors.open_columns import OpenColumns
+from fires.selectors.open_columns import OpenColumns, encoded, scanned
 
 if TYPE_CHECKING:
     from fires.columns import Columns
@@ -54,11 +53,8 @@ class FixedColumns:
         """Check rows. The first ones fix the number of columns, and what they hold."""
         matrix, known = self.rows(X, owner, y, learn=learn)
         stored = matrix if isinstance(matrix, np.ndarray) else matrix.data
-        counts = scan(stored)
-        if any(counts):
-            validation.refuse(matrix, counts, known.names, missing=missing, owner=owner)
-        present = columns_present(matrix) if counts[0] else None
-        return CheckedBatch(matrix, n_missing=counts[0], known=known, present=present)
+        batch = CheckedBatch(matrix, known=known)
+        return scanned(batch, matrix, stored, known.names, owner, missing)
 
     def rows(
         self, X: RowsLike, owner: str, y: OptionalArray = None, *, learn: bool = False
@@ -91,25 +87,13 @@ class FixedColumns:
             may_encode = validation.is_table(X)
         if not may_encode:
             return X, validation.column_names(X), self
-        # Here and not above, because polars takes a while to load.
-        from fires.columns import Columns
-        from fires.columns.kinds import as_polars
+        from fires.columns.kinds import as_polars  # polars takes a while to load
 
         frame = as_polars(X)
-        if y is not None:
-            y = validation.as_target(y, len(frame), owner)
-        if known is None:
-            known = Columns.learn(frame, y=y)
-            for column in known.left_out:
-                raise ValueError(f"Column {column.name!r} {column.why}; leave it out.")
-        else:
+        if known is not None:
             frame = known.completed(frame, absent=isinstance(X, (list, tuple)))
-        if learn:
-            matrix, known = known.encode(frame)
-            matrix, known = known.by_target(matrix, y)
-        else:
-            matrix = known.transform(frame)
-        return matrix, np.array(known.names, dtype=object), replace(self, encoder=known)
+        matrix, names, known = encoded(frame, known, y, owner, learn=learn)
+        return matrix, np.array(names, dtype=object), replace(self, encoder=known)
 
     def beside(self, other: FixedColumns, *, named_apart: bool = True) -> FixedColumns:
         """With what another object knows of the same columns; rows may come without its names."""

@@ -32,6 +32,8 @@ from fires.kernels.lookup import ManyNames
 from fires.kernels.select import placed
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from fires.columns import Columns
 
 
@@ -102,20 +104,13 @@ class Presence:
 
     def after(self, present: slice | Mask, n_rows: float) -> Presence:
         """What is known after one more batch."""
-        other = Presence()
-        other.is_noted = True
-        other.rows, other.looked = self.rows + n_rows, self.looked
-        other.first, other.last, other.seen = self.first.copy(), self.last.copy(), self.seen.copy()
-        came = np.zeros(len(self.last), dtype=np.bool_)
-        came[present] = True
-        never = self.never
-        ended = np.where(never, 0.0, self.rows - self.last)
-        other.gap = np.where(came, np.maximum(self.gap - _FADE * n_rows, ended), self.gap)
-        came &= never
-        other.arrived = np.flatnonzero(came)
-        other.first[came] = self.rows
-        other.last[present] = other.rows
-        other.seen[present] += n_rows
+        other, is_here = copy.copy(self), np.zeros(len(self.last), dtype=np.bool_)
+        other.is_noted, other.rows, is_here[present] = True, self.rows + n_rows, True
+        ended, came = np.where(self.never, 0.0, self.rows - self.last), is_here & self.never
+        other.gap = np.where(is_here, np.maximum(self.gap - _FADE * n_rows, ended), self.gap)
+        other.arrived, other.first = np.flatnonzero(came), np.where(came, self.rows, self.first)
+        other.last = np.where(is_here, other.rows, self.last)
+        other.seen = self.seen + n_rows * is_here
         return other
 
     @property
@@ -220,9 +215,7 @@ class OpenColumns:
     @classmethod
     def read(cls, header: Mapping[str, Any], absent: str) -> Self:
         """What :meth:`state` wrote; StateError if it does not fit."""
-        saved, names, n = header.get("open"), header["feature_names"], header["n_features"]
-        if not isinstance(saved, dict) or names is None:
-            raise StateError("columns are open, and their book is missing")
+        saved, names, n = header["open"], header["feature_names"], header["n_features"]
         validation.check_names(np.array(names, dtype=object))
         if len(names) != n:
             raise StateError(f"{n} features have {len(names)} names")
@@ -248,22 +241,10 @@ class OpenColumns:
             (given, told), _ = self._given(X, owner, None, learn=False)
             known, source = self, None
             places = self._places(*given, self._found)
-        matrix, n_absent, present = known._placed(given.matrix, places), 0, None
-        counts = scan(told)
-        n_missing = counts[0]
-        if any(counts):
-            validation.refuse(given.matrix, counts, given.names, missing=missing, owner=owner)
-        if isinstance(matrix, np.ndarray):
-            n_absent = matrix.size - told.size
-            present = columns_present(matrix) if n_missing or n_absent else None
-        return CheckedBatch(
-            matrix,
-            n_missing=n_missing + n_absent,
-            known=known,
-            present=present,
-            n_absent=n_absent,
-            source=source,
-        )
+        batch = CheckedBatch(known._placed(given.matrix, places), known=known, source=source)
+        if isinstance(batch.X, np.ndarray):
+            batch.n_absent = batch.X.size - told.size
+        return scanned(batch, given.matrix, told, given.names, owner, missing)
 
     def _arranged(
         self, X: RowsLike, owner: str, y: OptionalArray
@@ -366,48 +347,25 @@ class OpenColumns:
         if names is None:
             raise InputError(f"{owner} has open columns, whose names must be text")
         raw = dict(validation.raw_columns(X))
-        self._refuse_other_kinds(raw, owner)
-        if self.encoder is not None:
-            raw |= {name: None for name in names if name in self.encoder.known}
-        if not raw:
-            return _given(validation.as_matrix(X, owner), names.tolist()), self.encoder
-        return self._encoded(X, [name for name in names if name in raw], owner, y, learn)
-
-    def _refuse_other_kinds(self, raw: Mapping[str, str | None], owner: str) -> None:
-        """Raise if a column holds text or the like which held numbers before."""
+        encodes = () if self.encoder is None else self.encoder.known
         for name, kind in raw.items():
-            known = 0 <= self._names.place(name) < self.n_features
-            if known and not (self.encoder is not None and name in self.encoder.known):
+            if 0 <= self._names.place(name) < self.n_features and name not in encodes:
                 raise InputError(
                     f"Column {name!r} does not hold numbers but {kind}; before, it did"
                 )
+        raw |= {name: None for name in names if name in encodes}
+        if not raw:
+            return _given(validation.as_matrix(X, owner), names.tolist()), self.encoder
+        return self._encoded(X, [name for name in names if name in raw], owner, y, learn)
 
     def _encoded(
         self, X: Any, raw: list[str] | None, owner: str, y: OptionalArray, learn: bool
     ) -> tuple[Given, Columns | None]:
         """Rows of which some columns (None for all) are text, categories or dates."""
-        from fires.columns import Columns
         from fires.columns.kinds import as_polars
 
         frame = as_polars(X if raw is None else X[raw])
-        known = self.encoder
-        if learn:
-            target = None if y is None else validation.as_target(y, len(frame), owner)
-            if known is None:
-                known = Columns.learn(frame, y=target)
-            known = known.extended(frame, target)
-            for column in known.left_out:
-                if column.name in frame.columns:
-                    raise InputError(f"Column {column.name!r} {column.why}; leave it out")
-            matrix, known = known.encode(frame)
-            matrix, part = known.among(frame.columns).by_target(matrix, target)
-            known = known.knowing(part.statistics)
-        else:
-            part = known.among(frame.columns) if known is not None else Columns([])
-            matrix = np.empty((len(frame), 0))
-            if part.used:
-                matrix = part.transform(frame.select(_columns_of(part)))
-        names = list(part.names)
+        matrix, names, known = encoded(frame, self.encoder, y, owner, learn=learn)
         if raw is not None and len(others := [name for name in X.columns if name not in raw]):
             matrix = np.hstack([matrix, validation.as_matrix(X[others], owner)])
             names += others
@@ -415,21 +373,46 @@ class OpenColumns:
         return (NamedRows(matrix, names), told), known
 
 
-def _columns_of(columns: Columns) -> list[str]:
-    """What the columns of a table are called that are used."""
-    return [column.name for column in columns.used]
+def scanned(
+    batch: CheckedBatch, given: Matrix, told: Floats, names: Any, owner: str, missing: str
+) -> CheckedBatch:
+    """A batch of entries that may be learnt from, as they were told in the rows given."""
+    counts = scan(told)
+    if any(counts):
+        validation.refuse(given, counts, names, missing=missing, owner=owner)
+    batch.n_missing = counts[0] + batch.n_absent
+    batch.present = columns_present(batch.X) if batch.n_missing else None
+    return batch
+
+
+def encoded(
+    frame: pl.DataFrame, known: Columns | None, y: OptionalArray, owner: str, *, learn: bool
+) -> tuple[Floats, list[str], Columns | None]:
+    """Text, categories and dates as numbers, their names, and what encodes them from here on."""
+    from fires.columns import Columns  # polars takes a while to load
+
+    if not learn:
+        part = Columns([]) if known is None else known.among(frame.columns)
+        used = frame.select([column.name for column in part.used])
+        matrix = part.transform(used) if part.used else np.empty((len(frame), 0))
+        return matrix, [*part.names], known
+    target = None if y is None else validation.as_target(y, len(frame), owner)
+    after = Columns.learn(frame, y=target) if known is None else known.extended(frame, target)
+    for column in after.left_out:
+        if column.name in frame.columns and (known is None or column.name not in known.known):
+            raise InputError(f"Column {column.name!r} {column.why}; leave it out")
+    matrix, after = after.encode(frame)
+    matrix, part = after.among(frame.columns).by_target(matrix, target)
+    return matrix, [*part.names], after.knowing(part.statistics)
 
 
 def _without(encoder: Columns | None, features: list[str]) -> Columns | None:
     """What encodes the columns, without those whose features are all gone."""
     if encoder is None:
         return None
-    stay = {
-        column
-        for name, column in zip(encoder.names, encoder.of_features, strict=True)
-        if name not in set(features)
-    }
-    return encoder.forgetting([name for name in _columns_of(encoder) if name not in stay])
+    gone, of_features = set(features), zip(encoder.names, encoder.of_features, strict=True)
+    stay = {column for name, column in of_features if name not in gone}
+    return encoder.forgetting({column.name for column in encoder.used} - stay)
 
 
 def _given(matrix: Matrix, names: Sequence[str]) -> Given:

@@ -51,6 +51,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
@@ -62,7 +63,7 @@ from fires.core.declared import Array, Declared, collect, restore
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Ints, Mask, Places
 from fires.kernels import top_k
-from fires.kernels.forward import forward
+from fires.kernels.forward import Race, forward
 from fires.kernels.linear import find_places
 from fires.kernels.select import union
 from fires.selectors.significance import LEVEL, Distances, Groups, expected_false
@@ -112,7 +113,7 @@ class Candidates(NamedTuple):
     systems: Floats
     n: int  # how many there are to choose from, also of those that do not lead
     pairs: Ints = _NO_PAIRS  # the two of each pair; pairs are numbered after all others
-    n_own: int = 0  # from which number on
+    n_own: int = sys.maxsize  # from which number on
 
     def forward(
         self,
@@ -127,8 +128,8 @@ class Candidates(NamedTuple):
         ahead = np.zeros(n) if ahead is None else ahead
         state = np.zeros(n, np.int64) if first is None else first.astype(np.int64)
         late = 1.0 / np.sqrt(self.seen[self.columns[self.starts[:-1]]])
-        own = self.systems, self.columns, self.starts, ahead, late
-        explained, inside = forward(*own, limits, sure, z, state), np.flatnonzero(state == 1)
+        race = Race(self.columns, self.starts, ahead, late, limits, sure, z, state)
+        explained, inside = forward(self.systems, race), np.flatnonzero(state == 1)
         costs = np.maximum(limits[: len(inside)] - ahead[inside], 0.0)
         return Chosen(self.numbers[inside], z, explained - float(costs @ costs))
 
@@ -151,28 +152,19 @@ class Candidates(NamedTuple):
 
     def were_in(self, members: Places) -> Mask:
         """Which candidates are among members; a pair is, if both of it are."""
-        if len(self.pairs):
-            both = np.isin(self.pairs, members).all(axis=1)
-            members = np.append(members, self.n_own + np.flatnonzero(both))
-        return self.are_in(members)
+        return np.asarray(np.isin(self.ends(self.numbers), members).all(axis=1))
 
-    def features_of(self, chosen: Places) -> Places:
-        """The features of candidates, or groups."""
-        pairs = self.pairs[chosen[chosen >= self.n_own] - self.n_own] if len(self.pairs) else None
-        if pairs is None:
-            return chosen
-        return np.unique(np.append(chosen[chosen < self.n_own], pairs))
+    def ends(self, chosen: Places) -> Ints:
+        """The two features, or groups, of candidates that are pairs; of others, the one twice."""
+        both, is_pair = np.column_stack([chosen, chosen]), chosen >= self.n_own
+        both[is_pair] = self.pairs[chosen[is_pair] - self.n_own]
+        return both
 
     def of_features(self, z: Floats) -> tuple[Places, Floats]:
         """Features, or groups, and their deviations: of themselves, or of a pair of theirs."""
-        if not len(self.pairs):
-            return self.numbers, z
-        is_pair = self.numbers >= self.n_own
-        pairs = self.pairs[self.numbers[is_pair] - self.n_own]
-        numbers = np.concatenate([self.numbers[~is_pair], pairs[:, 0], pairs[:, 1]])
-        found, of = np.unique(numbers, return_inverse=True)
+        found, at = np.unique(self.ends(self.numbers), return_inverse=True)
         most = np.zeros(len(found))
-        np.maximum.at(most, of, np.concatenate([z[~is_pair], z[is_pair], z[is_pair]]))
+        np.maximum.at(most, at.ravel(), np.repeat(z, 2))
         return found, most
 
     def among(self, chosen: Mask) -> Candidates:
@@ -204,12 +196,12 @@ class Candidates(NamedTuple):
 
     def fitting(self, chosen: Places, k: int, members: Places) -> Places:
         """The features of those chosen; if these are more than k, the weakest leave."""
-        n, features = len(chosen), self.features_of(chosen)
+        n, features = len(chosen), np.unique(self.ends(chosen))
         while len(features) > k > _AUTO:
             n -= 1
             ahead = np.where(self.were_in(members), _BONUS, 0.0)
             chosen = self.forward(np.zeros(n), self.are_in(chosen), ahead).numbers
-            features = self.features_of(chosen)
+            features = np.unique(self.ends(chosen))
         return features
 
     def together(self) -> float:
@@ -282,28 +274,18 @@ class SelectionRule:
         groups, owners, places = self.groups, learner.owners, np.arange(len(columns))
         if groups is None and resting is not None:
             places = places[~resting[columns]]
-        starts = np.arange(len(places) + 1)
-        alone = Candidates(columns[places], places, starts, seen, systems, learner.n_present)
+        starts, n = np.arange(len(places) + 1), learner.n_present if groups is None else groups.n
+        known = Candidates(columns[places], places, starts, seen, systems, n)
         if groups is None and owners is None:
-            return alone
-        of, pairs = self._numbers(learner), learner.pairs
-        if groups is None:
-            known = alone._replace(pairs=pairs, n_own=self.n_features)
-        else:
-            known = alone._replace(n=groups.n, pairs=groups.of[pairs], n_own=groups.n)
-        known = known.grouped(of[columns[places]])
-        return known.among(np.diff(known.starts) == np.bincount(of)[known.numbers])
-
-    def _numbers(self, learner: JointPosterior) -> Places:
-        """The number of the feature, or of the group, of each parameter; pairs come after them."""
-        owners, groups = learner.owners, self.groups
-        if owners is None:
-            owners = np.arange(self.n_features)
-        if groups is None:
-            return owners
-        n = len(groups.of)
-        own = groups.of[np.minimum(owners, n - 1)]
-        return np.where(owners < n, own, owners - n + groups.n)
+            return known
+        # What is called by a feature, or by its group; pairs are numbered after all of these.
+        of = np.arange(self.n_features) if groups is None else groups.of
+        owners = np.arange(len(of)) if owners is None else owners
+        n_own, own = len(self._all()), of[np.minimum(owners, len(of) - 1)]
+        numbers = np.where(owners < len(of), own, owners - len(of) + n_own)
+        known = known._replace(pairs=of[learner.pairs], n_own=n_own)
+        known = known.grouped(numbers[columns[places]])
+        return known.among(np.diff(known.starts) == np.bincount(numbers)[known.numbers])
 
     def _chosen(self, learner: JointPosterior, k: int, resting: Mask | None) -> Places:
         known = self.candidates(learner, resting)
@@ -380,7 +362,7 @@ class SelectionRule:
         members = some.forward(limits, np.ones(len(some.numbers), bool)).numbers
         columns, z = known.of_features(known.beside(known.are_in(members)))
         found[columns] = z > limits[len(members) : len(members) + 1].sum()
-        found[known.features_of(members)] = True
+        found[known.ends(members)] = True
         return found
 
     def redundant(self, learner: JointPosterior, selected: Places) -> dict[int, list[int]]:

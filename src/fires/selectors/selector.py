@@ -130,20 +130,13 @@ class Selector(InputValidator, BaseEstimator, ABC):  # type: ignore[misc]
     ) -> npt.NDArray[np.object_]:
         """The names of the selected features."""
         self._check_fitted()
-        known = self.known_names
-        if input_features is None:
-            if known is None:
-                return np.array([f"x{j}" for j in self._selected()], dtype=object)
-            names = known
-        else:
-            names = np.asarray(input_features, dtype=object)
-            if known is not None and not np.array_equal(names, known):
-                raise ValueError("input_features is not equal to feature_names_in_")
-            if len(names) != self.n_features_in_:
-                raise ValueError(
-                    "input_features should have length equal to number of features "
-                    f"({self.n_features_in_}), got {len(names)}"
-                )
+        names = self.known_names
+        if input_features is not None:
+            from sklearn.utils.validation import _check_feature_names_in  # loads pandas and more
+
+            names = _check_feature_names_in(self, input_features)
+        if names is None:  # of a million columns, only the selected ones are named
+            return np.array([f"x{j}" for j in self._selected()], dtype=object)
         return names[self._selected()]
 
     def _checked(self, X: RowsLike) -> Matrix:

@@ -101,10 +101,7 @@ class Groups:
         return best
 
     def _sum(self, values: Floats) -> Floats:
-        out = np.zeros((len(values), self.n))
-        for row, total in zip(values, out, strict=True):
-            total[:] = np.bincount(self.of, weights=row, minlength=self.n)
-        return out
+        return np.array([np.bincount(self.of, row, self.n) for row in values], dtype=np.float64)
 
 
 class Distances(NamedTuple):

@@ -120,16 +120,10 @@ def _sigmoid_coefficients() -> Floats:
     double zero of q at 1 joins the two halves of the sigmoid smoothly, and keeps the error of the
     derivatives small as well. The terms alternate and are at most 1, so sums lose no digits.
     """
-    before, t = np.array([1.0]), np.array([-1.0, 2.0])
-    for _ in range(16):
-        before, t = t, np.convolve([-2.0, 4.0], t) - np.append(before, [0.0, 0.0])
-    q = np.convolve([1.0, -2.0, 1.0], t)
-    c = -q[:-1] / np.polyval(q[::-1], -1.0)
-    c[0] += 1.0
-    for k in range(1, len(c)):
-        c[k] -= c[k - 1]
-    column: Floats = c[:, None]
-    return column
+    t = np.polynomial.Chebyshev.basis(17, domain=[0.0, 1.0]).convert(kind=np.polynomial.Polynomial)
+    q = t * np.polynomial.Polynomial([1.0, -2.0, 1.0])
+    c = (1.0 - q / q(-1.0)) // np.polynomial.Polynomial([1.0, 1.0])
+    return np.asarray(c.coef, dtype=np.float64)[:, None]
 
 
 @compiled
