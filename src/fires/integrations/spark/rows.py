@@ -227,24 +227,6 @@ def shard_of(batches: list[RecordBatch], layout: Layout) -> tuple[CheckedBatch, 
     return CheckedBatch(X, target, weight, counts[0]), whole.num_rows - batch.num_rows
 
 
-def widths_of(batches: Iterable[RecordBatch], layout: Layout) -> dict[str, npt.NDArray[np.generic]]:
-    """How long the vectors of a partition are, and whether some of them are sparse."""
-    widths = np.array([part.width for part in layout.parts])
-    is_sparse = int(layout.is_sparse)
-    for batch in batches:
-        for place, part in enumerate(layout.parts):
-            if part.kind == "number" or part.kind == "entries":
-                continue
-            column = batch.column(part.columns[0]).drop_null()
-            lengths = _lengths(column.field("values") if part.kind == "vector" else column)
-            if part.kind == "vector":
-                sparse = _whole(column.field("type")) == _SPARSE_VECTOR
-                is_sparse = max(is_sparse, int(sparse.any()))
-                lengths = np.where(sparse, _whole(column.field("size")), lengths)
-            widths[place] = max(widths[place], lengths.max(initial=0))
-    return {"max width": widths, "max is_sparse": np.array(is_sparse)}
-
-
 def _usable(batch: RecordBatch, layout: Layout) -> RecordBatch:
     """The rows that have a target and vectors."""
     pc = library("pyarrow.compute")
@@ -257,17 +239,12 @@ def _usable(batch: RecordBatch, layout: Layout) -> RecordBatch:
 
 
 def _matrix(batch: RecordBatch, layout: Layout) -> Any:
-    if all(part.kind == "number" for part in layout.parts):
-        columns = [_numbers(batch.column(part.columns[0])) for part in layout.parts]
-        return np.ascontiguousarray(np.array(columns).T)
     blocks = [_block(batch, part, sparse=layout.is_sparse) for part in layout.parts]
-    if layout.is_sparse:
-        matrix = sp.csr_array(sp.hstack(blocks, format="csr")) if len(blocks) > 1 else blocks[0]
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()  # what comes from Arrow cannot be written to
-            matrix.sum_duplicates()
-        return matrix
-    return np.ascontiguousarray(np.concatenate(blocks, axis=1) if len(blocks) > 1 else blocks[0])
+    if not layout.is_sparse:
+        return np.hstack(blocks)
+    matrix = sp.hstack(blocks, format="csr")  # a copy: what comes from Arrow cannot be written to
+    matrix.sum_duplicates()
+    return matrix
 
 
 def _block(batch: RecordBatch, part: Part, *, sparse: bool) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-_MODELS = ("auto", "probit", "logistic", "gaussian", "poisson")
-
-
 class SparkRun:
     """A selector that learns from micro-batches on a cluster, with the folder of its run.
 
@@ -59,6 +57,7 @@ class SparkRun:
         self.cut: dict[str, int] | None = None
         self.run: Run | None = None
         self.error: Exception | None = None
+        self.on_step: Callable[[Step], None] | None = None
         self.folder: RunFolder | None = None
         self._began = time.perf_counter()
         self._facts = first_facts({"engine": "spark", **settings}, "pyspark", "pyarrow")
@@ -112,19 +111,24 @@ class SparkRun:
 
     # --- learning ---------------------------------------------------------------------------
 
-    def learn(self, frame: DataFrame, number: int) -> Step | None:
-        """Learn from a micro-batch, unless that was done before, and save."""
+    def learn(self, frame: DataFrame, number: int, *, is_packed: bool = False) -> None:
+        """Learn from a micro-batch of rows or shards, unless that was done before, and save."""
         if number <= self.last:
-            return None
-        if not self.goes_on:
-            self.layout = completed(frame, self.layout)
-        if not self.layout.is_known:  # no rows yet
-            return None
-        with MicroBatch(frame, self.layout) as batch:
-            step = self.take(batch)
-        self.last = number
-        self.save()
-        return step
+            return
+        try:
+            if not (self.goes_on or is_packed):
+                self.layout = completed(frame, self.layout)
+            if not self.layout.is_known:  # no rows yet
+                return
+            with MicroBatch(frame, None if is_packed else self.layout) as batch:
+                step = self.take(batch)
+            self.last = number
+            self.save()
+            if step is not None and self.on_step is not None:
+                self.on_step(step)
+        except Exception as error:
+            self.error = error
+            raise
 
     def take(self, batch: MicroBatch) -> Step | None:
         """Learn from the rows of a micro-batch."""
@@ -221,7 +225,7 @@ def _options(settings: JsonObject, selector: FIRES) -> str:
     """The text of ``run.toml``, as far as ``fires select`` has such options."""
     named = {"batch_rows": "batch-size", "weight": "# weight"}
     given = {named.get(name, name): value for name, value in settings.items() if value is not None}
-    if selector.model in _MODELS:
+    if isinstance(selector.model, str):
         given["model"] = selector.model
     lines = [f"{name} = {json.dumps(value)}" for name, value in given.items()]
     return "\n".join(["# A run on Spark.", *lines]) + "\n"
