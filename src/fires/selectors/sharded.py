@@ -22,7 +22,7 @@ from fires.core.errors import InputError
 from fires.core.types import Labels, Matrix, OptionalArray, OptionalClasses, RowsLike
 from fires.core.validation import as_numbers, match_columns
 from fires.models.base import Learner
-from fires.models.sharded_bayes import step_rounds
+from fires.models.sharded_bayes import take_step
 from fires.selectors.fires import FIRES
 
 
@@ -263,7 +263,6 @@ class _Batch:
         assert learner is not None
         labels = selector.classes_ if selector.target_kind_ == "classes" else None
         watch = self._hear if selector.watches_loss else None
-        rounds = step_rounds(learner, selector.rates_, watch, sparse=self.sparse)
 
         def evaluate(task: sharding.Task) -> sharding.Sums:
             before = self.units.unit, self.ratio
@@ -276,7 +275,7 @@ class _Batch:
             return sums
 
         try:
-            sharding.go_through(rounds, evaluate)
+            take_step(learner, evaluate, selector.rates_, watch, sparse=self.sparse)
         except _Again:
             return False
         return True
