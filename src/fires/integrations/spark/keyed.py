@@ -64,16 +64,13 @@ def select_by_key(
         raise InputError("this DataFrame is streaming", hint="use select_stream_by_key")
     rows_at_once = selector.batch_size if batch_rows is None else batch_rows
     check_count("batch_rows", rows_at_once)
-    keys, layout = _layout(df.schema, selector, key, order, target, columns)
-    learning = _ByKey(selector, _known(completed(df, layout)), keys, order, state)
-    schema = _schema(df.schema, learning)
+    learning, rows, schema = _prepared(df, selector, key, order, target, columns, state=state)
     wanted = library("pyspark.sql.pandas.types").to_arrow_schema(schema)
-    groups = df.select(*map(quoted, learning.columns)).groupBy(*map(quoted, keys))
 
     def learn(key: tuple[Scalar, ...], table: Table) -> Table:
         return learning.of_table(key, table, rows_at_once, wanted)
 
-    return groups.applyInArrow(learn, schema)
+    return rows.groupBy(*map(quoted, learning.keys)).applyInArrow(learn, schema)
 
 
 def select_stream_by_key(
@@ -93,19 +90,15 @@ def select_stream_by_key(
     """
     if not df.isStreaming:
         raise InputError("this DataFrame is not streaming", hint="use select_by_key")
-    keys, layout = _layout(df.schema, selector, key, order, target, columns)
-    df, layout = _in_arrays(df, _known(layout))
-    learning = _ByKey(selector, layout, keys, order, state)
-    schema = _schema(df.schema, learning)
-    chosen = df.select(*map(quoted, learning.columns))
-    arrow, names = library("pyspark.sql.pandas.types").to_arrow_schema(chosen.schema), schema.names
-    groups = chosen.groupBy(*map(quoted, keys))
+    learning, rows, schema = _prepared(df, selector, key, order, target, columns, state=state)
+    arrow = library("pyspark.sql.pandas.types").to_arrow_schema(rows.schema)
 
     def learn(
         key: tuple[Hashable, ...], frames: Iterable[pd.DataFrame], state: GroupState
     ) -> Iterator[pd.DataFrame]:
-        return learning.of_frames(key, frames, state, arrow, names)
+        return learning.of_frames(key, frames, state, arrow, schema.names)
 
+    groups = rows.groupBy(*map(quoted, learning.keys))
     return groups.applyInPandasWithState(learn, schema, f"{_STATE} binary", "update", "NoTimeout")
 
 
@@ -201,31 +194,38 @@ class _ByKey:
         return columns
 
 
-def _layout(
-    schema: StructType,
+def _prepared(
+    df: DataFrame,
     selector: FIRES,
     key: str | Sequence[str],
     order: str | None,
     target: str,
     columns: Mapping[str, Any],
-) -> tuple[list[str], Layout]:
-    """The columns of the key, and how the others become rows."""
+    *,
+    state: bool,
+) -> tuple[_ByKey, DataFrame, StructType]:
+    """What a worker needs for any key, the rows, and the columns of the result."""
     keys = [key] if isinstance(key, str) else list(key)
     if not keys:
         raise InputError("there is no key", hint="name the column with the key of each row")
     besides = [*keys, *([order] if order else [])]
-    layout = layout_of(schema, target, **columns, missing=selector.missing, besides=besides)
-    return keys, layout.in_order(selector)
-
-
-def _known(layout: Layout) -> Layout:
+    layout = layout_of(df.schema, target, **columns, missing=selector.missing, besides=besides)
+    layout = layout.in_order(selector)
+    layout = layout if df.isStreaming else completed(df, layout)
     for part in layout.parts:
         if not part.width:
-            raise InputError(
-                f'how long the vectors in "{part.columns[0]}" are is not known',
-                hint="give n_features",
-            )
-    return layout
+            what = f'how long the vectors in "{part.columns[0]}" are is not known'
+            raise InputError(what, hint="give n_features")
+    found = _FOUND | ({_STATE: "binary"} if state else {})
+    schema = library("pyspark.sql.types").StructType([df.schema[name] for name in keys])
+    for name, kind in found.items():
+        if name in keys:
+            what = f'the key is a column "{name}", and so is a result'
+            raise InputError(what, hint="rename the key column")
+        schema = schema.add(name, kind)
+    df, layout = _in_arrays(df, layout) if df.isStreaming else (df, layout)
+    learning = _ByKey(selector, layout, keys, order, state)
+    return learning, df.select(*map(quoted, learning.columns)), schema
 
 
 def _in_arrays(df: DataFrame, layout: Layout) -> tuple[DataFrame, Layout]:
@@ -233,35 +233,18 @@ def _in_arrays(df: DataFrame, layout: Layout) -> tuple[DataFrame, Layout]:
 
     Pandas would make an object of each vector, and for each key it would make all columns anew.
     """
-    functions = library("pyspark.sql.functions")
     parts = list(layout.parts)
+    if len(parts) > 1 and all(part.kind == "number" for part in parts):
+        names, column = tuple(part.columns[0] for part in parts), "features"
+        while column in df.columns:
+            column += "_"
+        functions = library("pyspark.sql.functions")
+        numbers = functions.array(*(df[quoted(name)].cast("double") for name in names))
+        parts = [Part("array", (column,), len(names), names)]
+        return df.withColumn(column, numbers), replace(layout, parts=tuple(parts))
     for place, part in enumerate(parts):
         if part.kind == "vector":
             ml, column = library("pyspark.ml.functions"), part.columns[0]
             df = df.withColumn(column, ml.vector_to_array(df[quoted(column)]))
             parts[place] = replace(part, kind="array")
-    if len(parts) > 1 and all(part.kind == "number" for part in parts):
-        names = tuple(part.columns[0] for part in parts)
-        column = "features"
-        while column in df.columns:
-            column += "_"
-        numbers = functions.array(*(df[quoted(name)].cast("double") for name in names))
-        df = df.withColumn(column, numbers)
-        parts = [Part("array", (column,), len(names), names)]
     return df, replace(layout, parts=tuple(parts))
-
-
-def _schema(schema: StructType, learning: _ByKey) -> StructType:
-    """The columns of the result: the key as it was, and what is found."""
-    found = _FOUND | ({_STATE: "binary"} if learning.with_state else {})
-    for name in learning.keys:
-        if name in found:
-            raise InputError(
-                f'the key is a column "{name}", and so is a result', hint="rename the key column"
-            )
-    result = library("pyspark.sql.types").StructType()
-    for name in learning.keys:
-        result = result.add(name, schema[name].dataType)
-    for name, kind in found.items():
-        result = result.add(name, kind)
-    return result
