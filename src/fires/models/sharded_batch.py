@@ -138,7 +138,8 @@ def _opening(target: Target, scales: list[ShardedScale], shard: CheckedBatch) ->
     weight, y = known_of(shard)
     sums = target_sums(target, shard, y, weight)
     for one in scales:
-        sums |= one.own(shard, y, weight)
+        if one.kind is None or one.kind != shard.scale:
+            sums |= one.own(shard, y, weight)
     return sums
 
 

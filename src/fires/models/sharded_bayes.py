@@ -41,14 +41,7 @@ from fires.core.errors import OVERFLOW, InputError
 from fires.core.sharding import Evaluate, Sums, Task, add_up, at_columns, columns_of, known_of
 from fires.core.types import CsrRows, Floats, Ints, Mask
 from fires.drift import segment
-from fires.kernels.assimilate import (
-    ALONG,
-    LEAST,
-    NOISE,
-    NOISE_ROWS,
-    ROWS,
-    add_information,
-)
+from fires.kernels.assimilate import ALONG, LEAST, NOISE, NOISE_ROWS, ROWS, add_information
 from fires.kernels.compiling import compiled_with
 from fires.kernels.linear import DenseRows, MixedRows
 from fires.kernels.select import top_k
@@ -56,7 +49,6 @@ from fires.models.base import Learner, Rates
 from fires.models.bayes_changes import Level
 from fires.models.bayes_learner import BayesLearner
 from fires.models.families import Family
-from fires.models.families.base import LogMarginal
 from fires.models.lbfgs import TOL, Search
 from fires.models.linear_learner import LinearLearner
 from fires.models.sharded_batch import ShardedBatch, Target, gradient_step, target_sums
@@ -167,19 +159,14 @@ def _predicted(point: Point, Z: _Rows, gaps: _Gaps) -> tuple[Floats, Floats, Flo
 
 
 def _of_point(
-    family: Family,
-    point: Point,
-    Z: _Rows,
-    y: Floats,
-    gaps: _Gaps,
-    weight: Floats,
+    family: Family, point: Point, Z: _Rows, y: Floats, gaps: _Gaps, weight: Floats
 ) -> Sums:
     """What some rows say at a point."""
     a, v, missing = _predicted(point, Z, gaps)
     noisy = family.noise > 0.0
     # Where noise is part of the model, the likelihood is that of a number with this noise.
     variance = (point.noise[:, None] if noisy else v) + missing
-    log_z, slope, bend = _moments_of(family)(a, variance, y)
+    log_z, slope, bend = _moments(family, a, variance, y)
     tau = bend if noisy else bend / np.maximum(1.0 - v * bend, LEAST)
     c, d = weight * slope, weight * tau
     columns, *pair = Z.accumulate(c, d)
@@ -210,7 +197,7 @@ def _of_point(
 def _seen(family: Family, point: Point, Z: _Rows, y: Floats, gaps: _Gaps) -> Floats:
     """What the features add to the predictions of a belief; log likelihood, slope and bend."""
     a, v, missing = _predicted(point, Z, gaps)
-    scores = _moments_of(family)(a, v + missing + point.noise[:, None], y)
+    scores = _moments(family, a, v + missing + point.noise[:, None], y)
     return np.stack([a - point.theta[:, -1:], *scores])
 
 
@@ -225,28 +212,22 @@ def _of_watch(watch: Watched, y: Floats, seen: Floats, weight: Floats) -> Sums:
     return {"watched": np.sum(along, axis=2)}
 
 
-Moments = Callable[[Floats, Floats, Floats], LogMarginal]
+def _moments(family: Family, a: Floats, v: Floats, y: Floats) -> Floats:
+    """Log Z, slope and bend of many rows."""
+    found = np.empty((3, a.size))
+    _loop_of(family)(a.ravel(), v.ravel(), y.ravel(), found)
+    return found.reshape(3, *a.shape)
 
 
 @cache
-def _moments_of(family: Family) -> Moments:
-    """Log Z, slope and bend of many rows, compiled."""
-    loop = compiled_with(
-        _every_row, f"{type(family).__name__.lower()}_every_row", moments=family.moments
-    )
-
-    def every_row(a: Floats, v: Floats, y: Floats) -> LogMarginal:
-        log_z, slope, bend = np.empty((3, *a.shape))
-        loop(a, np.ascontiguousarray(v), y, log_z, slope, bend)
-        return log_z, slope, bend
-
-    return every_row
+def _loop_of(family: Family) -> Callable[[Floats, Floats, Floats, Floats], None]:
+    name = f"{type(family).__name__.lower()}_every_row"
+    return compiled_with(_every_row, name, moments=family.moments)
 
 
-def _every_row(a: Floats, v: Floats, y: Floats, log_z: Floats, slope: Floats, bend: Floats) -> None:
-    for k in range(a.shape[0]):
-        for b in range(a.shape[1]):
-            log_z[k, b], slope[k, b], bend[k, b] = moments(a[k, b], v[k, b], y[k, b])
+def _every_row(a: Floats, v: Floats, y: Floats, found: Floats) -> None:
+    for i in range(len(a)):
+        found[0, i], found[1, i], found[2, i] = moments(a[i], v[i], y[i])
 
 
 # --- on the driver ---

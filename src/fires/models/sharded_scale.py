@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +23,6 @@ from fires.core.errors import OVERFLOW
 from fires.core.sharding import Sums, at_columns, columns_of
 from fires.core.types import CsrRows, Floats, Ints, Labels, Places
 from fires.kernels import moments
-from fires.kernels.compiling import read_only
 from fires.kernels.linear import NO_COLUMNS, SQUARES, DenseRows, MixedRows
 from fires.models.base import Rates
 from fires.models.bayes_learner import BayesLearner
@@ -33,7 +32,6 @@ from fires.models.scale import MinMax, Standard
 from fires.models.sparse_scale import ColumnSums, SparseScale, Touched
 
 _BLOCK = 1 << 18  # entries of X that are worked on at a time, so that they stay in the cache
-_NOWHERE = np.zeros(0, dtype=np.intp)
 ScaledRows: TypeAlias = DenseRows | MixedRows | Touched
 # Some rows at a time, and which ones they are.
 Blocks: TypeAlias = Iterator[tuple[slice, ScaledRows]]
@@ -45,7 +43,7 @@ class ShardedScale:
     Tasks hold it, so it goes out to the shards: without what only the driver needs.
     """
 
-    kind: ClassVar[str | None] = None
+    kind: str | None = None
     is_first = False  # whether it has to be taken from the batch itself
     is_sparse = False
     standards: Sequence[ShardedStandard] = ()  # the scales whose columns may have moved
@@ -59,7 +57,7 @@ class ShardedScale:
             yield slice(None), unscaled(some)
         else:
             for block, X in _blocks(shard):
-                yield block, _read_only(np.nan_to_num(X) if shard.n_missing else X)
+                yield block, DenseRows(row_major(np.nan_to_num(X) if shard.n_missing else X))
 
     def _scaled(self, shard: CheckedBatch, weight: Floats, sums: Sums | None) -> Blocks:
         raise NotImplementedError
@@ -80,7 +78,7 @@ class ShardedScale:
         learner.take_dense(StepSums(*(np.array(sums[name]) for name in ("p", "q", "own"))), share)
 
     def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
-        """What a shard of a first batch shows of its own scale."""
+        """What a shard of a first batch shows of its own scale, unless it is on it already."""
         return {}
 
     def centre(self, mu: Floats) -> Floats | float:
@@ -106,10 +104,11 @@ class ShardedStandard(ShardedScale):
     In a target, and in :class:`fires.models.mixed.Mixed`, it stands for the scale itself.
     """
 
-    kind, ready = "standard", True
+    ready = True
 
     def __init__(self, scale: Standard, what: str = "x", places: Places | None = None) -> None:
         self.scale, self.what, self.is_first = scale, what, not scale.ready
+        self.kind = "standard" if what == "x" else None
         self._places = places  # of the columns among all; None if they are all
         self.lines, self.standards, self.count = _plan(scale), [self], scale.count
 
@@ -127,16 +126,11 @@ class ShardedStandard(ShardedScale):
         return out, lambda: self._show(shown)
 
     def _scaled(self, shard: CheckedBatch, weight: Floats, sums: Sums | None) -> Blocks:
-        shown, out = np.zeros((moments.N_SHOWN, self.lines.shape[1])), np.empty((0, 0))
-        shift, unit, limit, *_ = self.lines
+        shown = np.zeros((moments.N_SHOWN, self.lines.shape[1]))
         for block, X in _blocks(shard):
-            out = out if len(out) else np.empty(X.shape)
-            Z = out[: len(X)]
-            if sums is None:  # less work, if nobody asks
-                moments.rescale(X, shift, unit, limit, moments.CLIP, Z)
-            else:
-                moments.rescale_rows(row_major(X), weight[block], self.lines, Z, shown)
-            yield block, _read_only(Z)
+            Z = np.empty(X.shape)
+            moments.rescale_rows(X, weight[block], self.lines, Z, shown)
+            yield block, DenseRows(row_major(Z))
         if sums is not None:
             sums.update(self._show(shown))
 
@@ -147,8 +141,6 @@ class ShardedStandard(ShardedScale):
 
     def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
         """See :class:`ShardedScale`."""
-        if self.what == "x" and shard.scale == self.kind:
-            return {}
         X = part_of(shard, y, self.what, slice(None))
         return {f"moments {self.what}": column_moments(X, weight)}
 
@@ -169,11 +161,9 @@ class ShardedStandard(ShardedScale):
 
     def doubtful(self, sums: Sums) -> Places:
         """The columns that may have moved."""
-        if f"{self.what} shown" not in sums:
-            return _NOWHERE
+        if f"{self.what} shown" not in sums or not self.scale.ready:
+            return np.zeros(0, dtype=np.intp)
         *_, refused, farthest = self._shown(sums)
-        if not self.scale.ready:
-            return _NOWHERE
         sure = (self.lines[moments.RUN] > 0.0) | (self.scale.narrow >= self.scale.reset_threshold)
         is_beyond = farthest > moments.EDGE * self.lines[moments.LIMIT]
         return np.flatnonzero(is_beyond | (refused > 0.0) | sure)
@@ -214,14 +204,12 @@ class ShardedRange(ShardedScale):
 
     def _scaled(self, shard: CheckedBatch, weight: Floats, sums: Sums | None) -> Blocks:
         for block, X in _blocks(shard):
-            yield block, _read_only(self.range.applied(X))
+            yield block, DenseRows(row_major(self.range.applied(X)))
         if sums is not None:
             sums.update(self.own(shard, np.empty(0), weight))
 
     def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
         """See :class:`ShardedScale`."""
-        if shard.scale == self.kind:
-            return {}
         low, high, count, total = self.range.sums(shard.X, weight, shard.n_missing > 0)
         ends = {"max x low": -low, "max x high": high}
         return ends | {"x count": np.asarray(count), "x total": total}
@@ -265,8 +253,6 @@ class ShardedMixed(ShardedScale):
 
     def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
         """See :class:`ShardedScale`; of the columns that it touches."""
-        if shard.scale == self.kind:
-            return {}
         batch = self._touched(shard, weight)
         shown = self.mixed.show(batch).T
         return {"sparse scale": at_columns(batch.columns, shown, self.mixed.n_features)}
@@ -307,7 +293,7 @@ class CentredScale(ShardedScale):
 
     def rows(self, shard: CheckedBatch, weight: Floats, sums: Sums | None = None) -> Blocks:
         """See :class:`ShardedScale`; the scale is folded in later."""
-        yield slice(None), touched(shard, weight)
+        yield slice(None), Touched(csr(shard), weight, shard.n_missing > 0)
 
     def project(self, Z: ScaledRows, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
         """See :class:`ShardedScale`: rows are not shifted."""
@@ -327,7 +313,7 @@ class CentredScale(ShardedScale):
 
     def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
         """See :class:`ShardedScale`."""
-        batch = touched(shard, weight)
+        batch = Touched(csr(shard), weight, shard.n_missing > 0)
         p, q = batch.accumulate(weight[None, :], weight[None, :])
         return self._listed(batch, StepSums(p, q, np.empty((2, 0))))
 
@@ -423,20 +409,11 @@ def csr(shard: CheckedBatch) -> CsrRows:
     return rows
 
 
-def touched(shard: CheckedBatch, weight: Floats) -> Touched:
-    """The rows of a sparse shard, reduced to the columns with entries."""
-    return Touched(csr(shard), weight, shard.n_missing > 0)
-
-
 def _blocks(shard: CheckedBatch) -> Iterator[tuple[slice, Floats]]:
     """The dense rows of a shard, a few at a time and in C order."""
     n = max(_BLOCK // shard.X.shape[1] // 4 * 4, 16)
     for start in range(0, shard.n_rows, n):
-        yield slice(start, start + n), np.ascontiguousarray(shard.X[start : start + n])
-
-
-def _read_only(Z: Floats) -> DenseRows:
-    return DenseRows(*read_only(Z))
+        yield slice(start, start + n), row_major(shard.X[start : start + n])
 
 
 def _plan(scale: Standard) -> Floats:
