@@ -55,21 +55,19 @@ class MicroBatch:
     """
 
     def __init__(self, frame: DataFrame, layout: Layout | None = None) -> None:
-        self._near, self._layout = Nearby.begin(), layout
-        self._shards = frame
+        self._near, self._shards, self._is_ours = Nearby.begin(), frame, layout is not None
         if layout is not None:
             n_rows = max(1, _PIECE_BYTES // (8 * max(layout.n_features, 1)))
-            self._shards = packed(
-                frame, layout, 1 << 20 if layout.is_sparse else n_rows, self._near
-            )
-        self._is_near = layout is not None
+            n_rows = 1 << 20 if layout.is_sparse else n_rows
+            self._shards = packed(frame, layout, n_rows, self._near)
+        self._is_near = self._is_ours
         self.n_rows = self.n_left_out = 0
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._layout is not None:
+        if self._is_ours:
             self._shards.unpersist()
         self._near.end()
 
@@ -115,12 +113,11 @@ def packed(frame: DataFrame, layout: Layout, n_rows: int, near: Nearby | None = 
             pickled = pickle.dumps(shard, 5)
             if near is not None:
                 near.put(partition, piece, pickled)
-            places = {"partition": partition, "piece": piece}
-            places = {name: pa.array([place], pa.int32()) for name, place in places.items()}
-            yield pa.RecordBatch.from_pydict(places | {"shard": [pickled]})
+            row = {"partition": [partition], "piece": [piece], "shard": [pickled]}
+            yield pa.RecordBatch.from_pydict(row)
 
     found = frame.select(*map(quoted, layout.columns))
-    return found.mapInArrow(pack, "partition int, piece int, shard binary").persist()
+    return found.mapInArrow(pack, "partition long, piece long, shard binary").persist()
 
 
 def _answerer(sent: Broadcast, near: Nearby) -> Callable[[Iterable[Row]], Iterator[tuple[bytes]]]:
@@ -133,8 +130,7 @@ def _answerer(sent: Broadcast, near: Nearby) -> Callable[[Iterable[Row]], Iterat
             for partition, piece, *shard in rows:
                 if shard:
                     near.put(partition, piece, shard[0])
-                pickled = shard[0] if shard else near.get(partition, piece)
-                yield {_LOST: np.array(1)} if pickled is None else _answer(task, pickled)
+                yield _answer(task, shard[0] if shard else near.get(partition, piece))
 
         yield (pickle.dumps(_sum_up(found()), 5),)
 
@@ -147,17 +143,9 @@ def added_up(answers: RDD, size: int) -> Sums:
     is_large = n * size > _DRIVER_BYTES
     while is_large and n > 1:
         n = -(-n // _FAN_IN)
-        numbered = answers.mapPartitionsWithIndex(_numbered)
-        answers = numbered.partitionBy(n, _group).mapPartitions(_joined)
+        numbered = answers.mapPartitionsWithIndex(lambda i, found: ((i, one) for one in found))
+        answers = numbered.partitionBy(n, lambda i: i // _FAN_IN).mapPartitions(_joined)
     return _sum_up(pickle.loads(one) for (one,) in answers.collect())
-
-
-def _numbered(place: int, answers: Iterable[Row]) -> Iterator[tuple[int, Row]]:
-    return ((place, one) for one in answers)
-
-
-def _group(place: int) -> int:
-    return place // _FAN_IN
 
 
 def _joined(answers: Iterable[tuple[int, Row]]) -> Iterator[tuple[bytes]]:
@@ -171,8 +159,10 @@ def _joined(answers: Iterable[tuple[int, Row]]) -> Iterator[tuple[bytes]]:
 _ROWS, _LEFT_OUT, _LOST, _WRONG = "read rows", "read left out", "read lost", "list read wrong"
 
 
-def _answer(task: Task, pickled: bytes) -> Sums:
+def _answer(task: Task, pickled: bytes | None) -> Sums:
     """What a task says of one shard."""
+    if pickled is None:
+        return {_LOST: np.array(1)}
     shard: _Packed = pickle.loads(pickled)
     if isinstance(shard, ValueError):
         return {_WRONG: np.array([shard])}

@@ -112,12 +112,6 @@ class _ByKey:
     order: str | None
     with_state: bool
 
-    @property
-    def columns(self) -> list[str]:
-        """The columns of the frame that are needed."""
-        wanted = [*self.keys, *self.layout.columns, *([self.order] if self.order else [])]
-        return list(dict.fromkeys(wanted))
-
     def of_table(
         self, key: tuple[Scalar, ...], table: Table, n_rows: int, wanted: ArrowSchema
     ) -> Table:
@@ -155,7 +149,14 @@ class _ByKey:
     ) -> FIRES:
         """The selector of a key after it has learnt from its rows, so many at a time."""
         try:
-            selector = self._before(saved)
+            selector: FIRES
+            if saved is not None:
+                model = self.selector.model
+                selector = selector_from_bytes(saved, None if isinstance(model, str) else model)
+            else:
+                selector = copy.deepcopy(self.selector)
+                if not selector.knows_columns:
+                    selector.name_features(self.layout.names)
             if self.order is not None:
                 table = table.sort_by(self.order)
             for piece in in_pieces(table.to_batches(), n_rows or max(1, table.num_rows)):
@@ -165,16 +166,6 @@ class _ByKey:
         except ValueError as error:
             pairs = (f"{name}={value!r}" for name, value in zip(self.keys, key, strict=True))
             raise InputError(str(error), "the key " + ", ".join(pairs)) from None
-        return selector
-
-    def _before(self, saved: bytes | None) -> FIRES:
-        if saved is not None:
-            model = self.selector.model
-            known: FIRES = selector_from_bytes(saved, None if isinstance(model, str) else model)
-            return known
-        selector = copy.deepcopy(self.selector)
-        if not selector.knows_columns:
-            selector.name_features(self.layout.names)
         return selector
 
     def found(
@@ -224,8 +215,9 @@ def _prepared(
             raise InputError(what, hint="rename the key column")
         schema = schema.add(name, kind)
     df, layout = _in_arrays(df, layout) if df.isStreaming else (df, layout)
+    needed = dict.fromkeys([*besides, *layout.columns])
     learning = _ByKey(selector, layout, keys, order, state)
-    return learning, df.select(*map(quoted, learning.columns)), schema
+    return learning, df.select(*map(quoted, needed)), schema
 
 
 def _in_arrays(df: DataFrame, layout: Layout) -> tuple[DataFrame, Layout]:

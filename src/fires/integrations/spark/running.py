@@ -20,10 +20,12 @@ from fires.integrations.spark.engine import MicroBatch, NoRows, completed
 from fires.integrations.spark.rows import Layout
 from fires.integrations.spark.store import HadoopStore
 from fires.pipeline import OnlinePipeline
+from fires.run.features import feature_rows
 from fires.run.folder import RunFolder, refuse_one_class
 from fires.run.run import Checkpoint, Run, newest_checkpoint
 from fires.run.saved import known_before
 from fires.run.sharded_scoring import ShardedTest
+from fires.run.totals import RunTotals
 from fires.selectors.fires import FIRES
 from fires.selectors.sharded import partial_fit_sharded
 from fires.streams.base import Position
@@ -94,6 +96,22 @@ class SparkRun:
         return tuple(map(str, names))
 
     @property
+    def totals(self) -> RunTotals:
+        """The scores, and what else its micro-batches add up to."""
+        return RunTotals(self.layout.n_features) if self.run is None else self.run.totals
+
+    @property
+    def features(self) -> list[dict[str, Any]]:
+        """The selected features as rows of ``features.csv``, the best first."""
+        chosen = self.selector.get_support(indices=True)
+        return feature_rows(self.selector, self.names, self.totals, chosen)
+
+    @property
+    def selected(self) -> list[str]:
+        """The names of the selected features, the best first."""
+        return [row["feature"] for row in self.features]
+
+    @property
     def goes_on(self) -> bool:
         """Whether it has been here before, on Spark."""
         return self.last >= 0
@@ -135,8 +153,7 @@ class SparkRun:
         began, layout = time.perf_counter(), self.layout
         fitted = self.selector.is_fitted
         n_alarms = len(self.selector.alarms_) if fitted else 0
-        totals = None if self.run is None else self.run.totals
-        test = ShardedTest(self.selector, totals, sparse=layout.is_sparse)
+        test = ShardedTest(self.selector, self.totals, sparse=layout.is_sparse)
         try:
             partial_fit_sharded(
                 self.selector,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +18,6 @@ from fires.integrations.spark.engine import completed, packed
 from fires.integrations.spark.rows import layout_of
 from fires.integrations.spark.running import SparkRun
 from fires.integrations.spark.store import OFFSETS, store_for
-from fires.run.features import feature_rows
-from fires.run.totals import RunTotals
 from fires.selectors.fires import FIRES
 
 if TYPE_CHECKING:
@@ -29,27 +26,6 @@ if TYPE_CHECKING:
 
 
 _CACHED_AT_ONCE = "spark.sql.inMemoryColumnarStorage.batchSize"
-
-
-@dataclass(frozen=True, eq=False)
-class FrameSelection:
-    """What was found in a frame."""
-
-    selector: FIRES
-    names: tuple[str, ...]
-    totals: RunTotals
-    n_left_out: int
-
-    @property
-    def selected(self) -> list[str]:
-        """The names of the selected features, the best first."""
-        return [row["feature"] for row in self.features]
-
-    @property
-    def features(self) -> list[dict[str, Any]]:
-        """The selected features as rows of ``features.csv``, the best first."""
-        chosen = self.selector.get_support(indices=True)
-        return feature_rows(self.selector, self.names, self.totals, chosen)
 
 
 def select_frame(
@@ -62,7 +38,7 @@ def select_frame(
     overwrite: bool = False,
     on_step: Callable[[Step], None] | None = None,
     **columns: Any,
-) -> FrameSelection:
+) -> SparkRun:
     """Select the features of a frame that is not a stream.
 
     The frame is read once. It is learnt from in micro-batches of about ``batch_rows`` rows, which
@@ -93,7 +69,9 @@ def select_frame(
 
     Returns
     -------
-    FrameSelection
+    SparkRun
+        Its ``selector`` has learnt; ``selected`` has the names of the selected features, the best
+        first, ``features`` their rows of ``features.csv``, and ``totals`` the scores.
 
     Raises
     ------
@@ -107,9 +85,7 @@ def select_frame(
     known: Header = {"batch_rows": batch_rows, "file": df.inputFiles()[:1]}
     learning = _begun(df, selector, run, overwrite, known, target, columns)
     learn_frame(df, learning, batch_rows, on_step)
-    assert learning.run is not None
-    totals = learning.run.totals
-    return FrameSelection(learning.selector, learning.names, totals, learning.n_left_out)
+    return learning
 
 
 def _begun(
