@@ -93,8 +93,7 @@ def take_step(
         )
     step = _Step(learner, evaluate)
     step.start(step.settled(step.look))
-    while len(step.found) < len(step.searches):  # until each row of parameters is at its end
-        step.take(evaluate(step.task()))
+    step.climb()
     step.move()
 
 
@@ -241,7 +240,6 @@ class _Step(ShardedBatch):
         self.learner, self.leading = learner, learner.leading
         self.before = Point(*learner.coefficients(), learner.noise, None)
         self.found: dict[int, Sums] = {}  # by row of parameters, once it is at its end
-        self.n_rounds, self.closing = 1, False
         self.segments: Floats | None = None
         self.touched: Ints | None = None  # the columns that the batch has moved; None for all
 
@@ -290,51 +288,45 @@ class _Step(ShardedBatch):
         known = looked.get("information", learner.leading.information)
         self.searches = []
         for k, theta in enumerate(before.theta):
-            search = Search(theta, prior[k], self.share)
-            search.know(looked["bend"][k], places, known[k])
-            search.begin(looked["slope"][k])
-            self.searches.append(search)
+            pair = looked["bend"][k], looked["slope"][k]
+            self.searches.append(Search(theta, prior[k], self.share, *pair))
+            self.searches[k].begin(places, known[k])
         self.var = self._variances(looked["bend"])
 
     def _variances(self, bend: Floats) -> Floats:
         return np.array([s.variances(one) for s, one in zip(self.searches, bend, strict=True)])
 
-    def task(self) -> Task:
-        """Look at the next points."""
-        self.n_rounds += 1
-        last = self.n_rounds >= MOST_ROUNDS
-        close = all(search.gain <= _CLOSE for search in self.searches)
-        if not self.closing and (last or close):
-            self.closing = True
-            self._choose_leading()
-        if last:
-            for search in self.searches:
+    def climb(self) -> None:
+        """Look at one point after the other, until each row of parameters is at its end."""
+        n_rounds, closing, noise = 1, False, self.before.noise
+        while len(self.found) < len(self.searches):
+            n_rounds += 1
+            last = n_rounds >= MOST_ROUNDS
+            if not closing and (last or all(search.gain <= _CLOSE for search in self.searches)):
+                closing = True
+                self._choose_leading()
+            for search in self.searches if last else ():
                 search.stay()
-        theta = np.array([search.trial for search in self.searches])
-        columns = self.leading.columns if self.closing else None
-        point = Point(theta, self.var, self.before.noise, columns)
-        usual = self._usual() if self.closing else None
-        return self._task(point, None if usual is None else self._watched(usual), False)
+            theta = np.array([search.trial for search in self.searches])
+            point = Point(theta, self.var, noise, self.leading.columns if closing else None)
+            watch = self._watched_again() if closing else None
+            sums = self._gathered(self.evaluate(self._task(point, watch, False)))
+            for k, search in enumerate(self.searches):
+                if k not in self.found:
+                    one = {name: sums[name][k] for name in _OF_POINT if name in sums}
+                    better = search.take(float(one["fit"]), one["slope"])
+                    if closing and ((better and search.gain <= TOL) or last):
+                        self.found[k] = one | {"theta": search.best_theta}
+            self.segments = sums.get("list segments", self.segments)
 
-    def take(self, sums: Sums) -> None:
-        """Take in what shards say of these points."""
-        sums, last = self._gathered(sums), self.n_rounds >= MOST_ROUNDS
-        for k, search in enumerate(self.searches):
-            if k in self.found:
-                continue
-            one = {name: sums[name][k] for name in _OF_POINT if name in sums}
-            better = search.take(float(one["fit"]), one["slope"])
-            if self.closing and ((better and search.gain <= TOL) or last):
-                self.found[k] = one | {"theta": search.best_theta}
-        self.segments = sums.get("list segments", self.segments)
-
-    def _usual(self) -> Floats | None:
-        """The usual increment in the middle of the batch, if there may be an alarm."""
+    def _watched_again(self) -> Watched | None:
+        """With the usual increment in the middle of the batch, if there may be an alarm."""
         alarm = self.learner.changes.alarm
         early = (alarm.rows < alarm.warm_up).all()
         if "watched" not in self.looked or self.segments is not None or early:
             return None
-        return alarm.usual_after(self.looked["watched"][0] / self.total, 0.5 * self.total)
+        mean = self.looked["watched"][0] / self.total
+        return self._watched(alarm.usual_after(mean, 0.5 * self.total))
 
     def _choose_leading(self) -> None:
         """Let the best features lead, before the sums over the batch are made."""
@@ -367,8 +359,7 @@ class _Step(ShardedBatch):
         scale = np.ones(learner.n_rows)
         if learner.family.noise > 0.0:
             before = self.before.noise
-            squares = before[:, None] * found["bend"]  # of the columns
-            unsure = (self.var * squares).sum(axis=1)
+            unsure = (self.var * before[:, None] * found["bend"]).sum(axis=1)
             facts[:, NOISE] = kept * facts[:, NOISE] + share * (found["error"] + unsure)
             facts[:, NOISE_ROWS] = kept * facts[:, NOISE_ROWS] + share * total
             # What a row says is in units of the noise, which is known better now.
@@ -376,11 +367,10 @@ class _Step(ShardedBatch):
         var, weight = self._variances(scale[:, None] * found["bend"]), share * scale
         information = weight[:, None, None] * found["information"]
         pull = weight[:, None] * found["pull"]
-        if not all(
-            np.isfinite(one).all() for one in (found["theta"], var, facts, information, pull)
-        ):
+        checked = found["theta"], var, facts, information, pull
+        if not all(np.isfinite(one).all() for one in checked):
             raise ValueError(OVERFLOW)
-        greatest, evidence = None, learner.evidence_rows
+        evidence, n_rows = learner.evidence_rows, float(self.looked["batch rows"])
         learner.facts = facts
         learner.renew(found["theta"], var)
         learner.evidence_rows = evidence + total
@@ -388,9 +378,7 @@ class _Step(ShardedBatch):
         self.learn(self.looked)
         learner.leading.add_sums(information, pull, kept)
         learner.express(units)
-        if "watched" in self.looked:
-            greatest = self._take_changes(evidence)
-        n_rows = float(self.looked["batch rows"])
+        greatest = self._take_changes(evidence) if "watched" in self.looked else None
         sums = greatest if learner.watches else None
         learner.end_rounds(sums, evidence, n_rows, self.touched)
 
