@@ -21,14 +21,12 @@ import sys
 from typing import TYPE_CHECKING
 
 from fires.core.errors import InputError
-from fires.core.moved import lazy
 from fires.core.optional import require
+from fires.integrations.spark.keyed import select_by_key, select_stream_by_key
+from fires.integrations.spark.select import select_frame, select_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from fires.integrations.spark.keyed import select_by_key, select_stream_by_key
-    from fires.integrations.spark.select import select_frame, select_stream
 
 __all__ = [
     "select_by_key",
@@ -37,10 +35,6 @@ __all__ = [
     "select_stream_by_key",
     "spark_session",
 ]
-
-_WHERE = dict.fromkeys(("select_frame", "select_stream"), ".select")
-_WHERE |= dict.fromkeys(("select_by_key", "select_stream_by_key"), ".keyed")
-__getattr__ = lazy(__name__, _WHERE)
 
 # Otherwise workers run whatever is called python3, without us.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

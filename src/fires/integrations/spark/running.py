@@ -250,12 +250,12 @@ def _options(settings: JsonObject, selector: FIRES) -> str:
 
 def _refuse_other_settings(given: FIRES, known: FIRES, path: Path) -> None:
     """Raise an error if a run is to go on with a selector of other settings."""
-    before, now = known.get_params(), given.get_params()
-    for name, value in before.items():
-        if name == "batch_size":  # Spark says how many rows a micro-batch has
+    now = given.get_params()
+    for name, value in known.get_params().items():
+        is_plain = isinstance(value, str | int | float | bool | None)
+        if name == "batch_size" or not is_plain:  # Spark says how many rows a micro-batch has
             continue
-        same = value is now[name] or np.array_equal(np.asarray(value), np.asarray(now[name]))
-        if not same and isinstance(value, str | int | float | bool | None):
+        if not np.array_equal(value, now[name]):
             raise InputError(
                 f"{path} holds a run with {name}={value!r}, and {name}={now[name]!r} is asked for",
                 hint="give the same selector, another folder, or overwrite=True",
