@@ -53,7 +53,6 @@ from fires.models.lbfgs import TOL, Search
 from fires.models.linear_learner import LinearLearner
 from fires.models.sharded_batch import ShardedBatch, Target, gradient_step, target_sums
 from fires.models.sharded_scale import ShardedScale
-from fires.models.sparse_scale import Touched
 
 # Rounds of a batch, at most; those for its scale come on top.
 MOST_ROUNDS = 12
@@ -133,7 +132,6 @@ def _point_sums(
     sums = target_sums(target, shard, y, weight) if is_look else None
     parts, seen, gaps = [], [], gaps_in(shard.X) if shard.n_missing else None
     for block, Z in x.rows(shard, weight, sums):
-        assert not isinstance(Z, Touched)
         now = Z, np.ascontiguousarray(rows[:, block]), None if gaps is None else gaps[block]
         parts.append(_of_point(family, point, *now, weight[block]))
         if watch is not None:

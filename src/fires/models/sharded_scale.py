@@ -23,7 +23,7 @@ from fires.core.errors import OVERFLOW
 from fires.core.sharding import Sums, at_columns, columns_of
 from fires.core.types import CsrRows, Floats, Ints, Labels, Places
 from fires.kernels import moments
-from fires.kernels.linear import NO_COLUMNS, SQUARES, DenseRows, MixedRows
+from fires.kernels.linear import NO_COLUMNS, SQUARES, DenseRows
 from fires.models.base import Rates
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear_learner import BatchFacts, LinearLearner, StepSums
@@ -32,9 +32,8 @@ from fires.models.scale import MinMax, Standard
 from fires.models.sparse_scale import ColumnSums, SparseScale, Touched
 
 _BLOCK = 1 << 18  # entries of X that are worked on at a time, so that they stay in the cache
-ScaledRows: TypeAlias = DenseRows | MixedRows | Touched
-# Some rows at a time, and which ones they are.
-Blocks: TypeAlias = Iterator[tuple[slice, ScaledRows]]
+# Some rows at a time, dense, mixed or touched, and which ones they are.
+Blocks: TypeAlias = Iterator[tuple[slice, Any]]
 
 
 class ShardedScale:
@@ -45,15 +44,14 @@ class ShardedScale:
 
     kind: str | None = None
     is_first = False  # whether it has to be taken from the batch itself
-    is_sparse = False
     standards: Sequence[ShardedStandard] = ()  # the scales whose columns may have moved
 
     def rows(self, shard: CheckedBatch, weight: Floats, sums: Sums | None = None) -> Blocks:
         """The rows of a shard on their scale; what they show of it is added to the sums, if any."""
         if self.kind is not None and shard.scale != self.kind:
             yield from self._scaled(shard, weight, sums)
-        elif self.is_sparse:
-            some = Touched(csr(shard), weight, shard.n_missing > 0, NO_COLUMNS)
+        elif sp.issparse(shard.X):
+            some = Touched(shard.X, weight, shard.n_missing > 0, NO_COLUMNS)
             yield slice(None), unscaled(some)
         else:
             for block, X in _blocks(shard):
@@ -61,10 +59,6 @@ class ShardedScale:
 
     def _scaled(self, shard: CheckedBatch, weight: Floats, sums: Sums | None) -> Blocks:
         raise NotImplementedError
-
-    def project(self, Z: ScaledRows, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance of predictions, without an intercept and :meth:`centre`."""
-        return Z.project(mu, var)
 
     def step_sums(
         self, learner: LinearLearner, Z: Any, rows: BatchFacts, rates: Rates, *, watched: bool
@@ -80,10 +74,6 @@ class ShardedScale:
     def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
         """What a shard of a first batch shows of its own scale, unless it is on it already."""
         return {}
-
-    def centre(self, mu: Floats) -> Floats | float:
-        """What predictions by these coefficients are off by, where rows are not centred."""
-        return 0.0
 
     def begin(self, sums: Sums) -> None:
         """Take the scale of a first batch from itself."""
@@ -188,12 +178,6 @@ class ShardedStandard(ShardedScale):
             self.scale.learn(self._shown(sums), self.lines, np.array([total]))
 
 
-class SparseRows(ShardedScale):
-    """Sparse rows as they come."""
-
-    is_sparse = True
-
-
 class ShardedRange(ShardedScale):
     """The range of dense columns."""
 
@@ -232,7 +216,6 @@ class ShardedMixed(ShardedScale):
     """The scale of sparse rows for the Bayesian update: full columns are scaled as dense ones."""
 
     kind = "standard"
-    is_sparse = True
 
     def __init__(self, learner: BayesLearner) -> None:
         self.mixed = learner.mixed
@@ -283,8 +266,6 @@ class ShardedMixed(ShardedScale):
 class CentredScale(ShardedScale):
     """The scale of sparse rows for the gradient update, which centres its predictions instead."""
 
-    is_sparse = True
-
     def __init__(self, learner: LinearLearner) -> None:
         self.learner, self.half = learner, learner.scaler.sparse
         self.n_features = learner.n_features
@@ -295,21 +276,10 @@ class CentredScale(ShardedScale):
         """See :class:`ShardedScale`; the scale is folded in later."""
         yield slice(None), Touched(csr(shard), weight, shard.n_missing > 0)
 
-    def project(self, Z: ScaledRows, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
-        """See :class:`ShardedScale`: rows are not shifted."""
-        assert isinstance(Z, Touched)
-        columns, half = Z.columns, self.half
-        gain, mu = half.gain(columns), mu.take(columns, axis=1)
-        a, v = Z.project(mu * gain, var.take(columns, axis=1) * gain**2)
-        if Z.missing:  # a missing entry counts as the centre of its column
-            rows, gaps = Z.gaps()
-            np.add.at(a.T, rows, (mu * half.pull(columns) * half.pace)[:, gaps].T)
-        return a, v
-
-    def centre(self, mu: Floats) -> Floats:
-        """See :class:`ShardedScale`."""
-        pulls = self.half.pull(np.arange(self.half.n_features))
-        return np.asarray(mu @ (self.half.pace * pulls))
+    def folded(self) -> tuple[Floats, Floats]:
+        """The gain of all columns, and where their centres are then."""
+        every = np.arange(self.n_features)
+        return self.half.gain(every), self.half.pace * self.half.pull(every)
 
     def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
         """See :class:`ShardedScale`."""
@@ -374,7 +344,7 @@ def scale_of(learner: LinearLearner | BayesLearner, *, sparse: bool = False) -> 
     if isinstance(learner, LinearLearner) and (sparse or learner.in_sparse_terms):
         return CentredScale(learner)
     if isinstance(learner, BayesLearner) and learner.sparse is not None:
-        return SparseRows() if learner.scale is None else ShardedMixed(learner)
+        return ShardedScale() if learner.scale is None else ShardedMixed(learner)
     dense = learner.scaler.dense
     if isinstance(dense, Standard):
         return ShardedStandard(dense)

@@ -26,7 +26,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from fires.core.batch import CheckedBatch
+from fires.core.batch import CheckedBatch, gaps_in
 from fires.core.classes import Classes
 from fires.core.sharding import Evaluate, Sums, Task, counting, weight_of
 from fires.core.types import Floats, Labels, Places
@@ -35,7 +35,7 @@ from fires.evaluation.scoring import usual_baselines
 from fires.metrics.prediction import NumberMoments, Scores
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear_learner import LinearLearner
-from fires.models.sharded_scale import ShardedScale, scale_of
+from fires.models.sharded_scale import CentredScale, ShardedScale, scale_of
 from fires.models.target import ScoredTarget, start
 from fires.run.totals import RunTotals
 from fires.selectors.fires import FIRES
@@ -194,9 +194,18 @@ def row_scores(learner: LinearLearner | BayesLearner, selected: Places, *, spars
     else:
         theta, _ = ready.coefficients()
         mu, own = theta[:, :-1], theta[:, -1]
-    x, mu = scale_of(ready, sparse=sparse), (kept * mu).reshape(-1, ready.n_features)
-    own = np.tile(own, 2) - x.centre(mu)
-    return partial(_scores_of_rows, x, mu, own, var, np.tile(level, 2), width)
+    x, mu, own = (
+        scale_of(ready, sparse=sparse),
+        (kept * mu).reshape(-1, mu.shape[1]),
+        np.tile(own, 2),
+    )
+    missing = None
+    if isinstance(x, CentredScale):  # of rows as they come; a missing entry counts as the centre
+        gain, centre = x.folded()
+        missing, x = mu * centre, ShardedScale()
+        mu, own = mu * gain, own - missing.sum(axis=1)
+        var = None if var is None else var * gain**2
+    return partial(_scores_of_rows, x, mu, own, var, missing, np.tile(level, 2), width)
 
 
 def _scores_of_rows(
@@ -204,6 +213,7 @@ def _scores_of_rows(
     mu: Floats,
     own: Floats,
     var: Floats | None,
+    missing: Floats | None,
     level: Floats,
     width: float,
     shard: CheckedBatch,
@@ -211,11 +221,12 @@ def _scores_of_rows(
     """The linear scores of rows by a belief."""
     scores = np.empty((len(mu), shard.n_rows))
     for block, Z in x.rows(shard, weight_of(shard)):
-        a, v = x.project(Z, mu, mu if var is None else var)
+        scores[:, block], v = Z.project(mu, mu if var is None else var)
+        if missing is not None and shard.n_missing:
+            scores[:, block] += (gaps_in(shard.X) @ missing.T).T
         if var is not None:
-            a += start(width, level[:, None], v)[0]
-        scores[:, block] = a + own[:, None]
-    return scores.reshape(2, -1, shard.n_rows)
+            scores[:, block] += start(width, level[:, None], v)[0]
+    return (scores + own[:, None]).reshape(2, -1, shard.n_rows)
 
 
 def unit_of(learner: LinearLearner | BayesLearner) -> Unit:

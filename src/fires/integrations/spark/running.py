@@ -28,7 +28,7 @@ from fires.run.sharded_scoring import ShardedTest
 from fires.run.totals import RunTotals
 from fires.selectors.fires import FIRES
 from fires.selectors.sharded import partial_fit_sharded
-from fires.streams.base import Position
+from fires.streams.base import Position, numbered_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -90,10 +90,8 @@ class SparkRun:
     @property
     def names(self) -> tuple[str, ...]:
         """What the features are called."""
-        names = self.selector.known_names
-        if names is None:
-            return tuple(f"x{place}" for place in range(self.selector.n_features_in_))
-        return tuple(map(str, names))
+        names, n = self.selector.known_names, self.selector.n_features_in_
+        return numbered_columns(n) if names is None else tuple(map(str, names))
 
     @property
     def totals(self) -> RunTotals:
@@ -150,8 +148,7 @@ class SparkRun:
 
     def take(self, batch: MicroBatch) -> Step | None:
         """Learn from the rows of a micro-batch."""
-        began, layout = time.perf_counter(), self.layout
-        fitted = self.selector.is_fitted
+        began, layout, fitted = time.perf_counter(), self.layout, self.selector.is_fitted
         n_alarms = len(self.selector.alarms_) if fitted else 0
         test = ShardedTest(self.selector, self.totals, sparse=layout.is_sparse)
         try:
@@ -168,9 +165,7 @@ class SparkRun:
             self.n_left_out += batch.n_left_out
         if not self.selector.is_fitted:  # all rows had weight 0
             return None
-        return self._record(batch.n_rows, time.perf_counter() - began, n_alarms, test)
-
-    def _record(self, n_rows: int, seconds: float, n_alarms: int, test: ShardedTest) -> Step:
+        seconds, n_rows = time.perf_counter() - began, batch.n_rows
         if self.run is None:
             self.run = Run(OnlinePipeline(self.selector, None, None), self.selector.n_features_in_)
             self.run.keep(self.folder, self._at_source, began=self._began)
