@@ -90,9 +90,9 @@ class ShardedBatch:
         if doubtful:
             starts, step = sampling(sums)
             by_mark = dict(zip(sums["list mark"].tolist(), starts.tolist(), strict=True))
-            asked = {one.what: one.among_all(columns) for one, columns in doubtful}
+            asked = {one.what: one.places[columns] for one, columns in doubtful}
             found = self.evaluate(partial(_doubts, by_mark, step, asked))
-            settled = [one.settle(sums, columns, found) for one, columns in doubtful]
+            settled = [one.settle(columns, found) for one, columns in doubtful]
             if not all(settled):
                 sums = self.evaluate(task())
         return sums

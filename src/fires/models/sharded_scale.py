@@ -85,7 +85,7 @@ class ShardedScale:
         return {name: part for name, part in vars(self).items() if name not in _OF_DRIVER}
 
 
-_OF_DRIVER = {"scale", "learner", "standards"}
+_OF_DRIVER = {"scale", "learner", "standards", "places"}
 
 
 class ShardedStandard(ShardedScale):
@@ -99,7 +99,7 @@ class ShardedStandard(ShardedScale):
     def __init__(self, scale: Standard, what: str = "x", places: Places | None = None) -> None:
         self.scale, self.what, self.is_first = scale, what, not scale.ready
         self.kind = "standard" if what == "x" else None
-        self._places = places  # of the columns among all; None if they are all
+        self.places = np.arange(scale.n_features) if places is None else places  # among all
         self.lines, self.standards, self.count = _plan(scale), [self], scale.count
 
     @property
@@ -158,19 +158,13 @@ class ShardedStandard(ShardedScale):
         is_beyond = farthest > moments.EDGE * self.lines[moments.LIMIT]
         return np.flatnonzero(is_beyond | (refused > 0.0) | sure)
 
-    def among_all(self, columns: Places) -> Places:
-        """Which columns of the rows these are."""
-        return columns if self._places is None else self._places[columns]
-
-    def settle(self, sums: Sums, columns: Places, found: Sums) -> bool:
+    def settle(self, columns: Places, found: Sums) -> bool:
         """Decide about columns that may have moved; whether the sums are good as they are."""
-        before, shown, self.lines = self.lines, self._shown(sums), _plan(self.scale)
+        before, self.lines = self.lines, _plan(self.scale)
         samples = np.ascontiguousarray(found[f"list {self.what} sample"])
         own, n_rows = _mean_and_gain(found[f"moments {self.what}"]), int(found["batch rows"])
         moments.find_moved_among(columns, samples, *own, n_rows, self.scale.known, self.lines)
-        differ = before[moments.IS_COMMON] != self.lines[moments.IS_COMMON]
-        moved, now = (lines[moments.RUN] == moments.MOVED for lines in (before, self.lines))
-        return not (differ & (shown[moments.REFUSED] > 0.0)).any() and np.array_equal(moved, now)
+        return np.array_equal(before, self.lines)
 
     def learn(self, sums: Sums, total: float) -> None:
         """See :class:`ShardedScale`."""
