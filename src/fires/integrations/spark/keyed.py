@@ -33,15 +33,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-_FOUND = {
-    "feature": "string",
-    "rank": "integer",
-    "importance": "double",
-    "low": "double",
-    "high": "double",
-    "selected": "boolean",
-    "rows": "long",
-}
+_FOUND = (
+    "feature string, rank int, importance double, low double, high double, selected boolean, "
+    "rows long"
+)
 _STATE = "state"
 
 
@@ -121,7 +116,7 @@ class _ByKey:
         if not selector.is_fitted or len(selector.label_index) == 1:
             return wanted.empty_table()
         saved = selector_to_bytes(selector) if self.with_state else None
-        found = self.found(values, selector, saved)
+        found = self.found(values, selector, saved, wanted.names)
         return library("pyarrow").Table.from_pydict(found, schema=wanted)
 
     def of_frames(
@@ -142,7 +137,7 @@ class _ByKey:
         if selector.is_fitted:
             saved = selector_to_bytes(selector)
             state.update((saved,))
-            yield pd.DataFrame(self.found(values, selector, saved), columns=names)
+            yield pd.DataFrame(self.found(values, selector, saved, names))
 
     def learnt(
         self, key: Sequence[Hashable], table: Table, saved: bytes | None, n_rows: int | None = None
@@ -169,17 +164,14 @@ class _ByKey:
         return selector
 
     def found(
-        self, key: Sequence[Hashable], selector: FIRES, saved: bytes | None
+        self, key: Sequence[Hashable], selector: FIRES, saved: bytes | None, names: Sequence[str]
     ) -> dict[str, list[Hashable]]:
         """The columns of the rows that a key gets."""
-        names = tuple(map(str, selector.feature_names_in_))
+        features = tuple(map(str, selector.feature_names_in_))
         totals = RunTotals(selector.n_features_in_)
-        rows = feature_rows(selector, names, totals, selector.get_support(indices=True))
-        columns: dict[str, list[Hashable]] = {
-            name: [value] * len(rows) for name, value in zip(self.keys, key, strict=True)
-        }
-        for name in _FOUND:
-            columns[name] = [row.get(name, selector.n_samples_seen_) for row in rows]
+        rows = feature_rows(selector, features, totals, selector.get_support(indices=True))
+        all_have = dict(zip(self.keys, key, strict=True)) | {"rows": selector.n_samples_seen_}
+        columns = {name: [(row | all_have).get(name) for row in rows] for name in names}
         if self.with_state:
             columns[_STATE] = [saved, *[None] * (len(rows) - 1)]
         return columns
@@ -207,13 +199,13 @@ def _prepared(
         if not part.width:
             what = f'how long the vectors in "{part.columns[0]}" are is not known'
             raise InputError(what, hint="give n_features")
-    found = _FOUND | ({_STATE: "binary"} if state else {})
-    schema = library("pyspark.sql.types").StructType([df.schema[name] for name in keys])
-    for name, kind in found.items():
-        if name in keys:
+    types = library("pyspark.sql.types")
+    found = types.StructType.fromDDL(_FOUND + f", {_STATE} binary" * state)
+    for name in keys:
+        if name in found.names:
             what = f'the key is a column "{name}", and so is a result'
             raise InputError(what, hint="rename the key column")
-        schema = schema.add(name, kind)
+    schema = types.StructType([df.schema[name] for name in keys] + found.fields)
     df, layout = _in_arrays(df, layout) if df.isStreaming else (df, layout)
     needed = dict.fromkeys([*besides, *layout.columns])
     learning = _ByKey(selector, layout, keys, order, state)
