@@ -208,15 +208,16 @@ class SparkRun:
 
     # --- ending -----------------------------------------------------------------------------
 
-    def finish(self, reason: str | None = None, *, all_rows: bool = False) -> None:
+    def finish(self, reason: BaseException | str | None = None, *, all_rows: bool = False) -> None:
         """Write the result, and let go of the folder. Once is enough; more does nothing."""
-        folder, self.folder = self.folder, None
+        folder, self.folder, reason = self.folder, None, self.error or reason
         try:
             if all_rows:
                 refuse_one_class(self.selector, f'"{self.layout.target}"', folder)
             if self.run is not None and folder is not None:
                 self.run.pipeline.sync()
-                self.run.finish(self.names, self.facts(reason))
+                text = None if reason is None else str(reason).partition("\n")[0] or repr(reason)
+                self.run.finish(self.names, self.facts(text))
                 if self.store is not None:
                     self.store.publish(folder.path)
         finally:

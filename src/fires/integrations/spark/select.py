@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from fires.core import files
 from fires.core.errors import InputError
-from fires.core.optional import require
 from fires.core.settings import check_count
 from fires.core.types import Header
 from fires.evaluation.records import Step
 from fires.integrations.spark.engine import completed, packed
-from fires.integrations.spark.rows import layout_of
+from fires.integrations.spark.rows import layout_of, library
 from fires.integrations.spark.running import SparkRun
 from fires.integrations.spark.store import OFFSETS, store_for
 from fires.selectors.fires import FIRES
@@ -122,10 +121,8 @@ def learn_frame(
                 f"the frame has {n_partitions} partitions, and had {cut['partitions']} when the "
                 "run was saved: its rows cannot be found again"
             )
-        shards, conf = (
-            packed(df.coalesce(cut["made"]), learning.layout, cut["rows"]),
-            df.sparkSession.conf,
-        )
+        shards = packed(df.coalesce(cut["made"]), learning.layout, cut["rows"])
+        conf = df.sparkSession.conf
         before = conf.get(_CACHED_AT_ONCE)
         # One shard at a time, so that a micro-batch reads its own and skips all others.
         conf.set(_CACHED_AT_ONCE, "1")
@@ -141,7 +138,7 @@ def learn_frame(
         if learning.run is None:
             raise InputError("the frame has no rows that can be learnt from")
     except BaseException as error:
-        learning.finish(_first_line(error))
+        learning.finish(error)
         raise
     learning.finish(all_rows=True)
 
@@ -260,7 +257,7 @@ def _refuse_gaps(path: Path, run: SparkRun) -> None:
 @cache
 def _selection_query() -> Any:
     """The class ``SelectionQuery``, which can only be made where there is a pyspark."""
-    spark = require("pyspark.sql.streaming.query", "select_stream", extra="spark")
+    spark = library("pyspark.sql.streaming.query")
 
     class SelectionQuery(spark.StreamingQuery):  # type: ignore[name-defined,misc]
         """A ``StreamingQuery`` whose rows are learnt from.
@@ -284,7 +281,7 @@ def _selection_query() -> Any:
             try:
                 ended: bool | None = super().awaitTermination(timeout)
             except Exception as error:
-                self._run.finish(_first_line(self._run.error or error))
+                self._run.finish(error)
                 if self._run.error is not None:
                     raise self._run.error from None
                 raise
@@ -296,10 +293,6 @@ def _selection_query() -> Any:
             """End the query, and write the result."""
             self._is_stopped = True
             super().stop()
-            self._run.finish(None if self._run.error is None else _first_line(self._run.error))
+            self._run.finish()
 
     return SelectionQuery
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [repr(error)])[0]
