@@ -33,10 +33,6 @@ class Search:
         self.steps: deque[tuple[Floats, Floats, float]] = deque(maxlen=_MEMORY)
         self.bend, self.slope = bend, np.where(self.free, share * slope, 0.0)
 
-    def variances(self, bend: Floats) -> Floats:
-        """The variances if the rows bend the likelihood so much."""
-        return np.where(self.free, 1.0 / (self.precision + self.share * bend), 0.0)
-
     def begin(self, places: Ints, information: Floats) -> None:
         """The first step, by what is known of how F bends: also by correlations in some places."""
         self.diagonal = self.precision + self.share * self.bend

@@ -281,18 +281,19 @@ class _Step(ShardedBatch):
             raise ValueError(OVERFLOW)
         most = np.full(before.var.shape, learner.prior)
         most[:, -1] = learner.own_prior
-        prior = np.minimum(before.var / self.kept, most)
+        self.prior = np.minimum(before.var / self.kept, most)
         places = np.append(learner.leading.columns, learner.n_features)
         known = looked.get("information", learner.leading.information)
         self.searches = []
         for k, theta in enumerate(before.theta):
             pair = looked["bend"][k], looked["slope"][k]
-            self.searches.append(Search(theta, prior[k], self.share, *pair))
+            self.searches.append(Search(theta, self.prior[k], self.share, *pair))
             self.searches[k].begin(places, known[k])
         self.var = self._variances(looked["bend"])
 
     def _variances(self, bend: Floats) -> Floats:
-        return np.array([s.variances(one) for s, one in zip(self.searches, bend, strict=True)])
+        with np.errstate(divide="ignore"):  # without a prior, there is no variance
+            return np.asarray(1.0 / (1.0 / self.prior + self.share * bend))
 
     def climb(self) -> None:
         """Look at one point after the other, until each row of parameters is at its end."""
