@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,16 @@ from fires import FIRES, Sharded
 from fires.core.batch import CheckedBatch
 from fires.core.sharding import Shards, Sums, Task
 from fires.models.base import Rates
-from fires.models.sharded_bayes import step_rounds
+from fires.models.sharded_bayes import take_step
 from fires.run.sharded_scoring import ShardedTest
 from fires.selectors.sharded import partial_fit_sharded
 
 RATES, SHARE, ROUNDS = Rates(0.01, 0.01), 0.8, 12
 Batch = tuple[Any, Any]
+
+
+class _Enough(Exception):  # noqa: N818 - it is no error
+    """A round is over, and no other one is to begin."""
 
 
 def batch(n_rows: int, n_features: int, model: str = "probit", density: float = 1.0) -> Batch:
@@ -48,11 +53,18 @@ def sums(n_rows: int, n_features: int, model: str, n_shards: int, density: float
     learner: Any = FIRES(10, update="gradient", model=model).partial_fit(X, y)._learner_
     whole = CheckedBatch(X, y)
     shards = Shards.cut(whole, n_shards)
+
+    def once(task: Task) -> Sums:
+        shards.evaluate(task)
+        raise _Enough
+
+    def first_round(i: int) -> None:
+        with suppress(_Enough):
+            take_step(learner, once, RATES, sparse=density < 1.0)
+
     things: dict[str, Callable[[int], object]] = {
         "one process": lambda i: learner.step(whole, y, RATES),
-        "shards": lambda i: shards.evaluate(
-            next(step_rounds(learner, RATES, sparse=density < 1.0))
-        ),
+        "shards": first_round,
     }
     one, many = take_turns(things, ROUNDS).values()
     ratio = Ratio.of(one, many)

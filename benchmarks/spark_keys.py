@@ -149,11 +149,7 @@ def _other_mechanism(df: Any, selector: FIRES, *, key: str, target: str, state: 
 
     from fires.integrations.spark import keyed
 
-    given = target, None, None, None, None
-    _, layout = keyed._layout(df.schema, selector, key, None, given)
-    df, layout = keyed._in_arrays(df, layout)
-    learning = keyed._ByKey(selector, layout, [key], None, state)
-    schema, chosen = keyed._schema(df.schema, learning), df.select(*learning.columns)
+    learning, chosen, schema = keyed._prepared(df, selector, key, None, target, {}, state=state)
     arrow = to_arrow_schema(chosen.schema)
 
     class OneKey(StatefulProcessor):  # type: ignore[misc]

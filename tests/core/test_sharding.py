@@ -5,7 +5,7 @@ import pytest
 
 from fires.core.batch import CheckedBatch
 from fires.core.errors import TargetError
-from fires.core.sharding import Shards, add_up, go_through
+from fires.core.sharding import Shards, add_up, at_columns, columns_of
 
 
 def test_parts_are_combined_by_the_first_word_of_their_name():
@@ -50,16 +50,14 @@ def test_labels_that_have_no_order_are_refused():
         add_up([{"set labels": np.array(["a"])}, {"set labels": np.array([1])}])
 
 
-def test_rounds_get_the_sums_of_the_task_that_they_yielded():
-    shards, told = Shards.cut(CheckedBatch(np.arange(7.0)[:, None]), 3), []
-
-    def rounds():
-        for power in (1, 2):
-            sums = yield lambda shard, power=power: {"sum": (shard.X**power).sum()}
-            told.append(float(sums["sum"]))
-
-    go_through(rounds(), shards.evaluate)
-    assert told == [21.0, 91.0]
+def test_sums_of_the_columns_that_shards_have_touched_are_those_of_all():
+    given = ([4, 1], [2.0, 3.0]), ([1, 0], [-3.0, 7.0])
+    parts = [at_columns(np.array(j), np.array([line, [1.0, 0.0]]), 5) for j, line in given]
+    columns, lines = columns_of(add_up({"sum": part} for part in parts)["sum"])
+    assert columns.tolist() == [0, 1, 4]
+    assert lines.tolist() == [[7.0, 0.0, 2.0], [0.0, 1.0, 1.0]]
+    greatest = add_up({"max part": part} for part in parts)["max part"]
+    assert greatest.toarray()[0].tolist() == [7.0, 3.0, 0.0, 0.0, 2.0]
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 5, 8])

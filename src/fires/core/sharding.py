@@ -5,44 +5,41 @@ A step of learning is then a few *rounds*. In each, the driver sends a task to a
 a pure function of one shard that can be pickled, and what it returns for all shards adds up. Only
 sums travel, about as many numbers as there are features, never rows.
 
-A learner gives its rounds as a generator: it yields tasks and is sent their sums. So the learner
-does not know where its shards are, and one function, ``evaluate``, is all that an engine has to
-give:
+A learner does not know where its shards are: one function, ``evaluate``, is all that an engine has
+to give. It calls a task for every shard, and returns the sums:
 
 >>> import numpy as np
 >>> from fires.core.batch import CheckedBatch
 >>> def count(shard):
 ...     return {"rows": np.array(float(shard.n_rows)), "max value": shard.X.max(axis=0)}
->>> def rounds():
-...     sums = yield count
-...     print(sums["rows"], sums["max value"])
 >>> shards = Shards([CheckedBatch(np.ones((2, 1))), CheckedBatch(np.full((3, 1), 7.0))])
->>> go_through(rounds(), shards.evaluate)
+>>> sums = shards.evaluate(count)
+>>> print(sums["rows"], sums["max value"])
 5.0 [7.]
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
 from fires.core.classes import Labels, merge_classes
-from fires.core.types import Floats
+from fires.core.types import Floats, Ints, Places
 
-# What a task returns, by name; :func:`add_up` says how the parts of several shards combine.
-Sums = dict[str, npt.NDArray[Any]]
+# What a task returns, by name: arrays, and CSR where a shard has touched a few columns only.
+# :func:`add_up` says how the parts of several shards combine.
+Sums = dict[str, Any]
 
 
 # What is computed for every shard: pure, and it can be pickled. It holds what the shards need: the
 # belief, the scale, the known labels. An engine sends it out once for all shards of a round.
 Task = Callable[[CheckedBatch], Sums]
-# Yields the task of a round, is sent the sums over all shards, and so on until it ends.
-Rounds = Generator[Task, Sums, None]
 # Calls a task for every shard and adds up, in shard order: :func:`add_up`.
 Evaluate = Callable[[Task], Sums]
 
@@ -92,7 +89,8 @@ def add_up(parts: Iterable[Sums]) -> Sums:
             elif name not in total:
                 total[name] = value
             elif name.startswith("max "):
-                total[name] = np.maximum(total[name], value)
+                one = total[name]
+                total[name] = one.maximum(value) if sp.issparse(one) else np.maximum(one, value)
             elif name.startswith("moments "):
                 total[name] = _joint_moments(total[name], value)
             else:
@@ -112,14 +110,24 @@ def _joint_moments(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArra
         )
 
 
-def go_through(rounds: Rounds, evaluate: Evaluate) -> None:
-    """Run the rounds to their end."""
-    try:
-        task = next(rounds)
-        while True:
-            task = rounds.send(evaluate(task))
-    except StopIteration:
-        pass
+def at_columns(columns: Places, lines: Floats, n_columns: int) -> sp.csr_array:
+    """Lines of numbers for some of so many columns, in the form that adds up.
+
+    Examples
+    --------
+    >>> at_columns(np.array([2, 0]), np.array([[1.0, 5.0]]), 3).toarray()
+    array([[5., 0., 1.]])
+    """
+    ends, places = np.arange(len(lines) + 1) * len(columns), np.tile(columns, len(lines))
+    found = sp.csr_array((lines.ravel(), places, ends), shape=(len(lines), n_columns))
+    found.eliminate_zeros()  # so do sums
+    return found
+
+
+def columns_of(total: sp.csr_array) -> tuple[Ints, Floats]:
+    """The columns that there is something of, and their lines."""
+    columns = np.unique(total.indices).astype(np.int64)
+    return columns, total[:, columns].toarray()
 
 
 class Shards(list[CheckedBatch]):

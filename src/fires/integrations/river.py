@@ -154,16 +154,16 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
         y : object
             Its label or number. A selector without supervision does not look at it.
         """
-        if y is None or y != y:
-            self._check_target(y)
+        if (y is None or y != y) and self._supervised:
+            raise ValueError(
+                f"{type(self.selector).__name__} learns from labels or numbers; a row has y={y}. "
+                "Leave such rows out."
+            )
         try:
             row = self._read(x)
         except KeyError:
-            row = dict(x)
-        else:
-            if len(row) < len(x):
-                row = dict(x)
-        self._rows.append(row)
+            row = None
+        self._rows.append(dict(x) if row is None or len(row) < len(x) else row)
         self._targets.append(y)
         if len(self._rows) >= self._n_rows:
             self.flush()
@@ -257,14 +257,6 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
             y = validation.as_target(np.asarray(validation.unmixed(targets)), len(rows), owner)
         selector.learn(CheckedBatch(X, y, n_missing=n_missing, known=FixedColumns(None, columns)))
 
-    def _check_target(self, y: Hashable) -> None:
-        """Raise an error if the target of a row is missing and the selector needs one."""
-        if self._supervised:
-            raise ValueError(
-                f"{type(self.selector).__name__} learns from labels or numbers; a row has y={y}. "
-                "Leave such rows out."
-            )
-
     # --- applying it ------------------------------------------------------------------------
 
     def transform_one(self, x: Mapping[Hashable, _V]) -> dict[Hashable, _V]:
@@ -298,9 +290,8 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
         frame
             A new one, with the values as they are.
         """
-        here = list(X.columns)
-        known = set(here)
-        return X[[key for key in self._keys_kept(here) if key in known]]
+        here = dict.fromkeys(X.columns)
+        return X[[key for key in self._keys_kept(here) if key in here]]
 
     def _keys_kept(self, keys: Iterable[Hashable]) -> list[Hashable]:
         """The keys that are selected; of those given, all while nothing is known."""
@@ -308,9 +299,7 @@ class FiresSelector(base.SupervisedTransformer, base.MiniBatchSupervisedTransfor
             if not self.selector.is_fitted:
                 return list(keys)
             if self._is_open:
-                selected = self.selector.get_feature_names_out().tolist()
-                numbers = [int(name) for name in selected if name.isdecimal()]
-                self._kept = [*selected, *numbers]
+                self._kept = list(_slots_of(self.selector.get_feature_names_out().tolist()))
                 return self._kept
             support, columns = self.selector.get_support(), self.selector.encoder
             if columns is not None:  # a key with categories may be several features

@@ -23,34 +23,29 @@ class Search:
     F is concave, so what every point shows of its bend is true, whether it was better or not.
     """
 
-    def __init__(self, start: Floats, prior: Floats, share: float) -> None:
+    def __init__(
+        self, start: Floats, prior: Floats, share: float, bend: Floats, slope: Floats
+    ) -> None:
         self.start, self.share = start, share
         self.free = prior > 0.0
         self.precision = 1.0 / np.where(self.free, prior, 1.0)
-        self.best_theta, self.best, self.slope = start, -np.inf, np.zeros_like(start)
+        self.best_theta, self.best = start, -np.inf
         self.steps: deque[tuple[Floats, Floats, float]] = deque(maxlen=_MEMORY)
+        self.bend, self.slope = bend, np.where(self.free, share * slope, 0.0)
 
-    def variances(self, bend: Floats) -> Floats:
-        """The variances if the rows bend the likelihood so much."""
-        return np.where(self.free, 1.0 / (self.precision + self.share * bend), 0.0)
-
-    def know(self, bend: Floats, places: Ints, information: Floats) -> None:
-        """Take note of how F bends: on the diagonal, and by correlations in some places."""
-        self.diagonal = self.precision + self.share * bend
+    def begin(self, places: Ints, information: Floats) -> None:
+        """The first step, by what is known of how F bends: also by correlations in some places."""
+        self.diagonal = self.precision + self.share * self.bend
         self.places = places
         # With the prior, it is positive definite, whatever has become less certain meanwhile.
         information = information + np.eye(len(information))
         unit = 1.0 / np.sqrt(np.diagonal(information))
         alike = information * unit[:, None] * unit
         np.fill_diagonal(alike, 1.0)
-        size = np.sqrt(self.share * bend[places])
+        size = np.sqrt(self.share * self.bend[places])
         block = alike * size[:, None] * size
         block[np.diag_indices(len(block))] += self.precision[places]
         self.factor = cho_factor(block)
-
-    def begin(self, slope: Floats) -> None:
-        """The first step, by what the likelihood says at the start."""
-        self.slope = np.where(self.free, self.share * slope, 0.0)
         self._plan()
 
     def stay(self) -> None:

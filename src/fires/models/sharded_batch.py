@@ -10,108 +10,111 @@ and more only where something has to be known first:
 
 =================================================  =============================================
 the first batch                                    one round more, for its own scale and shares
-sampled entries are beyond 1.5 times the reach     one round more, for the sampled rows
+entries are beyond 1.5 times the reach             one round more, for the sampled rows
 and a column has moved indeed                      one round more, to add up by the new scale
 the batch is a surprise that raises an alarm       one round more, after forgetting
 =================================================  =============================================
 
 Of dense rows, a shard returns ``2 R + 5`` numbers per feature, with R rows of parameters; of sparse
-rows ``2 R + 3``, and only for the columns that its entries touch.
+rows ``3 R + 3``, and only for the columns that its entries touch.
 """
 
 from __future__ import annotations
 
 import copy
 import zlib
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
-from fires.core.sharding import Rounds, Sums, Task, add_up, known_of
+from fires.core.sharding import Evaluate, Sums, Task, add_up, known_of
 from fires.core.types import Floats, Labels, Places
-from fires.kernels.linear import DenseRows
-from fires.models import sharded_scale
 from fires.models.base import Rates
-from fires.models.linear_learner import BatchFacts, LinearLearner, StepSums
-from fires.models.sparse_scale import Touched
+from fires.models.bayes_learner import BayesLearner
+from fires.models.linear_learner import BatchFacts, LinearLearner
+from fires.models.sharded_scale import (
+    CentredScale,
+    ShardedScale,
+    ShardedStandard,
+    column_moments,
+    part_of,
+    sampling,
+    scale_of,
+)
 from fires.models.target import KEPT, BayesTarget, ClassTarget, LinearTarget, ScoredTarget
 
-_Target = TypeVar("_Target", bound=LinearTarget | BayesTarget)
+Target: TypeAlias = LinearTarget | BayesTarget
 
 
-class ShardedBatch(Generic[_Target]):
+class ShardedBatch:
     """Scale and target of one batch on the driver, through its rounds.
 
-    The learner changes in :meth:`learn` only.
+    What learns is a copy, which counts once nothing can fail any more.
     """
 
-    def __init__(self, target: _Target, x: sharded_scale.ShardedScale) -> None:
-        self.x, self.scales = x, [x]
-        self._known, self.target = target, copy.copy(target)  # the other as shards know it
-        if target.scale is not None:
-            y = sharded_scale.ShardedStandard(target.scale, "y")
-            self.target.scale = y  # type: ignore[assignment]
-            self.scales = [y, x]
-
-    def begin(self) -> Rounds:
-        """The round of a first batch, if this is one, whose scale and level come from itself."""
-        first, target = [one for one in self.scales if one.is_first], self.target
+    def __init__(
+        self, learner: LinearLearner | BayesLearner, evaluate: Evaluate, *, sparse: bool = False
+    ) -> None:
+        self.x, self.evaluate = scale_of(learner, sparse=sparse), evaluate
+        self._known, self.target = (
+            learner.target,
+            copy.deepcopy(learner.target),
+        )  # as shards know it
+        self.scales, target = [self.x], self.target
+        if learner.target.scale is not None:
+            y = ShardedStandard(learner.target.scale, "y")
+            target.scale = y  # type: ignore[assignment]
+            self.scales.insert(0, y)
+        first = [one for one in self.scales if one.is_first]
         is_new = False
         if isinstance(target, ClassTarget):
             is_new = target.levelled and not target.class_weight.any()
         elif isinstance(target, ScoredTarget):
             is_new = target.scores is not None and not target.scores.ready
-        if not first and not is_new:
-            return
-        sums = yield _Opening(target, first)
-        for one in first:
-            one.begin(sums)
-        if is_new and isinstance(target, ClassTarget):
-            target.class_weight = sums["class weight"]
-        elif is_new and isinstance(target, ScoredTarget):
-            target.scores = copy.deepcopy(target.scores)
-            _learn_scores(target, sums)
+        if first or is_new:  # scale and level of a first batch come from itself
+            sums = evaluate(partial(_opening, target, first))
+            for one in first:
+                one.begin(sums)
+            if is_new:
+                _learn_target(target, sums)
 
-    def settled(self, task: Callable[[], Task]) -> Generator[Task, Sums, Sums]:
+    def settled(self, task: Callable[[], Task]) -> Sums:
         """The sums of a task, once it is known which columns have moved."""
-        sums = yield task()
+        sums = self.evaluate(task())
         scales = [part for one in self.scales for part in one.standards]
-        doubtful = [(one, one.doubtful(sums)) for one in scales]
-        if any(len(columns) for _, columns in doubtful):
-            starts, step = sharded_scale.sampling(sums)
+        doubtful = [(one, columns) for one in scales if len(columns := one.doubtful(sums))]
+        if doubtful:
+            starts, step = sampling(sums)
             by_mark = dict(zip(sums["list mark"].tolist(), starts.tolist(), strict=True))
-            asked = {one.what: one.among_all(columns) for one, columns in doubtful if len(columns)}
-            found = yield _Doubts(by_mark, step, asked)
-            settled = [one.settle(sums, columns, found) for one, columns in doubtful]
+            asked = {one.what: one.places[columns] for one, columns in doubtful}
+            found = self.evaluate(partial(_doubts, by_mark, step, asked))
+            settled = [one.settle(columns, found) for one, columns in doubtful]
             if not all(settled):
-                sums = yield task()
+                sums = self.evaluate(task())
         return sums
 
     def learn(self, sums: Sums) -> None:
-        """Learn scale and level, now that nothing can fail any more."""
+        """Learn scale and level."""
         for one in self.scales:
             one.learn(sums, float(sums["batch weight"]))
-        if isinstance(self._known, ClassTarget):
-            self._known.class_weight += sums["class weight"]
-        elif isinstance(self._known, ScoredTarget):
-            _learn_scores(self._known, sums)
+        _learn_target(self._known, sums)
 
 
-def _learn_scores(target: ScoredTarget, sums: Sums) -> None:
-    if target.scores is not None:
+def _learn_target(target: Target, sums: Sums) -> None:
+    if isinstance(target, ClassTarget):
+        target.class_weight = target.class_weight + sums["class weight"]
+    elif isinstance(target, ScoredTarget) and target.scores is not None:
         target.scores.learn(sums["list y last"])
 
 
 # --- what shards do -------------------------------------------------------------------------
 
 
-def target_sums(
-    target: LinearTarget | BayesTarget, shard: CheckedBatch, y: Labels, weight: Floats
-) -> Sums:
+def target_sums(target: Target, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
     """What a shard shows of its target, and a mark that tells it from others."""
     sums: Sums = {"list mark": np.array([_mark(shard, y)])}
     if isinstance(target, ClassTarget):
@@ -119,7 +122,7 @@ def target_sums(
     numbers = np.asarray(y, dtype=np.float64)
     if isinstance(target, ScoredTarget):  # those of all shards hold the last ones of the batch
         return sums | {"list y last": numbers[weight > 0.0][-KEPT:]}
-    if isinstance(target.scale, sharded_scale.ShardedStandard):
+    if isinstance(target.scale, ShardedStandard):
         sums |= target.scale.scaled(numbers[:, None], weight)[1]()
     return sums
 
@@ -130,105 +133,78 @@ def _mark(shard: CheckedBatch, y: Labels) -> int:
     return zlib.crc32(np.ascontiguousarray(X).tobytes(), zlib.crc32(y.tobytes()))
 
 
-@dataclass(frozen=True, eq=False)
-class _Opening:
+def _opening(target: Target, scales: list[ShardedScale], shard: CheckedBatch) -> Sums:
     """What a first batch shows of its own scales, and of its target."""
-
-    target: LinearTarget | BayesTarget
-    scales: list[sharded_scale.ShardedScale]
-
-    def __call__(self, shard: CheckedBatch) -> Sums:
-        weight, y = known_of(shard)
-        sums = target_sums(self.target, shard, y, weight)
-        for one in self.scales:
+    weight, y = known_of(shard)
+    sums = target_sums(target, shard, y, weight)
+    for one in scales:
+        if one.kind is None or one.kind != shard.scale:
             sums |= one.own(shard, y, weight)
-        return sums
+    return sums
 
 
-@dataclass(frozen=True, eq=False)
-class _Doubts:
+def _doubts(
+    starts: dict[int, int], step: int, asked: dict[str, Places], shard: CheckedBatch
+) -> Sums:
     """Sampled rows, and own mean and spread, of the columns that may have moved.
 
     A task is the same for all shards and does not know which shard it gets, but by its mark.
     """
-
-    starts: dict[int, int]
-    step: int
-    columns: dict[str, Places]
-
-    def __call__(self, shard: CheckedBatch) -> Sums:
-        weight, y = known_of(shard)
-        places = np.arange(-self.starts[_mark(shard, y)] % self.step, shard.n_rows, self.step)
-        found: Sums = {}
-        for what, columns in self.columns.items():
-            X = sharded_scale.columns_of(shard, y, what, columns)
-            found |= {
-                f"list {what} sample": X[places],
-                f"moments {what}": sharded_scale.column_moments(X, weight),
-            }
-        return found
+    weight, y = known_of(shard)
+    places = np.arange(-starts[_mark(shard, y)] % step, shard.n_rows, step)
+    found: Sums = {}
+    for what, columns in asked.items():
+        X = part_of(shard, y, what, columns)
+        found[f"list {what} sample"] = X[places]
+        found[f"moments {what}"] = column_moments(X, weight)
+    return found
 
 
 # --- the gradient step ----------------------------------------------------------------------
 
 
-def gradient_rounds(
+def gradient_step(
     learner: LinearLearner,
+    evaluate: Evaluate,
     rates: Rates,
     watch: Callable[[float, float], bool] | None = None,
     *,
     sparse: bool = False,
-) -> Rounds:
-    """The step on one batch: see :func:`fires.models.sharded_bayes.step_rounds`."""
-    x = sharded_scale.scale_of(learner, sparse=sparse)
-    if isinstance(x, sharded_scale.CentredScale) and watch is not None:
+) -> None:
+    """The step on one batch: see :func:`fires.models.sharded_bayes.take_step`."""
+    batch = ShardedBatch(learner, evaluate, sparse=sparse)
+    if isinstance(batch.x, CentredScale) and watch is not None:
         raise ValueError("With the gradient update, alarms need dense rows; use update='bayes'.")
-    batch = ShardedBatch[LinearTarget](learner.target, x)
-    yield from batch.begin()
 
-    def task() -> _StepTask:
+    def task() -> Task:
         bare: Any = copy.copy(learner)
         bare.scaler = bare.target = None
-        return _StepTask(batch.target, x, bare, rates, watch is not None)
+        return partial(_step_sums, batch.target, batch.x, bare, rates, watch is not None)
 
     while True:
-        sums = yield from batch.settled(task)
+        sums = batch.settled(task)
         if watch is None or not watch(*sums["surprise"].tolist()):
             break
         watch = None
-    share = rates.shared(float(sums["batch weight"]))
-    if isinstance(x, sharded_scale.CentredScale):
-        x.take_step(sums, share)
-    else:
-        step = StepSums(*(np.array(sums[name]) for name in ("p", "q", "own")))
-        learner.take_dense(step, share)
+    batch.x.take_step(learner, sums, rates.shared(float(sums["batch weight"])))
     batch.learn(sums)
 
 
-@dataclass(frozen=True, eq=False)
-class _StepTask:
+def _step_sums(
+    known: Target,
+    x: ShardedScale,
+    learner: LinearLearner,  # without its scale and its target
+    rates: Rates,
+    watched: bool,
+    shard: CheckedBatch,
+) -> Sums:
     """The sums over the rows of a shard that a step is taken by."""
-
-    target: LinearTarget
-    x: sharded_scale.ShardedScale
-    learner: LinearLearner  # without its scale and its target
-    rates: Rates
-    watched: bool
-
-    def __call__(self, shard: CheckedBatch) -> Sums:
-        weight, y = known_of(shard)
-        target, level = self.target.look(y, weight)
-        level = np.zeros(self.learner.n_rows) if level is None else level
-        sums, parts = target_sums(self.target, shard, y, weight), []
-        for block, Z in self.x.rows(shard, weight, sums):
-            part = np.ascontiguousarray(target[:, block])
-            rows = BatchFacts(weight[block], shard.weight is not None, 0.0, part, level)
-            if isinstance(self.x, sharded_scale.CentredScale) and isinstance(Z, Touched):
-                parts.append(self.x.sums(self.learner, Z, rows, self.rates))
-            elif isinstance(Z, DenseRows):
-                step, surprise = self.learner.dense_sums(
-                    Z.full, rows, self.rates, watched=self.watched
-                )
-                found = {"p": step.p, "q": step.q, "own": step.own}
-                parts.append(found | {"surprise": np.array(surprise)})
-        return sums | add_up(parts)
+    weight, y = known_of(shard)
+    target, level = known.look(y, weight)
+    level = np.zeros(learner.n_rows) if level is None else level
+    sums, parts = target_sums(known, shard, y, weight), []
+    for block, Z in x.rows(shard, weight, sums):
+        part = np.ascontiguousarray(target[:, block])
+        rows = BatchFacts(weight[block], shard.weight is not None, 0.0, part, level)
+        parts.append(x.step_sums(learner, Z, rows, rates, watched=watched))
+    return sums | add_up(parts)

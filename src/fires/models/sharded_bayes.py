@@ -30,43 +30,51 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 
+from fires.core.batch import CheckedBatch, gaps_in
 from fires.core.errors import OVERFLOW, InputError
-from fires.core.sharding import Rounds, Sums, Task
-from fires.core.types import Floats, Ints
-from fires.kernels.assimilate import ALONG, NOISE, NOISE_ROWS, ROWS
+from fires.core.sharding import Evaluate, Sums, Task, add_up, at_columns, columns_of, known_of
+from fires.core.types import CsrRows, Floats, Ints, Mask
+from fires.drift import segment
+from fires.kernels.assimilate import ALONG, LEAST, NOISE, NOISE_ROWS, ROWS, add_information
+from fires.kernels.compiling import compiled_with
+from fires.kernels.linear import DenseRows, MixedRows
 from fires.kernels.select import top_k
 from fires.models.base import Learner, Rates
+from fires.models.bayes_changes import Level
 from fires.models.bayes_learner import BayesLearner
-from fires.models.bayes_sums import Point, PointSums, Watched
+from fires.models.families import Family
 from fires.models.lbfgs import TOL, Search
 from fires.models.linear_learner import LinearLearner
-from fires.models.sharded_batch import ShardedBatch, gradient_rounds
-from fires.models.sharded_scale import by_column, scale_of
-from fires.models.target import BayesTarget
+from fires.models.sharded_batch import ShardedBatch, Target, gradient_step, target_sums
+from fires.models.sharded_scale import ShardedScale
 
 # Rounds of a batch, at most; those for its scale come on top.
 MOST_ROUNDS = 12
 
 _CLOSE = 10.0  # if so little is to gain, the next point may well be the last one
+moments: Any = None  # the family's log Z, slope and bend; filled in by _every_row
 
 
-def step_rounds(
+def take_step(
     learner: Learner,
+    evaluate: Evaluate,
     rates: Rates,
     watch: Callable[[float, float], bool] | None = None,
     *,
     sparse: bool = False,
-) -> Rounds:
-    """The step of a linear learner on one batch.
+) -> None:
+    """The step of a linear learner on one batch; what learns is a copy.
 
     A task never sees a shard without rows, and its target is class codes or numbers, as a learner
-    takes it. If there are new labels, the learner is made to know them first, and its rounds begin
-    again. The sums of every
-    round also have "batch weight", "batch rows" and, in shard order, "list batch rows". The learner
-    changes after the last round only; so on an error, nothing has changed.
+    takes it. If there are new labels, ``evaluate`` raises an error of its own in the first round:
+    the learner is made to know them, and its step begins again. The sums of every round also have
+    "batch weight", "batch rows" and, in shard order, "list batch rows".
     """
     assert isinstance(learner, BayesLearner | LinearLearner)
     if sparse and not learner.takes_sparse:
@@ -74,43 +82,169 @@ def step_rounds(
             "these rows are sparse, and those learnt from so far were dense",
             hint="make them dense, or start a new run.",
         )
-    if isinstance(learner, BayesLearner):
-        return rounds(learner)
-    return gradient_rounds(learner, rates, watch, sparse=sparse)
-
-
-def rounds(learner: BayesLearner) -> Rounds:
-    """The Bayesian step on one batch."""
+    if isinstance(learner, LinearLearner):
+        gradient_step(learner, evaluate, rates, watch, sparse=sparse)
+        return
     if learner.sparse is not None and learner.scale == "minmax":
         raise InputError(
             "the Bayesian update cannot bring sparse rows in shards to [0, 1]",
             hint="use scale='standard' or None, or update='gradient'.",
         )
-    step = _Step(learner)
-    yield from step.begin()
-    step.start((yield from step.settled(step.look)))
-    while len(step.found) < len(step.searches):  # until each row of parameters is at its end
-        step.take((yield step.task()))
+    step = _Step(learner, evaluate)
+    step.start(step.settled(step.look))
+    step.climb()
     step.move()
 
 
-class _Step(ShardedBatch[BayesTarget]):
+# --- what shards do ---------------------------------------------------------------------------
+
+
+class Point(NamedTuple):
+    """Where the likelihood is looked at; each array has a line per row of parameters."""
+
+    theta: Floats  # their coefficients, the intercept last
+    var: Floats  # the variances that predictions are made with
+    noise: Floats
+    columns: Ints | None  # the leading columns, if their sums are asked for
+
+
+class Watched(NamedTuple):
+    """The belief before the batch, what increments of the alarm are made with, the usual one."""
+
+    point: Point
+    level: Level
+    inflation: Floats
+    usual: Floats | None  # None to ask for it
+
+
+def _point_sums(
+    family: Family,
+    target: Target,
+    x: ShardedScale,
+    point: Point,
+    watch: Watched | None,  # None where predictions are not watched
+    is_look: bool,  # whether what else the batch shows is asked for
+    shard: CheckedBatch,
+) -> Sums:
+    """The sums of one round."""
+    weight, y = known_of(shard)
+    rows = target.look(y, weight)[0]
+    sums = target_sums(target, shard, y, weight) if is_look else None
+    parts, seen, gaps = [], [], gaps_in(shard.X) if shard.n_missing else None
+    for block, Z in x.rows(shard, weight, sums):
+        now = Z, np.ascontiguousarray(rows[:, block]), None if gaps is None else gaps[block]
+        parts.append(_of_point(family, point, *now, weight[block]))
+        if watch is not None:
+            seen.append(_seen(family, watch.point, *now))
+    found = add_up(parts) | (sums or {})
+    if watch is not None:
+        with np.errstate(over="ignore", invalid="ignore"):  # such rows are refused
+            found |= _of_watch(watch, rows, np.concatenate(seen, axis=2), weight)
+    return found
+
+
+_Rows: TypeAlias = DenseRows | MixedRows
+_Gaps: TypeAlias = Mask | CsrRows | None
+
+
+def _predicted(point: Point, Z: _Rows, gaps: _Gaps) -> tuple[Floats, Floats, Floats]:
+    """Mean and variance of the predictions of a point, and the variance of missing entries."""
+    mu, var = np.ascontiguousarray(point.theta[:, :-1]), np.ascontiguousarray(point.var[:, :-1])
+    a, v = Z.project(mu, var)
+    missing = np.zeros(a.shape) if gaps is None else (gaps @ (mu * mu + var).T).T
+    return a + point.theta[:, -1:], v + point.var[:, -1:], missing
+
+
+def _of_point(
+    family: Family, point: Point, Z: _Rows, y: Floats, gaps: _Gaps, weight: Floats
+) -> Sums:
+    """What some rows say at a point."""
+    a, v, missing = _predicted(point, Z, gaps)
+    noisy = family.noise > 0.0
+    # Where noise is part of the model, the likelihood is that of a number with this noise.
+    variance = (point.noise[:, None] if noisy else v) + missing
+    log_z, slope, bend = _moments(family, a, variance, y)
+    tau = bend if noisy else bend / np.maximum(1.0 - v * bend, LEAST)
+    c, d = weight * slope, weight * tau
+    columns, *pair = Z.accumulate(c, d)
+    lines: list[Any] = [
+        np.column_stack([p, o.sum(axis=1)]) for p, o in zip(pair, (c, d), strict=True)
+    ]
+    if columns is not None:
+        n = point.theta.shape[1]
+        lines = [at_columns(np.append(columns, n - 1), one, n) for one in lines]
+    sums: Sums = {"fit": (weight * log_z).sum(axis=1), "slope": lines[0], "bend": lines[1]}
+    if point.columns is None:
+        return sums
+    leading = Z.take(point.columns)
+    # What a row says of the leading columns, all others being where they are at this point.
+    value = point.theta[:, point.columns] @ leading.T + point.theta[:, -1:] + slope / bend
+    size = len(point.columns) + 1
+    together = np.zeros((len(a), size + 1, size))
+    for k in range(len(a)):
+        add_information(leading, d[k], value[k], weight, 1.0, together[k])
+    sums |= {"information": together[:, :-1], "pull": together[:, -1]}
+    sums["along"] = (weight * bend * a * a).sum(axis=1)
+    if noisy:
+        error = np.minimum((y - a) ** 2, 25.0 * (v + point.noise[:, None]))
+        sums["error"] = (weight * error).sum(axis=1)
+    return sums
+
+
+def _seen(family: Family, point: Point, Z: _Rows, y: Floats, gaps: _Gaps) -> Floats:
+    """What the features add to the predictions of a belief; log likelihood, slope and bend."""
+    a, v, missing = _predicted(point, Z, gaps)
+    scores = _moments(family, a, v + missing + point.noise[:, None], y)
+    return np.stack([a - point.theta[:, -1:], *scores])
+
+
+def _of_watch(watch: Watched, y: Floats, seen: Floats, weight: Floats) -> Sums:
+    """What the alarm has to know of a shard."""
+    added, log_p, slope, bend = seen[0], seen[1], weight * seen[2], weight * seen[3]
+    f = added - watch.level.added[:, None]
+    more = watch.level.increments(np.stack([y, log_p, f, slope, bend]), watch.inflation)
+    if watch.usual is not None:
+        return {"list segments": segment(more, weight, watch.usual)[None]}
+    along = [more, weight * added, weight * (y > 0.0), f * slope, f * f * bend]
+    return {"watched": np.sum(along, axis=2)}
+
+
+def _moments(family: Family, a: Floats, v: Floats, y: Floats) -> Floats:
+    """Log Z, slope and bend of many rows."""
+    found = np.empty((3, a.size))
+    _loop_of(family)(a.ravel(), v.ravel(), y.ravel(), found)
+    return found.reshape(3, *a.shape)
+
+
+@cache
+def _loop_of(family: Family) -> Callable[[Floats, Floats, Floats, Floats], None]:
+    name = f"{type(family).__name__.lower()}_every_row"
+    return compiled_with(_every_row, name, moments=family.moments)
+
+
+def _every_row(a: Floats, v: Floats, y: Floats, found: Floats) -> None:
+    for i in range(len(a)):
+        found[0, i], found[1, i], found[2, i] = moments(a[i], v[i], y[i])
+
+
+# --- on the driver ---
+
+
+class _Step(ShardedBatch):
     """The rounds that climb F from the belief before the batch, for all rows of parameters."""
 
-    def __init__(self, learner: BayesLearner) -> None:
-        super().__init__(learner.target, scale_of(learner))
-        self.learner, rows = learner, np.arange(learner.n_rows)
-        self.before = Point(rows, *learner.coefficients(), learner.noise, None)
-        self.leading = copy.deepcopy(learner.leading)
+    def __init__(self, learner: BayesLearner, evaluate: Evaluate) -> None:
+        super().__init__(learner, evaluate)
+        self.learner, self.leading = learner, learner.leading
+        self.before = Point(*learner.coefficients(), learner.noise, None)
         self.found: dict[int, Sums] = {}  # by row of parameters, once it is at its end
-        self.n_rounds, self.closing = 1, False
         self.segments: Floats | None = None
         self.touched: Ints | None = None  # the columns that the batch has moved; None for all
 
     def look(self) -> Task:
         """What the batch shows at the belief before it."""
-        learner, target = self.learner, self.target
-        level = target.look(np.zeros(0, dtype=np.intp), np.zeros(0))[1]
+        learner = self.learner
+        level = self.target.look(np.zeros(0, dtype=np.intp), np.zeros(0))[1]
         if level is not None and learner.fit_intercept and not learner.evidence_rows[0]:
             self.before.theta[:, -1] = level  # that of the first counts
         asks = not learner.evidence_rows.any() and learner.leading.holds_all
@@ -118,7 +252,11 @@ class _Step(ShardedBatch[BayesTarget]):
         # Predictions are watched once the target has a scale from before, or if it needs none.
         unscaled = any(one.is_first for one in self.scales[:-1])
         watch = None if unscaled else self._watched(None)
-        return PointSums(learner.family, target, self.x, point, watch, is_look=True)
+        return self._task(point, watch, True)
+
+    def _task(self, point: Point, watch: Watched | None, is_look: bool) -> Task:
+        facts = self.learner.family, self.target, self.x
+        return partial(_point_sums, *facts, point, watch, is_look)
 
     def _watched(self, usual: Floats | None) -> Watched:
         changes = self.learner.changes
@@ -126,14 +264,11 @@ class _Step(ShardedBatch[BayesTarget]):
 
     def _gathered(self, sums: Sums) -> Sums:
         """The sums, with slope and bend of all columns."""
-        if "list columns" not in sums:
-            return sums
-        n_lines = len(sums["own slope"])
-        self.touched, lines = by_column(sums["list columns"], sums["list parts"])
-        parts = np.zeros((2 * n_lines, self.learner.n_features + 1))
-        parts[:, self.touched] = lines
-        parts[:, -1] = np.concatenate([sums["own slope"], sums["own bend"]])
-        return sums | {"slope": parts[:n_lines], "bend": parts[n_lines:]}
+        if sp.issparse(sums["bend"]):
+            columns = columns_of(sums["bend"])[0]
+            self.touched = columns[columns < self.learner.n_features]
+            sums = sums | {name: sums[name].toarray() for name in ("slope", "bend")}
+        return sums
 
     def start(self, sums: Sums) -> None:
         """Begin to climb from what the batch shows."""
@@ -146,62 +281,51 @@ class _Step(ShardedBatch[BayesTarget]):
             raise ValueError(OVERFLOW)
         most = np.full(before.var.shape, learner.prior)
         most[:, -1] = learner.own_prior
-        prior = np.minimum(before.var / self.kept, most)
+        self.prior = np.minimum(before.var / self.kept, most)
         places = np.append(learner.leading.columns, learner.n_features)
         known = looked.get("information", learner.leading.information)
         self.searches = []
         for k, theta in enumerate(before.theta):
-            search = Search(theta, prior[k], self.share)
-            search.know(looked["bend"][k], places, known[k])
-            search.begin(looked["slope"][k])
-            self.searches.append(search)
+            pair = looked["bend"][k], looked["slope"][k]
+            self.searches.append(Search(theta, self.prior[k], self.share, *pair))
+            self.searches[k].begin(places, known[k])
         self.var = self._variances(looked["bend"])
 
     def _variances(self, bend: Floats) -> Floats:
-        return np.array([s.variances(one) for s, one in zip(self.searches, bend, strict=True)])
+        with np.errstate(divide="ignore"):  # without a prior, there is no variance
+            return np.asarray(1.0 / (1.0 / self.prior + self.share * bend))
 
-    def task(self) -> Task:
-        """Look at the next points."""
-        self.n_rounds += 1
-        last = self.n_rounds >= MOST_ROUNDS
-        close = all(search.gain <= _CLOSE for search in self.searches)
-        if not self.closing and (last or close):
-            self.closing = True
-            self._choose_leading()
-        self.asked = [
-            k
-            for k, search in enumerate(self.searches)
-            if k not in self.found and (self.closing or search.gain > _CLOSE)
-        ]
-        wanted = [self.searches[k] for k in self.asked]
-        if last:
-            for search in wanted:
+    def climb(self) -> None:
+        """Look at one point after the other, until each row of parameters is at its end."""
+        n_rounds, closing, noise = 1, False, self.before.noise
+        while len(self.found) < len(self.searches):
+            n_rounds += 1
+            last = n_rounds >= MOST_ROUNDS
+            if not closing and (last or all(search.gain <= _CLOSE for search in self.searches)):
+                closing = True
+                self._choose_leading()
+            for search in self.searches if last else ():
                 search.stay()
-        rows, theta = np.array(self.asked), np.array([search.trial for search in wanted])
-        columns = self.leading.columns if self.closing else None
-        point = Point(rows, theta, self.var[rows], self.before.noise[rows], columns)
-        usual = self._usual() if self.closing else None
-        watch, facts = None if usual is None else self._watched(usual), self.learner.family
-        return PointSums(facts, self.target, self.x, point, watch, is_look=False)
+            theta = np.array([search.trial for search in self.searches])
+            point = Point(theta, self.var, noise, self.leading.columns if closing else None)
+            watch = self._watched_again() if closing else None
+            sums = self._gathered(self.evaluate(self._task(point, watch, False)))
+            for k, search in enumerate(self.searches):
+                if k not in self.found:
+                    one = {name: sums[name][k] for name in _OF_POINT if name in sums}
+                    better = search.take(float(one["fit"]), one["slope"])
+                    if closing and ((better and search.gain <= TOL) or last):
+                        self.found[k] = one | {"theta": search.best_theta}
+            self.segments = sums.get("list segments", self.segments)
 
-    def take(self, sums: Sums) -> None:
-        """Take in what shards say of these points."""
-        sums, last = self._gathered(sums), self.n_rounds >= MOST_ROUNDS
-        for i, k in enumerate(self.asked):
-            one = {name: sums[name][i] for name in _OF_POINT if name in sums}
-            search = self.searches[k]
-            better = search.take(float(one["fit"]), one["slope"])
-            if self.closing and ((better and search.gain <= TOL) or last):
-                self.found[k] = one | {"theta": search.best_theta}
-        self.segments = sums.get("list segments", self.segments)
-
-    def _usual(self) -> Floats | None:
-        """The usual increment in the middle of the batch, if there may be an alarm."""
+    def _watched_again(self) -> Watched | None:
+        """With the usual increment in the middle of the batch, if there may be an alarm."""
         alarm = self.learner.changes.alarm
         early = (alarm.rows < alarm.warm_up).all()
         if "watched" not in self.looked or self.segments is not None or early:
             return None
-        return alarm.usual_after(self.looked["watched"][0] / self.total, 0.5 * self.total)
+        mean = self.looked["watched"][0] / self.total
+        return self._watched(alarm.usual_after(mean, 0.5 * self.total))
 
     def _choose_leading(self) -> None:
         """Let the best features lead, before the sums over the batch are made."""
@@ -234,8 +358,7 @@ class _Step(ShardedBatch[BayesTarget]):
         scale = np.ones(learner.n_rows)
         if learner.family.noise > 0.0:
             before = self.before.noise
-            squares = before[:, None] * found["bend"]  # of the columns
-            unsure = (self.var * squares).sum(axis=1)
+            unsure = (self.var * before[:, None] * found["bend"]).sum(axis=1)
             facts[:, NOISE] = kept * facts[:, NOISE] + share * (found["error"] + unsure)
             facts[:, NOISE_ROWS] = kept * facts[:, NOISE_ROWS] + share * total
             # What a row says is in units of the noise, which is known better now.
@@ -243,22 +366,18 @@ class _Step(ShardedBatch[BayesTarget]):
         var, weight = self._variances(scale[:, None] * found["bend"]), share * scale
         information = weight[:, None, None] * found["information"]
         pull = weight[:, None] * found["pull"]
-        if not all(
-            np.isfinite(one).all() for one in (found["theta"], var, facts, information, pull)
-        ):
+        checked = found["theta"], var, facts, information, pull
+        if not all(np.isfinite(one).all() for one in checked):
             raise ValueError(OVERFLOW)
-        greatest, evidence = None, learner.evidence_rows
+        evidence, n_rows = learner.evidence_rows, float(self.looked["batch rows"])
         learner.facts = facts
         learner.renew(found["theta"], var)
         learner.evidence_rows = evidence + total
         units = learner.units()
         self.learn(self.looked)
-        learner.leading = self.leading
         learner.leading.add_sums(information, pull, kept)
         learner.express(units)
-        if "watched" in self.looked:
-            greatest = self._take_changes(evidence)
-        n_rows = float(self.looked["batch rows"])
+        greatest = self._take_changes(evidence) if "watched" in self.looked else None
         sums = greatest if learner.watches else None
         learner.end_rounds(sums, evidence, n_rows, self.touched)
 
@@ -273,8 +392,6 @@ class _Step(ShardedBatch[BayesTarget]):
         blocks = np.concatenate([pair[:, :, leading], np.stack(along)[:, :, None]], axis=2)
         changes.inflation.add(leading, blocks, float(self.looked["batch rows"]), learner.gamma)
         columns = self.touched
-        if columns is not None:
-            columns = columns[columns < learner.n_features]
         sums = pair[:, :, slice(-1) if columns is None else columns]
         changes.tests.fade(total)
         changes.tests.add(columns, *(sums / changes.tests.powers))

@@ -3,10 +3,9 @@
 :class:`fires.models.scale.Standard` plans a batch from a look at all of it: which columns have
 moved, and with that origin, gain and limit of each. Then it only adds. Here the plan is made
 without the rows: no column has moved. That is right unless a column shows entries beyond 1.5 times
-its reach, or has been narrow for too long. Shards tell where such entries are, as long as they are
-few. If there are some in the sampled rows, another round asks for these rows and for the batch's
-own mean and spread, of these columns only. If a column has moved indeed, the batch is added up
-again with the new plan.
+its reach, or has been narrow for too long. Then another round asks for the sampled rows and for
+the batch's own mean and spread, of these columns only. If a column has moved indeed, the batch is
+added up again with the new plan.
 """
 
 from __future__ import annotations
@@ -14,31 +13,27 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch, row_major
 from fires.core.errors import OVERFLOW
-from fires.core.sharding import Sums
-from fires.core.types import CsrRows, Floats, Ints, Labels, Mask, Places
+from fires.core.sharding import Sums, at_columns, columns_of
+from fires.core.types import CsrRows, Floats, Ints, Labels, Places
 from fires.kernels import moments
-from fires.kernels.compiling import read_only
-from fires.kernels.linear import NO_COLUMNS, SQUARES, DenseRows, MixedRows
+from fires.kernels.linear import NO_COLUMNS, SQUARES, DenseRows
 from fires.models.base import Rates
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear_learner import BatchFacts, LinearLearner, StepSums
 from fires.models.mixed import unscaled
-from fires.models.scale import MinMax, Scaler, Standard
+from fires.models.scale import MinMax, Standard
 from fires.models.sparse_scale import ColumnSums, SparseScale, Touched
 
 _BLOCK = 1 << 18  # entries of X that are worked on at a time, so that they stay in the cache
-_TOO_MANY = -1
-_NOWHERE = np.zeros(0, dtype=np.intp)
-ScaledRows: TypeAlias = DenseRows | MixedRows | Touched
-# Some rows at a time, and which ones they are.
-Blocks: TypeAlias = Iterator[tuple[slice, ScaledRows]]
+# Some rows at a time, dense, mixed or touched, and which ones they are.
+Blocks: TypeAlias = Iterator[tuple[slice, Any]]
 
 
 class ShardedScale:
@@ -47,36 +42,38 @@ class ShardedScale:
     Tasks hold it, so it goes out to the shards: without what only the driver needs.
     """
 
-    kind: ClassVar[str | None] = None
+    kind: str | None = None
     is_first = False  # whether it has to be taken from the batch itself
-    is_sparse = False
     standards: Sequence[ShardedStandard] = ()  # the scales whose columns may have moved
 
     def rows(self, shard: CheckedBatch, weight: Floats, sums: Sums | None = None) -> Blocks:
         """The rows of a shard on their scale; what they show of it is added to the sums, if any."""
         if self.kind is not None and shard.scale != self.kind:
             yield from self._scaled(shard, weight, sums)
-        elif self.is_sparse:
-            some = Touched(csr(shard), weight, shard.n_missing > 0, NO_COLUMNS)
+        elif sp.issparse(shard.X):
+            some = Touched(shard.X, weight, shard.n_missing > 0, NO_COLUMNS)
             yield slice(None), unscaled(some)
         else:
             for block, X in _blocks(shard):
-                yield block, _read_only(np.nan_to_num(X) if shard.n_missing else X)
+                yield block, DenseRows(row_major(np.nan_to_num(X) if shard.n_missing else X))
 
     def _scaled(self, shard: CheckedBatch, weight: Floats, sums: Sums | None) -> Blocks:
         raise NotImplementedError
 
-    def project(self, Z: ScaledRows, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance of predictions, without an intercept and :meth:`centre`."""
-        return Z.project(mu, var)
+    def step_sums(
+        self, learner: LinearLearner, Z: Any, rows: BatchFacts, rates: Rates, *, watched: bool
+    ) -> Sums:
+        """The sums over rows that a step is taken by."""
+        (p, q, own, _), surprise = learner.dense_sums(Z.full, rows, rates, watched=watched)
+        return {"p": p, "q": q, "own": own, "surprise": np.array(surprise)}
+
+    def take_step(self, learner: LinearLearner, sums: Sums, share: tuple[float, float]) -> None:
+        """Take the step of the gradient update."""
+        learner.take_dense(StepSums(*(np.array(sums[name]) for name in ("p", "q", "own"))), share)
 
     def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
-        """What a shard of a first batch shows of its own scale."""
+        """What a shard of a first batch shows of its own scale, unless it is on it already."""
         return {}
-
-    def centre(self, mu: Floats) -> Floats | float:
-        """What predictions by these coefficients are off by, where rows are not centred."""
-        return 0.0
 
     def begin(self, sums: Sums) -> None:
         """Take the scale of a first batch from itself."""
@@ -88,7 +85,7 @@ class ShardedScale:
         return {name: part for name, part in vars(self).items() if name not in _OF_DRIVER}
 
 
-_OF_DRIVER = {"scale", "scaler", "learner", "standards"}
+_OF_DRIVER = {"scale", "learner", "standards", "places"}
 
 
 class ShardedStandard(ShardedScale):
@@ -97,13 +94,13 @@ class ShardedStandard(ShardedScale):
     In a target, and in :class:`fires.models.mixed.Mixed`, it stands for the scale itself.
     """
 
-    kind, ready = "standard", True
+    ready = True
 
     def __init__(self, scale: Standard, what: str = "x", places: Places | None = None) -> None:
         self.scale, self.what, self.is_first = scale, what, not scale.ready
-        self._places = places  # of the columns among all; None if they are all
-        self.lines, self.standards = _plan(scale), [self]
-        self.count = scale.count if what == "y" else np.empty(0)
+        self.kind = "standard" if what == "x" else None
+        self.places = np.arange(scale.n_features) if places is None else places  # among all
+        self.lines, self.standards, self.count = _plan(scale), [self], scale.count
 
     @property
     def shift(self) -> Floats:
@@ -116,51 +113,25 @@ class ShardedStandard(ShardedScale):
         """Scaled rows, and what they show."""
         out, shown = np.empty(X.shape), np.zeros((moments.N_SHOWN, X.shape[1]))
         moments.rescale_rows(row_major(X), weight, self.lines, out, shown)
-        return out, lambda: self._show(shown, X)
+        return out, lambda: self._show(shown)
 
     def _scaled(self, shard: CheckedBatch, weight: Floats, sums: Sums | None) -> Blocks:
-        shown, out = np.zeros((moments.N_SHOWN, self.lines.shape[1])), np.empty((0, 0))
-        shift, unit, limit, *_ = self.lines
+        shown = np.zeros((moments.N_SHOWN, self.lines.shape[1]))
         for block, X in _blocks(shard):
-            out = out if len(out) else np.empty(X.shape)
-            Z = out[: len(X)]
-            if sums is None:  # less work, if nobody asks
-                moments.rescale(X, shift, unit, limit, moments.CLIP, Z)
-            else:
-                moments.rescale_rows(row_major(X), weight[block], self.lines, Z, shown)
-            yield block, _read_only(Z)
+            Z = np.empty(X.shape)
+            moments.rescale_rows(X, weight[block], self.lines, Z, shown)
+            yield block, DenseRows(row_major(Z))
         if sums is not None:
-            sums.update(self._show(shown, shard.X))
+            sums.update(self._show(shown))
 
-    def _show(self, shown: Floats, X: Floats) -> Sums:
-        """What rows have shown, in the form that adds up.
-
-        Where entries are beyond 1.5 times the reach, it is also told where they are, if they are
-        few: mostly that shows that no column has moved.
-        """
-        what, edge, far = self.what, moments.EDGE * self.lines[moments.LIMIT], moments.FARTHEST
-        sums = {f"{what} shown": shown[:far], f"max {what} far": shown[far]}
-        columns, n_found = np.flatnonzero(self._is_beyond(shown)), 0
-        if len(columns):
-            n_found = _TOO_MANY
-            if len(columns) * len(X) <= max(X.size // 4, 1 << 12):
-                distance = np.abs(X[:, columns] - self.shift[columns])
-                rows, which = np.nonzero(distance > edge[columns])
-                if len(rows) <= 1 << 12:
-                    n_found = len(rows)
-                    sums[f"list {what} beyond"] = np.stack([rows, columns[which]], axis=1)
-        return sums | {f"list {what} n beyond": np.array([n_found])}
-
-    def _is_beyond(self, shown: Floats) -> Mask:
-        """The columns with entries beyond 1.5 times the reach."""
-        *_, refused, farthest = shown
-        return np.asarray((farthest > moments.EDGE * self.lines[moments.LIMIT]) | (refused > 0.0))
+    def _show(self, shown: Floats) -> Sums:
+        """What rows have shown, in the form that adds up."""
+        far = moments.FARTHEST
+        return {f"{self.what} shown": shown[:far], f"max {self.what} far": shown[far]}
 
     def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
         """See :class:`ShardedScale`."""
-        if self.what == "x" and shard.scale == self.kind:
-            return {}
-        X = columns_of(shard, y, self.what, slice(None))
+        X = part_of(shard, y, self.what, slice(None))
         return {f"moments {self.what}": column_moments(X, weight)}
 
     # --- on the driver ------------------------------------------------------------------------
@@ -169,7 +140,7 @@ class ShardedStandard(ShardedScale):
         """See :class:`ShardedScale`."""
         if (own := sums.get(f"moments {self.what}")) is not None:
             self.lines[moments.ORIGIN], self.lines[moments.UNIT] = _mean_and_gain(own)
-            self.count = own[0] if self.what == "y" else self.count
+            self.count = own[0]
 
     def _shown(self, sums: Sums) -> Floats:
         """What the whole batch has shown, for :meth:`fires.models.scale.Standard.learn`."""
@@ -180,37 +151,20 @@ class ShardedStandard(ShardedScale):
 
     def doubtful(self, sums: Sums) -> Places:
         """The columns that may have moved."""
-        if f"{self.what} shown" not in sums:
-            return _NOWHERE
-        shown = self._shown(sums)
-        if not self.scale.ready:
-            return _NOWHERE
+        if f"{self.what} shown" not in sums or not self.scale.ready:
+            return np.zeros(0, dtype=np.intp)
+        *_, refused, farthest = self._shown(sums)
         sure = (self.lines[moments.RUN] > 0.0) | (self.scale.narrow >= self.scale.reset_threshold)
-        columns = np.flatnonzero(self._is_beyond(shown) | sure)
-        n_found = sums[f"list {self.what} n beyond"]
-        if not len(columns) or (n_found == _TOO_MANY).any():
-            return columns
-        # A column whose sampled entries are all within its reach has not moved.
-        places = sums.get(f"list {self.what} beyond", np.zeros((0, 2), dtype=np.intp))
-        starts, step = sampling(sums)
-        sampled = (np.repeat(starts, n_found) + places[:, 0]) % step == 0
-        return np.asarray(columns[np.isin(columns, places[sampled, 1]) | sure[columns]])
+        is_beyond = farthest > moments.EDGE * self.lines[moments.LIMIT]
+        return np.flatnonzero(is_beyond | (refused > 0.0) | sure)
 
-    def among_all(self, columns: Places) -> Places:
-        """Which columns of the rows these are."""
-        return columns if self._places is None else self._places[columns]
-
-    def settle(self, sums: Sums, columns: Places, found: Sums) -> bool:
+    def settle(self, columns: Places, found: Sums) -> bool:
         """Decide about columns that may have moved; whether the sums are good as they are."""
-        if not len(columns):
-            return True
-        before, shown, self.lines = self.lines, self._shown(sums), _plan(self.scale)
+        before, self.lines = self.lines, _plan(self.scale)
         samples = np.ascontiguousarray(found[f"list {self.what} sample"])
         own, n_rows = _mean_and_gain(found[f"moments {self.what}"]), int(found["batch rows"])
         moments.find_moved_among(columns, samples, *own, n_rows, self.scale.known, self.lines)
-        differ = before[moments.IS_COMMON] != self.lines[moments.IS_COMMON]
-        moved, now = (lines[moments.RUN] == moments.MOVED for lines in (before, self.lines))
-        return not (differ & (shown[moments.REFUSED] > 0.0)).any() and np.array_equal(moved, now)
+        return np.array_equal(before, self.lines)
 
     def learn(self, sums: Sums, total: float) -> None:
         """See :class:`ShardedScale`."""
@@ -218,30 +172,22 @@ class ShardedStandard(ShardedScale):
             self.scale.learn(self._shown(sums), self.lines, np.array([total]))
 
 
-class SparseRows(ShardedScale):
-    """Sparse rows as they come."""
-
-    is_sparse = True
-
-
 class ShardedRange(ShardedScale):
     """The range of dense columns."""
 
     kind = "minmax"
 
-    def __init__(self, scaler: Scaler, scale: MinMax) -> None:
-        self.scaler, self.range, self.is_first = scaler, scale, not scale.ready
+    def __init__(self, scale: MinMax) -> None:
+        self.range, self.is_first = scale, not scale.ready
 
     def _scaled(self, shard: CheckedBatch, weight: Floats, sums: Sums | None) -> Blocks:
         for block, X in _blocks(shard):
-            yield block, _read_only(self.range.applied(X))
+            yield block, DenseRows(row_major(self.range.applied(X)))
         if sums is not None:
             sums.update(self.own(shard, np.empty(0), weight))
 
     def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
         """See :class:`ShardedScale`."""
-        if shard.scale == self.kind:
-            return {}
         low, high, count, total = self.range.sums(shard.X, weight, shard.n_missing > 0)
         ends = {"max x low": -low, "max x high": high}
         return ends | {"x count": np.asarray(count), "x total": total}
@@ -249,30 +195,24 @@ class ShardedRange(ShardedScale):
     def begin(self, sums: Sums) -> None:
         """See :class:`ShardedScale`."""
         if "x total" in sums:
-            self.range = MinMax(self.range.n_features)
-            self._merge(sums)
-            self.range.refuse_overflow()
-
-    def _merge(self, sums: Sums) -> None:
-        ends = -sums["max x low"], sums["max x high"]
-        self.range.merge(*ends, sums["x count"], sums["x total"])
+            ends = -sums["max x low"], sums["max x high"]
+            self.range.merge(*ends, sums["x count"], sums["x total"])
+            if self.is_first:
+                self.range.refuse_overflow()
 
     def learn(self, sums: Sums, total: float) -> None:
         """See :class:`ShardedScale`; a first batch has been learnt from already."""
-        if "x total" in sums:
-            if not self.is_first:
-                self._merge(sums)
-            self.scaler.dense = self.range
+        if not self.is_first:
+            self.begin(sums)
 
 
 class ShardedMixed(ShardedScale):
     """The scale of sparse rows for the Bayesian update: full columns are scaled as dense ones."""
 
     kind = "standard"
-    is_sparse = True
 
     def __init__(self, learner: BayesLearner) -> None:
-        self.learner, self.mixed = learner, copy.deepcopy(learner.mixed)
+        self.mixed = learner.mixed
         self.is_first = not self.mixed.ready
         self._follow()
 
@@ -290,11 +230,9 @@ class ShardedMixed(ShardedScale):
 
     def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
         """See :class:`ShardedScale`; of the columns that it touches."""
-        if shard.scale == self.kind:
-            return {}
         batch = self._touched(shard, weight)
-        shown = self.mixed.show(batch)
-        return {"list scale columns": batch.columns, "list scale": shown}
+        shown = self.mixed.show(batch).T
+        return {"sparse scale": at_columns(batch.columns, shown, self.mixed.n_features)}
 
     def _touched(self, shard: CheckedBatch, weight: Floats) -> Touched:
         return self.mixed.touched(csr(shard), weight, shard.n_missing > 0)
@@ -309,115 +247,90 @@ class ShardedMixed(ShardedScale):
         if not self.is_first:
             self._full.learn(sums, total)
             self._learn(sums)
-        self.learner.mixed = self.mixed
 
     def _learn(self, sums: Sums) -> None:
-        if "list scale" not in sums:
-            return
-        columns, parts = by_column(sums["list scale columns"], sums["list scale"])
-        if not np.isfinite(parts[SQUARES]).all():
-            raise ValueError(OVERFLOW)
-        batch: Any = SimpleNamespace(columns=columns, total=float(sums["batch weight"]))
-        self.mixed.learn(batch, np.ascontiguousarray(parts.T))
+        if "sparse scale" in sums:
+            columns, parts = columns_of(sums["sparse scale"])
+            if not np.isfinite(parts[SQUARES]).all():
+                raise ValueError(OVERFLOW)
+            batch: Any = SimpleNamespace(columns=columns, total=float(sums["batch weight"]))
+            self.mixed.learn(batch, np.ascontiguousarray(parts.T))
 
 
 class CentredScale(ShardedScale):
     """The scale of sparse rows for the gradient update, which centres its predictions instead."""
 
-    is_sparse = True
-
     def __init__(self, learner: LinearLearner) -> None:
         self.learner, self.half = learner, learner.scaler.sparse
+        self.n_features = learner.n_features
         self.is_first = not self.half.ready
-        self.pulled = learner.pulled, learner.pull_squares
         self.learns = not self.is_first and self.half.kind is not None
 
     def rows(self, shard: CheckedBatch, weight: Floats, sums: Sums | None = None) -> Blocks:
         """See :class:`ShardedScale`; the scale is folded in later."""
-        yield slice(None), touched(shard, weight)
+        yield slice(None), Touched(csr(shard), weight, shard.n_missing > 0)
 
-    def project(self, Z: ScaledRows, mu: Floats, var: Floats) -> tuple[Floats, Floats]:
-        """See :class:`ShardedScale`: rows are not shifted."""
-        assert isinstance(Z, Touched)
-        columns, half = Z.columns, self.half
-        gain, mu = half.gain(columns), mu.take(columns, axis=1)
-        a, v = Z.project(mu * gain, var.take(columns, axis=1) * gain**2)
-        if Z.missing:  # a missing entry counts as the centre of its column
-            rows, gaps = Z.gaps()
-            np.add.at(a.T, rows, (mu * half.pull(columns) * half.pace)[:, gaps].T)
-        return a, v
-
-    def centre(self, mu: Floats) -> Floats:
-        """See :class:`ShardedScale`."""
-        pulls = self.half.pull(np.arange(self.half.n_features))
-        return np.asarray(mu @ (self.half.pace * pulls))
+    def folded(self) -> tuple[Floats, Floats]:
+        """The gain of all columns, and where their centres are then."""
+        every = np.arange(self.n_features)
+        return self.half.gain(every), self.half.pace * self.half.pull(every)
 
     def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
         """See :class:`ShardedScale`."""
-        batch = touched(shard, weight)
+        batch = Touched(csr(shard), weight, shard.n_missing > 0)
         p, q = batch.accumulate(weight[None, :], weight[None, :])
         return self._listed(batch, StepSums(p, q, np.empty((2, 0))))
 
     def begin(self, sums: Sums) -> None:
         """See :class:`ShardedScale`."""
         seen, _ = self._merged(sums)
-        self.half = SparseScale.begun(self.half.kind, self.learner.n_features, seen)
-        terms = self.learner.sparse_terms(seen.columns, self.half, first=True)
-        self.pulled = terms.pulled, terms.pull_squares
+        learner, self.half = self.learner, SparseScale.begun(self.half.kind, self.n_features, seen)
+        terms = learner.sparse_terms(seen.columns, self.half, first=True)
+        learner.pulled, learner.pull_squares = terms.pulled, terms.pull_squares
 
-    def sums(self, learner: LinearLearner, batch: Touched, rows: BatchFacts, rates: Rates) -> Sums:
-        """The sums over sparse rows that a step is taken by."""
+    def step_sums(
+        self, learner: LinearLearner, Z: Any, rows: BatchFacts, rates: Rates, *, watched: bool
+    ) -> Sums:
+        """See :class:`ShardedScale`."""
         with np.errstate(all="ignore"):  # overflow is found before anything is changed
-            terms = learner.sparse_terms(batch.columns, self.half, first=False)
-            terms = terms._replace(pulled=self.pulled[0], pull_squares=self.pulled[1])
-            step = learner.sparse_sums(batch, terms, rows, rates, learner.n_rows + self.learns)
-        return {"own": step.own} | self._listed(batch, step)
+            terms = learner.sparse_terms(Z.columns, self.half, first=False)
+            step = learner.sparse_sums(Z, terms, rows, rates, learner.n_rows + self.learns)
+        return {"own": step.own} | self._listed(Z, step)
 
-    def take_step(self, sums: Sums, share: tuple[float, float]) -> None:
-        """Take the step, and let the scale learn."""
+    def take_step(self, learner: LinearLearner, sums: Sums, share: tuple[float, float]) -> None:
+        """See :class:`ShardedScale`; the scale learns, too."""
         seen, step = self._merged(sums)
-        terms = self.learner.sparse_terms(seen.columns, self.half, first=False)
-        terms = terms._replace(pulled=self.pulled[0], pull_squares=self.pulled[1])
+        terms = learner.sparse_terms(seen.columns, self.half, first=False)
         learns = seen if self.learns else None
         with np.errstate(all="ignore"):
-            self.learner.take_sparse(seen.columns, learns, self.half, terms, step, share)
+            learner.take_sparse(seen.columns, learns, self.half, terms, step, share)
 
     def _listed(self, batch: Touched, step: StepSums) -> Sums:
         """What a shard says of the columns that it touches, in the form that adds up."""
-        seen = batch.sums(self.half.kind, step.p[-1], step.q[-1])
-        parts = np.concatenate([step.p, step.q]).T
-        sums: Sums = {"list columns": seen.columns, "list parts": parts}
-        if self.half.kind == "minmax":
-            sums["list ends"] = seen.ends.T
+        seen, n_rows = batch.sums(self.half.kind, step.p[-1], step.q[-1]), step.own.shape[1]
+        gaps = np.zeros((1 + n_rows, len(seen.columns)))
         if seen.absent is not None:
-            here = np.unique(batch.gaps()[1])
-            lines = np.vstack([seen.absent] if step.gaps is None else [seen.absent, step.gaps])
-            sums |= {"list gap columns": seen.columns[here], "list gap parts": lines[:, here].T}
+            gaps[0] = seen.absent
+            gaps[1:] = gaps[1:] if step.gaps is None else step.gaps
+        lines = np.concatenate([step.p, step.q, gaps])
+        sums: Sums = {"sparse parts": at_columns(seen.columns, lines, self.n_features)}
+        if self.half.kind == "minmax":
+            sums["max ends"] = at_columns(seen.columns, _SIDES * seen.ends, self.n_features)
         return sums
 
     def _merged(self, sums: Sums) -> tuple[ColumnSums, StepSums]:
         """What all shards say together of the columns that they touch."""
-        listed = sums["list columns"]
-        columns, lines = by_column(listed, sums["list parts"])
-        absent, gaps, ends = None, None, np.zeros((2, len(columns)))
-        p, q = np.split(lines, 2)
-        if "list gap columns" in sums:
-            some, lines = by_column(sums["list gap columns"], sums["list gap parts"])
-            every = np.zeros((len(lines), len(columns)))
-            every[:, np.searchsorted(columns, some)] = lines
-            absent, gaps = every[0], every[1:]
+        columns, lines = columns_of(sums["sparse parts"])
+        own, ends = sums.get("own", np.empty((2, 0))), np.zeros((2, len(columns)))
+        p, q, gaps = np.split(lines, (len(lines) - 1 - own.shape[1]) // 2 * np.array([1, 2]))
         if self.half.kind == "minmax":
-            at = np.searchsorted(columns, listed)
-            np.minimum.at(ends[0], at, sums["list ends"][:, 0])
-            np.maximum.at(ends[1], at, sums["list ends"][:, 1])
+            ends = _SIDES * sums["max ends"][:, columns].toarray()
+        absent, missed = (gaps[0], gaps[1:]) if gaps[0].any() else (None, None)
         seen = ColumnSums(columns, float(sums["batch weight"]), p[-1], q[-1], absent, ends)
-        return seen, StepSums(p, q, np.array(sums.get("own", np.empty((2, 0)))), gaps)
+        return seen, StepSums(p, q, np.array(own), missed)
 
-    def __getstate__(self) -> dict[str, Any]:
-        half = copy.copy(self.half)
-        unused = ("low", "high") if half.kind == "standard" else ("squares",)
-        vars(half).update(dict.fromkeys(("sums", "absent", *unused), np.empty(0)))
-        return super().__getstate__() | {"half": half}
+
+_SIDES = np.array([[-1.0], [1.0]])  # the least entries are the greatest of their opposites
 
 
 def scale_of(learner: LinearLearner | BayesLearner, *, sparse: bool = False) -> ShardedScale:
@@ -425,17 +338,11 @@ def scale_of(learner: LinearLearner | BayesLearner, *, sparse: bool = False) -> 
     if isinstance(learner, LinearLearner) and (sparse or learner.in_sparse_terms):
         return CentredScale(learner)
     if isinstance(learner, BayesLearner) and learner.sparse is not None:
-        return SparseRows() if learner.scale is None else ShardedMixed(learner)
+        return ShardedScale() if learner.scale is None else ShardedMixed(learner)
     dense = learner.scaler.dense
     if isinstance(dense, Standard):
         return ShardedStandard(dense)
-    return ShardedRange(learner.scaler, dense) if isinstance(dense, MinMax) else ShardedScale()
-
-
-def by_column(listed: Ints, parts: Floats) -> tuple[Ints, Floats]:
-    """The columns that shards have listed, and their numbers added up, a line for each of them."""
-    columns, at = np.unique(listed, return_inverse=True)
-    return columns, np.array([np.bincount(at, line, len(columns)) for line in parts.T])
+    return ShardedRange(dense) if isinstance(dense, MinMax) else ShardedScale()
 
 
 def sampling(sums: Sums) -> tuple[Ints, int]:
@@ -445,7 +352,7 @@ def sampling(sums: Sums) -> tuple[Ints, int]:
     return np.cumsum(sizes) - sizes, moments.sample_step(int(sizes.sum()))
 
 
-def columns_of(shard: CheckedBatch, y: Labels, what: str, columns: Places | slice) -> Floats:
+def part_of(shard: CheckedBatch, y: Labels, what: str, columns: Places | slice) -> Floats:
     """Some columns of the rows, or the target as one, dense."""
     if what == "y":
         return np.asarray(y, dtype=np.float64)[:, None]
@@ -466,20 +373,11 @@ def csr(shard: CheckedBatch) -> CsrRows:
     return rows
 
 
-def touched(shard: CheckedBatch, weight: Floats) -> Touched:
-    """The rows of a sparse shard, reduced to the columns with entries."""
-    return Touched(csr(shard), weight, shard.n_missing > 0)
-
-
 def _blocks(shard: CheckedBatch) -> Iterator[tuple[slice, Floats]]:
     """The dense rows of a shard, a few at a time and in C order."""
     n = max(_BLOCK // shard.X.shape[1] // 4 * 4, 16)
     for start in range(0, shard.n_rows, n):
-        yield slice(start, start + n), np.ascontiguousarray(shard.X[start : start + n])
-
-
-def _read_only(Z: Floats) -> DenseRows:
-    return DenseRows(*read_only(Z))
+        yield slice(start, start + n), row_major(shard.X[start : start + n])
 
 
 def _plan(scale: Standard) -> Floats:

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
+from numpy.polynomial import Polynomial
 
-from fires.core.batch import CheckedBatch
+from fires.core.batch import CheckedBatch, gaps_in
 from fires.core.classes import Classes
 from fires.core.sharding import Evaluate, Sums, Task, counting, weight_of
 from fires.core.types import Floats, Labels, Places
@@ -35,16 +35,16 @@ from fires.evaluation.scoring import usual_baselines
 from fires.metrics.prediction import NumberMoments, Scores
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear_learner import LinearLearner
-from fires.models.sharded_scale import ShardedScale, scale_of
+from fires.models.sharded_scale import CentredScale, ShardedScale, scale_of
 from fires.models.target import ScoredTarget, start
 from fires.run.totals import RunTotals
 from fires.selectors.fires import FIRES
 
-_OURS = "tested"  # a word in the names of our sums
 _MAX_SCORE = 30.0  # of the score of a count: its exponential stays finite, and so does its square
 _GRID = np.linspace(-6.0, 6.0, 241)  # scores of numbers; there is nothing beyond 4
 # From scores to numbers; it can be pickled.
 Unit: TypeAlias = Callable[[Floats], Floats]
+Scorer: TypeAlias = Callable[[CheckedBatch], Floats]
 
 
 class ShardedTest:
@@ -70,7 +70,7 @@ class ShardedTest:
     ) -> None:
         self._selector, self._mean = selector, 0.0
         self._labels: Labels = np.empty(0)
-        self._scores: RowScores | None = None  # none for a first batch
+        self._scores: Scorer | None = None  # none for a first batch
         self._unit: Unit = _rates
         self._sums: Sums | None = None
         learner: Any = selector.learner
@@ -90,41 +90,39 @@ class ShardedTest:
             # What a first batch holds, classes or numbers, is known after its first round.
             if self._sums is not None or self._selector.learner is None:
                 return evaluate(task)
-            is_classes = self._selector.target_kind_ == "classes"
-            known = self._labels if is_classes else None
-            sums = evaluate(_Tested(task, self._scores, known, self._unit, self._mean))
-            self._sums = {name: value for name, value in sums.items() if _is_ours(name)}
-            return {name: value for name, value in sums.items() if not _is_ours(name)}
+            test = partial(_numbers, self._scores, self._unit, self._mean)
+            if self._selector.target_kind_ == "classes":
+                test = partial(_classes, self._scores, self._labels)
+            sums = evaluate(partial(_tested, task, test))
+            self._sums = {name: sums.pop(name) for name in list(sums) if "tested" in name}
+            return sums
 
         return both
 
     def scored(self, totals: RunTotals) -> dict[str, float]:
         """Count the batch in, once it has been learnt from."""
-        is_classes = self._selector.target_kind_ == "classes"
+        is_classes, sums = self._selector.target_kind_ == "classes", self._sums
         if totals.whole is None:
             names = ("accuracy", "balanced_accuracy") if is_classes else ("r2", "mae")
             totals.whole, totals.baselines = Scores(names), usual_baselines(None, names)
         for one in totals.baselines.values():
             one.latest = dict.fromkeys(one.latest, math.nan)
-        found, sums = dict.fromkeys(totals.whole.names, math.nan), self._sums
+        found = dict.fromkeys(totals.whole.names, math.nan)
         if not sums:
             return found
-        blind, rich = (
-            totals.baselines["majority" if is_classes else "mean"],
-            totals.baselines["all"],
-        )
+        rich = totals.baselines["all"]
+        blind: Any = totals.baselines["majority" if is_classes else "mean"]
         if "list tested truth" in sums:
             truth, (mine, other, times) = sums["list tested truth"], sums["list tested taken"].T
             found = totals.whole.update(truth, self._labels[mine], times=times)
             rich.latest = rich.scores.update(truth, self._labels[other], times=times)
-            if blind.has_learnt and blind.predictor is not None:
+            if blind.has_learnt:
                 predicted = blind.predictor.predict(np.zeros((len(truth), 0)))
                 blind.latest = blind.scores.update(truth, predicted, times=times)
         elif "moments tested" in sums:
-            (n,), (mean,), (spread,) = sums["moments tested"].tolist()
+            n, *about = sums["moments tested"][:, 0].tolist()
             own, every, same = (
-                NumberMoments(int(n), mean, spread, *errors)
-                for errors in sums["tested errors"].tolist()
+                NumberMoments(int(n), *about, *errors) for errors in sums["tested errors"].tolist()
             )
             found, rich.latest = totals.whole.add(own), rich.scores.add(every)
             if blind.has_learnt:
@@ -136,125 +134,99 @@ class ShardedTest:
         return found
 
 
-def _is_ours(name: str) -> bool:
-    return _OURS in name.split(" ", 2)[:2]
+def _tested(task: Task, test: Task, shard: CheckedBatch) -> Sums:
+    """A task of a learner, and a test: the names of its sums have the word "tested"."""
+    sums, tested = task(shard), counting(shard)
+    if not tested.n_rows:
+        return sums
+    with np.errstate(all="ignore"):  # what overflows is refused when it is learnt from
+        return sums | test(tested)
 
 
-@dataclass(frozen=True, eq=False)
-class _Tested:
-    """A task of a learner, and a test with sums of other names."""
+def _classes(scorer: Scorer | None, known: Labels, shard: CheckedBatch) -> Sums:
+    """How often a class was taken for another, and the weight of each class."""
+    assert shard.y is not None
+    index, truth = Classes(known).take(shard.y)
+    of_class = np.bincount(truth, weight_of(shard), len(index))
+    sums: Sums = {"list tested y": index.labels, "list tested weight": of_class}
+    if scorer is None:
+        return sums
+    n, scores = len(known), scorer(shard)
+    above = (scores[:, 0] > 0.0) & (n > 1)
+    mine, other = scores.argmax(axis=1) if scores.shape[1] > 1 else above.astype(np.intp)
+    cells, times = np.unique((truth * n + mine) * n + other, return_counts=True)
+    which, *taken = np.unravel_index(cells, (len(index), n, n))
+    sums["list tested taken"] = np.stack([*taken, times], axis=1)
+    return sums | {"list tested truth": index.labels[which]}
 
-    task: Task
-    scores: RowScores | None
-    known: Labels | None  # the labels; None for numbers
-    unit: Unit
-    mean: float
 
-    def __call__(self, shard: CheckedBatch) -> Sums:
-        sums, tested = self.task(shard), counting(shard)
-        if not tested.n_rows:
-            return sums
-        test = self._numbers if self.known is None else self._classes
-        with np.errstate(all="ignore"):  # what overflows is refused when it is learnt from
-            return sums | test(tested, weight_of(tested))
-
-    def _classes(self, shard: CheckedBatch, weight: Floats) -> Sums:
-        """How often a class was taken for another, and the weight of each class."""
-        assert shard.y is not None
-        assert self.known is not None
-        index, truth = Classes(self.known).take(shard.y)
-        of_class = np.bincount(truth, weight, len(index))
-        sums: Sums = {"list tested y": index.labels, "list tested weight": of_class}
-        if self.scores is None:
-            return sums
-        n = len(self.known)
-        mine, other = codes_of(self.scores(shard), n)
-        cells, times = np.unique((truth * n + mine) * n + other, return_counts=True)
-        which, *taken = np.unravel_index(cells, (len(index), n, n))
-        sums["list tested taken"] = np.stack([*taken, times], axis=1)
-        return sums | {"list tested truth": index.labels[which]}
-
-    def _numbers(self, shard: CheckedBatch, weight: Floats) -> Sums:
-        """The sums of numbers and of errors that R2 and the mean absolute error are made of."""
-        assert shard.y is not None
-        y = as_numbers(shard.y, "a test")
-        total, mean = weight.sum(), y.mean()
-        sums: Sums = {"list tested y": np.array([weight @ y / total])}
-        sums["list tested weight"] = np.array([total])
-        if self.scores is None:
-            return sums
-        predictions = [*self.unit(self.scores(shard))[:, 0], self.mean]
-        errors = np.array([[np.abs(y - one).sum(), ((y - one) ** 2).sum()] for one in predictions])
-        moments = np.array([[len(y)], [mean], [((y - mean) ** 2).sum()]])
-        return sums | {"moments tested": moments, "tested errors": errors}
+def _numbers(scorer: Scorer | None, unit: Unit, mean: float, shard: CheckedBatch) -> Sums:
+    """The sums of numbers and of errors that R2 and the mean absolute error are made of."""
+    assert shard.y is not None
+    y, weight = as_numbers(shard.y, "a test"), weight_of(shard)
+    sums: Sums = {"list tested y": np.array([weight @ y / weight.sum()])}
+    sums["list tested weight"] = np.array([weight.sum()])
+    if scorer is None:
+        return sums
+    predictions = [*unit(scorer(shard))[:, 0], np.full(len(y), mean)]
+    found = np.array([NumberMoments.of(y, one) for one in predictions])
+    return sums | {"moments tested": found[:1, :3].T, "tested errors": found[:, 3:]}
 
 
 # --- the scores of rows ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class RowScores:
-    """The linear scores of rows by a belief; it can be pickled."""
-
-    x: ShardedScale
-    mu: Floats  # of the selected features, with 0 for the others, and then of all
-    own: Floats
-    var: Floats | None
-    level: Floats
-    width: float
-
-    def __call__(self, shard: CheckedBatch) -> Floats:
-        """The scores of the rows of a shard."""
-        scores = np.empty((len(self.mu), shard.n_rows))
-        for block, Z in self.x.rows(shard, weight_of(shard)):
-            a, v = self.x.project(Z, self.mu, self.mu if self.var is None else self.var)
-            if self.var is not None:
-                a += start(self.width, self.level[:, None], v)[0]
-            scores[:, block] = a + self.own[:, None]
-        return scores.reshape(2, -1, shard.n_rows)
-
-
-def row_scores(
-    learner: LinearLearner | BayesLearner, selected: Places, *, sparse: bool
-) -> RowScores:
-    """How shards score their rows by what a learner has learnt so far."""
+def row_scores(learner: LinearLearner | BayesLearner, selected: Places, *, sparse: bool) -> Scorer:
+    """What scores the rows of a shard by what a learner has learnt so far; it can be pickled."""
     ready = learner.ready_for_sparse() if sparse else learner
     level, var, width = np.zeros(ready.n_rows), None, 0.0
+    # The selected features, with 0 for the others, and then all.
+    kept = np.ones((2, 1, ready.n_features))
+    kept[0] = 0.0
+    kept[0, :, selected] = 1.0
     if isinstance(ready, LinearLearner):
         mu, sigma = ready.by_class()
         own = ready.intercept_mean if ready.fit_intercept else level
         known = ready.target.look(np.zeros(0, dtype=np.intp), np.zeros(0))[1]
         if known is not None and known.any():
-            level, var, width = known, _twice(sigma**2, selected), ready.family.start_width
+            level, width = known, ready.family.start_width
+            var = (kept * sigma**2).reshape(-1, ready.n_features)
     else:
         theta, _ = ready.coefficients()
         mu, own = theta[:, :-1], theta[:, -1]
-    x, mu, own = scale_of(ready, sparse=sparse), _twice(mu, selected), np.tile(own, 2)
-    return RowScores(x, mu, own - x.centre(mu), var, np.tile(level, 2), width)
+    x, mu, own = (
+        scale_of(ready, sparse=sparse),
+        (kept * mu).reshape(-1, mu.shape[1]),
+        np.tile(own, 2),
+    )
+    missing = None
+    if isinstance(x, CentredScale):  # of rows as they come; a missing entry counts as the centre
+        gain, centre = x.folded()
+        missing, x = mu * centre, ShardedScale()
+        mu, own = mu * gain, own - missing.sum(axis=1)
+        var = None if var is None else var * gain**2
+    return partial(_scores_of_rows, x, mu, own, var, missing, np.tile(level, 2), width)
 
 
-def _twice(values: Floats, selected: Places) -> Floats:
-    """Values with zeros for features that are not selected, and all of them."""
-    some = np.zeros_like(values)
-    some[:, selected] = values[:, selected]
-    return np.concatenate([some, values])
-
-
-# --- from scores to predictions -------------------------------------------------------------
-
-
-def codes_of(scores: Floats, n_classes: int) -> Places:
-    """The class of each row by its scores.
-
-    Examples
-    --------
-    >>> codes_of(np.array([[-0.5, 2.0]]), 2)
-    array([0, 1])
-    """
-    if scores.shape[-2] > 1:
-        return np.asarray(scores.argmax(axis=-2))
-    above = scores[..., 0, :] > 0.0
-    return above.astype(np.intp) if n_classes > 1 else np.zeros(above.shape, dtype=np.intp)
+def _scores_of_rows(
+    x: ShardedScale,
+    mu: Floats,
+    own: Floats,
+    var: Floats | None,
+    missing: Floats | None,
+    level: Floats,
+    width: float,
+    shard: CheckedBatch,
+) -> Floats:
+    """The linear scores of rows by a belief."""
+    scores = np.empty((len(mu), shard.n_rows))
+    for block, Z in x.rows(shard, weight_of(shard)):
+        scores[:, block], v = Z.project(mu, mu if var is None else var)
+        if missing is not None and shard.n_missing:
+            scores[:, block] += (gaps_in(shard.X) @ missing.T).T
+        if var is not None:
+            scores[:, block] += start(width, level[:, None], v)[0]
+    return (scores + own[:, None]).reshape(2, -1, shard.n_rows)
 
 
 def unit_of(learner: LinearLearner | BayesLearner) -> Unit:
@@ -264,22 +236,13 @@ def unit_of(learner: LinearLearner | BayesLearner) -> Unit:
         return _rates
     scores = target.scores if isinstance(target, ScoredTarget) else None
     if scores is not None and isinstance(learner, BayesLearner):
-        noise = np.full(len(_GRID), learner.noise[0])
-        return partial(_curve, scores.means(_GRID, noise))
-    scale = target.scale
-    if scale is None:
-        return partial(_line, 0.0, 1.0)
-    gain = float(scale.gain[0])
-    return partial(_line, float(scale.shift[0]), 1.0 / gain if gain > 0.0 else 0.0)
+        noise, curve = np.full(len(_GRID), learner.noise[0]), cast(Any, np.interp)
+        return partial(curve, xp=_GRID, fp=scores.means(_GRID, noise))
+    if target.scale is None:
+        return Polynomial([0.0, 1.0])
+    gain = float(target.scale.gain[0])
+    return Polynomial([float(target.scale.shift[0]), 1.0 / gain if gain > 0.0 else 0.0])
 
 
 def _rates(scores: Floats) -> Floats:
     return np.exp(np.minimum(scores, _MAX_SCORE))
-
-
-def _curve(means: Floats, scores: Floats) -> Floats:
-    return np.interp(scores, _GRID, means)
-
-
-def _line(shift: float, width: float, scores: Floats) -> Floats:
-    return shift + scores * width

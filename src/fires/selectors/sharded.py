@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,20 +15,19 @@ from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, get_tags
 
-from fires.core import sharding
 from fires.core.batch import CheckedBatch, WeightSums
 from fires.core.classes import encode, has_fractions, merge_classes
 from fires.core.errors import InputError
+from fires.core.sharding import Evaluate, Shards, Sums, Task, add_up, counting, weight_of
 from fires.core.types import Labels, Matrix, OptionalArray, OptionalClasses, RowsLike
 from fires.core.validation import as_numbers, match_columns
-from fires.models.base import Learner
-from fires.models.sharded_bayes import step_rounds
+from fires.models.sharded_bayes import take_step
 from fires.selectors.fires import FIRES
 
 
 def partial_fit_sharded(
     selector: FIRES,
-    evaluate: sharding.Evaluate,
+    evaluate: Evaluate,
     *,
     n_features: int,
     names: Sequence[str] | npt.NDArray[np.object_] | None = None,
@@ -55,7 +54,8 @@ def partial_fit_sharded(
     >>> selector.get_support(indices=True)
     array([1])
     """
-    selector.all_or_nothing(_take, selector, evaluate, n_features, names, classes, sparse)
+    batch = _Batch(selector, evaluate, classes, sparse)
+    selector.all_or_nothing(batch.learn, n_features, names)
     return selector
 
 
@@ -188,36 +188,14 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n_features, sparse = batch.X.shape[1], sp.issparse(batch.X)
         n_entries = batch.X.nnz if sparse else batch.X.size
         n_shards = min(effective_n_jobs(self.n_jobs), max(n_entries // _LEAST, 1))
-        shards = sharding.Shards.cut(batch, n_shards) if n_shards > 1 else sharding.Shards([batch])
+        shards = Shards.cut(batch, n_shards) if n_shards > 1 else Shards([batch])
+        known = {"n_features": n_features, "classes": batch.classes, "sparse": sparse}
         with ThreadPoolExecutor(n_shards) as threads:  # it starts them when there is work
             each = threads.map if n_shards > 1 else map
-
-            def evaluate(task: sharding.Task) -> sharding.Sums:
-                return sharding.add_up(each(task, shards))
-
-            _take(self.selector, evaluate, n_features, None, batch.classes, sparse)
+            partial_fit_sharded(self.selector, lambda task: add_up(each(task, shards)), **known)
 
 
 _LEAST = 1 << 20  # entries that are worth a thread
-
-
-def _take(
-    selector: FIRES,
-    evaluate: sharding.Evaluate,
-    n_features: int,
-    names: Sequence[str] | npt.NDArray[np.object_] | None,
-    classes: OptionalClasses,
-    sparse: bool,
-) -> None:
-    if selector.columns == "open":
-        raise InputError("columns='open' cannot learn from shards", hint="use columns='fixed'.")
-    selector.begin_shards(n_features, names)
-    known = selector.known_names if names is not None else None
-    own = np.asarray(names, dtype=object) if known is not None else None
-    order = match_columns(own, n_features, known, selector.n_features_in_, "FIRES")
-    if order is not None:
-        raise InputError("the columns of the shards are in another order than those learnt from")
-    _Batch(selector, evaluate, classes, sparse).learn()
 
 
 class _Again(Exception):  # noqa: N818 - it is no error
@@ -228,7 +206,7 @@ class _Batch:
     """One batch on the driver: what FIRES does around the step of its learner."""
 
     def __init__(
-        self, selector: FIRES, evaluate: sharding.Evaluate, classes: OptionalClasses, sparse: bool
+        self, selector: FIRES, evaluate: Evaluate, classes: OptionalClasses, sparse: bool
     ) -> None:
         self.selector, self.evaluate = selector, evaluate
         self.classes, self.sparse = classes, sparse
@@ -236,75 +214,74 @@ class _Batch:
         # Weights in units, and what one unit counts in rows: 1 until this batch was counted.
         self.units, self.ratio, self.weighed = selector.weight_sums_, 1.0, False
 
-    def learn(self) -> None:
+    def learn(self, n_features: int, names: Sequence[str] | npt.NDArray[np.object_] | None) -> None:
         selector = self.selector
-        if selector.learner is None:
-            looked = self._asked(labels_of)
-            if self.weight > 0.0:
-                self._meet(looked)
-        else:
+        if selector.columns == "open":
+            raise InputError("columns='open' cannot learn from shards", hint="use columns='fixed'.")
+        selector.begin_shards(n_features, names)
+        known = selector.known_names if names is not None else None
+        own = np.asarray(names, dtype=object) if known is not None else None
+        if match_columns(own, n_features, known, selector.n_features_in_, "FIRES") is not None:
+            what = "the columns of the shards are in another order than those learnt from"
+            raise InputError(what)
+        if selector.learner is not None:
             is_classes = selector.target_kind_ == "classes"
             self._meet({"set labels": selector.classes_ if is_classes else np.zeros(1)})
-        learner = selector.learner
-        if learner is None:  # there are no rows
-            return
-        by_bayes = learner.joint_posterior is not None
-        self._refuse(learner, by_bayes)
-        if not by_bayes:  # it divides by the sum of the weights
-            self.units, self.weighed = WeightSums(1.0), True
-        while not self._has_stepped():
-            if not self.weight > 0.0:
+        else:
+            looked = self._asked(labels_of)
+            if not self.weight > 0.0:  # there are no rows
                 return
+            self._meet(looked)
+        self._refuse()
+        watch = self._hear if selector.watches_loss else None
+        while True:
+            try:
+                learner: Any = selector.learner
+                take_step(learner, self._known, selector.rates_, watch, sparse=self.sparse)
+            except _Again:
+                if not self.weight > 0.0:
+                    return
+            else:
+                break
         selector.end_shards(self.n_rows, self.n_missing, self.weight, self.units)
 
-    def _has_stepped(self) -> bool:
-        """The rounds of the learner; False if they have to begin again, or there are no rows."""
-        selector, learner = self.selector, self.selector.learner
-        assert learner is not None
+    def _known(self, task: Task) -> Sums:
+        """What shards say, once all labels, and what weights count, are known."""
+        selector, before = self.selector, (self.units.unit, self.ratio)
         labels = selector.classes_ if selector.target_kind_ == "classes" else None
-        watch = self._hear if selector.watches_loss else None
-        rounds = step_rounds(learner, selector.rates_, watch, sparse=self.sparse)
+        sums = self._asked(task, selector.model_name, labels)
+        is_new = any(name in sums for name in _FOUND)
+        if is_new:
+            self._meet(sums)
+        if is_new or not self.weight > 0.0 or before != (self.units.unit, self.ratio):
+            raise _Again
+        return sums
 
-        def evaluate(task: sharding.Task) -> sharding.Sums:
-            before = self.units.unit, self.ratio
-            sums = self._asked(task, selector.model_name, labels)
-            found = {name: sums[name] for name in _FOUND if name in sums}
-            if found:
-                self._meet(found)
-            if found or not self.weight > 0.0 or before != (self.units.unit, self.ratio):
-                raise _Again
-            return sums
-
-        try:
-            sharding.go_through(rounds, evaluate)
-        except _Again:
-            return False
-        return True
-
-    def _refuse(self, learner: Learner, by_bayes: bool) -> None:
-        """Raise an error for what cannot be learnt from sums."""
+    def _refuse(self) -> None:
+        """Raise an error for what cannot be learnt from sums; know what weights count in it."""
         selector, stay = self.selector, "and these stay in their shards"
+        learner: Any = selector.learner
         is_told = not (selector.drift is None or isinstance(selector.drift, str))
         if not learner.takes_shards:
-            what = f"the model {selector.model_name} cannot learn from shards"
-            if selector.update == "variational":
-                what = "update='variational' cannot learn from shards"
-            raise InputError(what, hint="use a linear model and update='bayes' or 'gradient'.")
+            what = f"the model {selector.model_name}"
+            what = "update='variational'" if selector.update == "variational" else what
+            hint = "use a linear model and update='bayes' or 'gradient'."
+            raise InputError(f"{what} cannot learn from shards", hint=hint)
         if selector.time is not None:
             what = f"memory as a time goes by rows, {stay}"
             raise InputError(what, hint="give memory a number of rows.")
-        if is_told and by_bayes:
+        if is_told and learner.joint_posterior is not None:
             what = f"a drift detector needs the loss of every row, {stay}"
             raise InputError(what, hint="use drift='auto' or None.")
+        if learner.joint_posterior is None:  # it divides by the sum of the weights
+            self.units, self.weighed = WeightSums(1.0), True
 
     def _hear(self, surprise: float, variance: float) -> bool:
         return self.selector.check_loss_drift(surprise, variance, self.n_rows)
 
-    def _asked(
-        self, task: sharding.Task, model: str | None = None, labels: Labels | None = None
-    ) -> sharding.Sums:
+    def _asked(self, task: Task, model: str | None = None, labels: Labels | None = None) -> Sums:
         """What shards say; the batch is counted, too."""
-        sums = self.evaluate(_Counted(task, model, labels, self.units.unit, self.ratio))
+        sums = self.evaluate(partial(_counted, task, model, labels, self.units.unit, self.ratio))
         self.n_rows, self.n_missing = int(sums["batch rows"]), int(sums["batch missing"])
         self.weight = float(sums["batch weight"])
         if not self.units.unit:
@@ -320,7 +297,7 @@ class _Batch:
             )
         return sums
 
-    def _meet(self, found: sharding.Sums) -> None:
+    def _meet(self, found: Sums) -> None:
         """Get to know a target: the model, its kind, labels. Starts the learner, or adds classes.
 
         FIRES looks at a target for that, so it is shown one with the same values, and no rows.
@@ -335,48 +312,42 @@ class _Batch:
 _FOUND = ("set labels", "list fractions")
 
 
-@dataclass(frozen=True, eq=False)
-class _Counted:
+def _counted(
+    task: Task,
+    model: str | None,  # None if the target is to be taken as it is
+    labels: Labels | None,  # the classes; None for numbers
+    unit: float,
+    ratio: float,
+    shard: CheckedBatch,
+) -> Sums:
     """A task of a learner, for shards with rows and known labels; and what there is of them all."""
-
-    task: sharding.Task
-    model: str | None  # None if the target is to be taken as it is
-    labels: Labels | None  # the classes; None for numbers
-    unit: float
-    ratio: float
-
-    def __call__(self, shard: CheckedBatch) -> sharding.Sums:
-        shard = sharding.counting(shard)
-        weight = sharding.weight_of(shard)
-        if self.unit not in (0.0, 1.0) or self.ratio != 1.0:
-            weight = weight / self.unit * self.ratio
-            shard = shard.weighted(weight)
-        counted = {
-            "batch rows": np.array(shard.n_rows),
-            "batch weight": np.array(weight.sum()),
-            "batch squares": np.array(weight @ weight),
-            "max weight": np.array(weight.max(initial=0.0)),
-            "batch missing": np.array(shard.n_missing),
-            "list batch rows": np.array([shard.n_rows]),
-        }
-        if not shard.n_rows:
-            return counted
-        if self.model is None:
-            return counted | self.task(shard)
-        y: Labels | None = shard.y
-        assert y is not None
-        if self.labels is None:
-            y = as_numbers(y, self.model)
-        elif (y := encode(y, self.labels)) is None:
+    shard = counting(shard)
+    weight = weight_of(shard)
+    if unit not in (0.0, 1.0) or ratio != 1.0:
+        weight = weight / unit * ratio
+        shard = shard.weighted(weight)
+    counted = {
+        "batch rows": np.array(shard.n_rows),
+        "batch weight": np.array(weight.sum()),
+        "batch squares": np.array(weight @ weight),
+        "max weight": np.array(weight.max(initial=0.0)),
+        "batch missing": np.array(shard.n_missing),
+        "list batch rows": np.array([shard.n_rows]),
+    }
+    if shard.n_rows and model is not None:
+        assert shard.y is not None
+        if labels is None:
+            y: Labels = as_numbers(shard.y, model)
+        elif (codes := encode(shard.y, labels)) is None:
             return counted | labels_of(shard)
-        elif len(self.labels) == 1:  # while only one class is known, it is the positive one
-            y = y + 1
+        else:  # while only one class is known, it is the positive one
+            y = codes + (len(labels) == 1)
         shard = copy.copy(shard)
         shard.y = y
-        return counted | self.task(shard)
+    return counted | (task(shard) if shard.n_rows else {})
 
 
-def labels_of(shard: CheckedBatch) -> sharding.Sums:
+def labels_of(shard: CheckedBatch) -> Sums:
     """The values of the target, or one that is not whole."""
     y = shard.y
     assert y is not None

@@ -128,7 +128,7 @@ def test_shards_that_are_not_nearby_come_from_the_cache(spark):
         files = sorted(folder.glob("fires-shard-*"))
         assert len(files) == 2
         files[0].unlink()
-        with MicroBatch.of_packed(batch._packed, batch._layout) as other:
+        with MicroBatch(batch._shards) as other:
             sums = [one.evaluate(sums_task()) for one in (batch, other, batch, other)]
     assert all((one["X'y"] == first).all() for one in sums)
     assert not list(folder.glob("fires-shard-*"))

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from fires.core.errors import InputError
-from fires.integrations.spark.rows import Layout, Part, in_pieces, shard_of, widths_of
+from fires.integrations.spark.rows import Layout, Part, in_pieces, shard_of
 
 NUMBERS = Layout((Part("number", ("a",), 1), Part("number", ("b",), 1)), "y")
 
@@ -80,12 +80,6 @@ def test_vectors_and_numbers_stand_side_by_side():
     rows = batch(a=[1.0, 2.0], v=[[3.0, None], [5.0, 6.0]], y=[0, 1])
     shard, _ = shard_of([rows], Layout(parts, "y"))
     assert_array_equal(shard.X, [[1, 3, np.nan], [2, 5, 6]])
-
-
-def test_the_lengths_of_vectors_are_found():
-    layout = Layout((Part("vector", ("v",)), Part("number", ("a",), 1)), "y")
-    found = widths_of([batch(v=vectors(None, sparse(7, [1], [1.0])), a=[1, 2])], layout)
-    assert (found["max width"].tolist(), int(found["max is_sparse"])) == ([7, 1], 1)
 
 
 @pytest.mark.parametrize(

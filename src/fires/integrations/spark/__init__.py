@@ -21,14 +21,12 @@ import sys
 from typing import TYPE_CHECKING
 
 from fires.core.errors import InputError
-from fires.core.moved import lazy
-from fires.core.optional import require
+from fires.integrations.spark.keyed import select_by_key, select_stream_by_key
+from fires.integrations.spark.rows import library
+from fires.integrations.spark.select import select_frame, select_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from fires.integrations.spark.keyed import select_by_key, select_stream_by_key
-    from fires.integrations.spark.select import select_frame, select_stream
 
 __all__ = [
     "select_by_key",
@@ -37,10 +35,6 @@ __all__ = [
     "select_stream_by_key",
     "spark_session",
 ]
-
-_WHERE = dict.fromkeys(("select_frame", "select_stream"), ".select")
-_WHERE |= dict.fromkeys(("select_by_key", "select_stream_by_key"), ".keyed")
-__getattr__ = lazy(__name__, _WHERE)
 
 # Otherwise workers run whatever is called python3, without us.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -72,14 +66,12 @@ def spark_session(master: str = "local[*]", **settings: str) -> SparkSession:
     MissingExtra
         If pyspark is not installed.
     """
-    for library in ("pyspark", "pyarrow"):
-        require(library, "fires on Spark", extra="spark")
-    sql = require("pyspark.sql", "fires on Spark", extra="spark")
-    running = sql.SparkSession.getActiveSession()
+    spark, _ = library("pyspark").sql.SparkSession, library("pyarrow")
+    running: SparkSession | None = spark.getActiveSession()
     if running is not None:
         return running
     check_java()
-    builder = sql.SparkSession.builder.master(master).appName("fires")
+    builder = spark.builder.master(master).appName("fires")
     if hasattr(socket, "AF_UNIX"):
         # A round is a short job. Over TCP it would wait 40 ms for an answer that is held back.
         builder = builder.config("spark.python.unix.domain.socket.enabled", "true")

@@ -1,9 +1,9 @@
 """Rounds of sums over a micro-batch on Spark.
 
-The first pass over a micro-batch turns the rows of every partition into the form that tasks take,
-and keeps that: cached by Spark, and in files beside the workers. So the source is read once. In
-later rounds a task goes out by broadcast, and workers read their shards from the files; where one
-is not found, Spark's cache has it.
+The rows of every partition are turned into the form that tasks take while they are read for the
+first round. That is kept: cached by Spark, and in files beside the workers. So the source is read
+once. A task goes out by broadcast, and workers read their shards from the files; where one is not
+found, Spark's cache has it.
 
 Only sums come back. Each worker adds up its partition. Small sums go straight to the driver; large
 ones are added up on the workers first, a few partitions at a time, so that the driver gets one
@@ -13,9 +13,10 @@ result a round.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias
 from uuid import uuid4
@@ -25,17 +26,14 @@ import numpy as np
 from fires.core import files
 from fires.core.batch import CheckedBatch
 from fires.core.sharding import Sums, Task, add_up
-from fires.integrations.spark.rows import Layout, in_pieces, library, shard_of, widths_of
+from fires.integrations.spark.rows import Layout, in_pieces, library, shard_of
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
-    from pyspark import RDD, Broadcast, SparkContext
-    from pyspark.sql import DataFrame, Row
+    from pyspark import RDD, Broadcast
+    from pyspark.sql import Column, DataFrame, Row
 
 
-# What :func:`packer` gives: a row for each shard, and one for the answer of the partition.
-PACKED = "partition int, piece int, shard binary, answer binary"
-_ANSWER = -1  # the piece of a row that holds an answer
 # A shard and the rows that were left out, or what is wrong with it.
 _Packed: TypeAlias = tuple[CheckedBatch, int] | ValueError
 # Of a shard of dense rows: a value of Spark must stay well below 2 GB.
@@ -51,49 +49,46 @@ class NoRows(Exception):  # noqa: N818 - it is not always an error
 
 
 class MicroBatch:
-    """The rows of a micro-batch, on the cluster.
+    """The rows of a micro-batch, on the cluster; without a layout, they are shards already.
 
-    Use it in a ``with`` statement: at its end, nothing of it stays cached.
+    Use it in a ``with`` statement: at its end, nothing that it has made stays cached.
     """
 
-    def __init__(self, frame: DataFrame, layout: Layout) -> None:
-        self._frame, self._layout = frame, layout
-        self._context = frame.sparkSession.sparkContext
-        self._packed: DataFrame = None
-        self._first: Broadcast | None = None
-        self._keys: RDD | None = None
-        self._near = Nearby.begin()
+    def __init__(self, frame: DataFrame, layout: Layout | None = None) -> None:
+        self._near, self._shards, self._is_ours = Nearby.begin(), frame, layout is not None
+        if layout is not None:
+            n_rows = max(1, _PIECE_BYTES // (8 * max(layout.n_features, 1)))
+            n_rows = 1 << 20 if layout.is_sparse else n_rows
+            self._shards = packed(frame, layout, n_rows, self._near)
+        self._is_near = self._is_ours
         self.n_rows = self.n_left_out = 0
-
-    @classmethod
-    def of_packed(cls, packed: DataFrame, layout: Layout) -> Self:
-        """A micro-batch of shards that were made before, and stay when it ends."""
-        batch = cls(packed, layout)
-        batch._packed = packed
-        return batch
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._first is not None:
-            self._packed.unpersist()
-            self._first.destroy()
+        if self._is_ours:
+            self._shards.unpersist()
         self._near.end()
+
+    @cached_property
+    def _keys(self) -> RDD:
+        # Planned once. It runs where the shards are: Spark goes by where it has cached them.
+        return self._shards.select("partition", "piece").rdd
 
     def evaluate(self, task: Task) -> Sums:
         """Call a task for every shard, and add up in the order of partitions."""
-        sent = send(self._context, self._layout, task, self._near)
-        if self._packed is None:
-            # A partition that is lost is made again from its rows: the task is needed until then.
-            self._first, rows = sent, _piece_rows(self._layout)
-            found = self._frame.select(*map(quoted, self._layout.columns))
-            self._packed = found.mapInArrow(packer(sent, rows), PACKED).persist()
-            answers = self._packed.where(f"piece = {_ANSWER}").select("answer").rdd
-            answer = added_up(answers, len(sent.value))
-        else:
-            answer = self._asked(sent)
-            sent.destroy()
+        # A task may be made of what only the driver can import.
+        pickled = library("pyspark.cloudpickle").dumps(task)
+        sent = self._keys.context.broadcast(pickled)
+        worker, lost = _answerer(sent, self._near), not self._is_near
+        if not lost:
+            answer = added_up(self._keys.mapPartitions(worker), len(pickled))
+            lost = _LOST in answer
+        if lost:
+            answer = added_up(self._shards.rdd.mapPartitions(worker), len(pickled))
+        self._is_near = True
+        sent.destroy()
         if _WRONG in answer:
             raise answer[_WRONG][0]
         self.n_rows, self.n_left_out = (int(answer.pop(name, 0)) for name in (_ROWS, _LEFT_OUT))
@@ -101,20 +96,45 @@ class MicroBatch:
             raise NoRows
         return answer
 
-    def _asked(self, sent: Broadcast) -> Sums:
-        """The answer to a task of a later round."""
-        worker, size = _answerer(sent), len(sent.value)
-        is_new = self._keys is None and self._first is None  # no task has gone through so far
-        shards = self._packed.where(f"piece != {_ANSWER}")
-        if self._keys is None:
-            # Planned once. It runs where the shards are: Spark goes by where it has cached them.
-            self._keys = shards.select("partition", "piece").rdd
-        if not is_new:
-            answer = added_up(self._keys.mapPartitions(worker), size)
-            if _LOST not in answer:
-                return answer
-        cached = shards.select("partition", "piece", "shard").rdd
-        return added_up(cached.mapPartitions(worker), size)
+
+def packed(frame: DataFrame, layout: Layout, n_rows: int, near: Nearby | None = None) -> DataFrame:
+    """The shards of a frame, with so many rows each, cached; they may be kept nearby, too."""
+
+    def pack(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+        pa, partition = library("pyarrow"), library("pyspark").TaskContext.get().partitionId()
+        if near is not None:
+            _tidy(near.kept)
+        for piece, part in enumerate(in_pieces(batches, n_rows)):
+            shard: _Packed
+            try:
+                shard = shard_of(part, layout)
+            except ValueError as error:
+                shard = error
+            pickled = pickle.dumps(shard, 5)
+            if near is not None:
+                near.put(partition, piece, pickled)
+            row = {"partition": [partition], "piece": [piece], "shard": [pickled]}
+            yield pa.RecordBatch.from_pydict(row)
+
+    found = frame.select(*map(quoted, layout.columns))
+    return found.mapInArrow(pack, "partition long, piece long, shard binary").persist()
+
+
+def _answerer(sent: Broadcast, near: Nearby) -> Callable[[Iterable[Row]], Iterator[tuple[bytes]]]:
+    """What a worker does in a round: it answers a task for the shards of a partition."""
+
+    def answer(rows: Iterable[Row]) -> Iterator[tuple[bytes]]:
+        task = pickle.loads(sent.value)
+
+        def found() -> Iterator[Sums]:
+            for partition, piece, *shard in rows:
+                if shard:
+                    near.put(partition, piece, shard[0])
+                yield _answer(task, shard[0] if shard else near.get(partition, piece))
+
+        yield (pickle.dumps(_sum_up(found()), 5),)
+
+    return answer
 
 
 def added_up(answers: RDD, size: int) -> Sums:
@@ -123,17 +143,9 @@ def added_up(answers: RDD, size: int) -> Sums:
     is_large = n * size > _DRIVER_BYTES
     while is_large and n > 1:
         n = -(-n // _FAN_IN)
-        numbered = answers.mapPartitionsWithIndex(_numbered)
-        answers = numbered.partitionBy(n, _group).mapPartitions(_joined)
+        numbered = answers.mapPartitionsWithIndex(lambda i, found: ((i, one) for one in found))
+        answers = numbered.partitionBy(n, lambda i: i // _FAN_IN).mapPartitions(_joined)
     return _sum_up(pickle.loads(one) for (one,) in answers.collect())
-
-
-def _numbered(place: int, answers: Iterable[Row]) -> Iterator[tuple[int, Row]]:
-    return ((place, one) for one in answers)
-
-
-def _group(place: int) -> int:
-    return place // _FAN_IN
 
 
 def _joined(answers: Iterable[tuple[int, Row]]) -> Iterator[tuple[bytes]]:
@@ -147,18 +159,19 @@ def _joined(answers: Iterable[tuple[int, Row]]) -> Iterator[tuple[bytes]]:
 _ROWS, _LEFT_OUT, _LOST, _WRONG = "read rows", "read left out", "read lost", "list read wrong"
 
 
-def _answer(task: Task, packed: _Packed | None) -> Sums:
+def _answer(task: Task, pickled: bytes | None) -> Sums:
     """What a task says of one shard."""
-    if packed is None:
+    if pickled is None:
         return {_LOST: np.array(1)}
-    if isinstance(packed, ValueError):
-        return {_WRONG: np.array([packed])}
-    shard, n_left_out = packed
+    shard: _Packed = pickle.loads(pickled)
+    if isinstance(shard, ValueError):
+        return {_WRONG: np.array([shard])}
+    rows, n_left_out = shard
     try:
-        sums = task(shard) if shard.n_rows else {}
+        sums = task(rows) if rows.n_rows else {}
     except ValueError as error:
         return {_WRONG: np.array([error])}
-    return {_ROWS: np.array(shard.n_rows), _LEFT_OUT: np.array(n_left_out)} | sums
+    return {_ROWS: np.array(rows.n_rows), _LEFT_OUT: np.array(n_left_out)} | sums
 
 
 def _sum_up(answers: Iterable[Sums]) -> Sums:
@@ -173,90 +186,24 @@ def completed(frame: DataFrame, layout: Layout) -> Layout:
     """The layout with the lengths of its vectors, by one look at the rows if need be."""
     if all(part.kind in ("number", "entries") for part in layout.parts):
         return layout
-    columns = [column for part in layout.parts for column in part.columns]
-
-    def look(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-        pa = library("pyarrow")
-        found = pickle.dumps(widths_of(batches, layout))
-        yield pa.RecordBatch.from_pydict({"answer": pa.array([found], pa.binary())})
-
-    looked = frame.select(*map(quoted, columns)).mapInArrow(look, "answer binary")
-    found = add_up(pickle.loads(row.answer) for row in looked.collect())
-    if not found or not found["max width"].all():
+    sql = library("pyspark.sql.functions")
+    widths, is_sparse = [], sql.lit(layout.is_sparse)
+    for part in layout.parts:
+        column: Column = frame[quoted(part.columns[0])]
+        width = sql.lit(part.width)
+        if part.kind == "array":
+            width = sql.size(column)
+        elif part.kind == "vector":
+            vector = sql.unwrap_udt(column)  # type 0 is sparse, and has a size
+            width = sql.coalesce(vector["size"], sql.size(vector["values"]))
+            is_sparse = is_sparse | (vector["type"] == 0)
+        widths.append(sql.max(width))
+    *found, sparse = frame.select(*widths, sql.max(is_sparse)).first()
+    if not all(width and width > 0 for width in found):
         return layout
-    pairs = zip(layout.parts, found["max width"].tolist(), strict=True)
-    parts = tuple(replace(part, width=part.width or width) for part, width in pairs)
-    return replace(layout, parts=parts, is_sparse=bool(found["max is_sparse"]))
-
-
-def send(
-    context: SparkContext, layout: Layout, task: Task | None, near: Nearby | None = None
-) -> Broadcast:
-    """Send a task to all workers."""
-    # A task may be made of what only the driver can import.
-    cloudpickle = library("pyspark.cloudpickle")
-    return context.broadcast(cloudpickle.dumps((layout, task, near)))
-
-
-def packer(
-    sent: Broadcast, n_rows: int
-) -> Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]]:
-    """What a worker does first: it makes shards of its rows, and answers the first task."""
-
-    def pack(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-        layout, task, near = pickle.loads(sent.value)
-        spark = library("pyspark")
-        partition = spark.TaskContext.get().partitionId()
-        answer: Sums = {}
-        if near is not None:
-            near.tidy()
-        for piece, part in enumerate(in_pieces(batches, n_rows)):
-            packed: _Packed
-            try:
-                packed = shard_of(part, layout)
-            except ValueError as error:
-                packed = error
-            pickled = pickle.dumps(packed, 5)
-            yield _record(partition, piece, pickled, None)
-            if near is not None:
-                near.put(partition, piece, pickled)
-            if task is not None:
-                answer = _sum_up([answer, _answer(task, packed)])
-        if task is not None:
-            yield _record(partition, _ANSWER, None, pickle.dumps(answer, 5))
-
-    return pack
-
-
-def _answerer(sent: Broadcast) -> Callable[[Iterable[Row]], Iterator[tuple[bytes]]]:
-    """What a worker does in later rounds: it answers a task for the shards of a partition."""
-
-    def answer(rows: Iterable[Row]) -> Iterator[tuple[bytes]]:
-        _, task, near = pickle.loads(sent.value)
-
-        def found() -> Iterator[Sums]:
-            for partition, piece, *shard in rows:
-                if shard:
-                    near.put(partition, piece, shard[0])
-                yield _answer(task, pickle.loads(shard[0]) if shard else near.get(partition, piece))
-
-        yield (pickle.dumps(_sum_up(found()), 5),)
-
-    return answer
-
-
-def _record(partition: int, piece: int, shard: bytes | None, answer: bytes | None) -> RecordBatch:
-    """One row of what :func:`packer` gives."""
-    pa = library("pyarrow")
-    places = [pa.array([place], pa.int32()) for place in (partition, piece)]
-    values = [pa.array([value], pa.binary()) for value in (shard, answer)]
-    return pa.RecordBatch.from_arrays([*places, *values], ["partition", "piece", "shard", "answer"])
-
-
-def _piece_rows(layout: Layout) -> int:
-    if layout.is_sparse:
-        return 1 << 20
-    return max(1, _PIECE_BYTES // (8 * max(layout.n_features, 1)))
+    parts = zip(layout.parts, found, strict=True)
+    known = tuple(replace(part, width=part.width or width) for part, width in parts)
+    return replace(layout, parts=known, is_sparse=bool(sparse))
 
 
 def quoted(column: str) -> str:
@@ -280,37 +227,29 @@ class Nearby:
     """
 
     name: str
-    others: frozenset[str]
+    kept: frozenset[str]  # the micro-batches whose files are in use
 
     @classmethod
     def begin(cls) -> Nearby:
         """Files for a micro-batch that begins."""
-        others, name = frozenset(_in_use), uuid4().hex
+        name = uuid4().hex
         _in_use.add(name)
-        return cls(name, others)
+        return cls(name, frozenset(_in_use))
 
     def end(self) -> None:
         """Remove the files if they are on the driver's machine; others go with the next ones."""
         _in_use.discard(self.name)
-        _remove(path for path in _folder().glob(f"{_PREFIX}{self.name}-*"))
-
-    def tidy(self) -> None:
-        """Remove files that were left over on this machine."""
-        kept = {self.name, *self.others}
-        found = _folder().glob(f"{_PREFIX}*")
-        _remove(p for p in found if p.name.removeprefix(_PREFIX).split("-")[0] not in kept)
+        _tidy(_in_use)
 
     def put(self, partition: int, piece: int, pickled: bytes) -> None:
         """Write a shard, if there is room for it."""
         with suppress(OSError):  # whole or not at all: two workers may do the same
             files.replace_file(self._path(partition, piece), pickled, sync=False)
 
-    def get(self, partition: int, piece: int) -> _Packed | None:
+    def get(self, partition: int, piece: int) -> bytes | None:
         """A shard, if it is on this machine."""
         try:
-            with self._path(partition, piece).open("rb") as file:
-                packed: _Packed = pickle.load(file)
-                return packed
+            return self._path(partition, piece).read_bytes()
         except OSError:
             return None
 
@@ -320,11 +259,12 @@ class Nearby:
 
 def _folder() -> Path:
     """A folder of this application on this machine, which Spark removes at its end."""
-    spark = library("pyspark")
-    return Path(spark.SparkFiles.getRootDirectory())
+    return Path(library("pyspark").SparkFiles.getRootDirectory())
 
 
-def _remove(paths: Iterable[Path]) -> None:
-    for path in paths:
-        with suppress(OSError):
-            files.remove(path)
+def _tidy(kept: Collection[str]) -> None:
+    """Remove what is on this machine of other micro-batches than these."""
+    for path in _folder().glob(f"{_PREFIX}*"):
+        if path.name.removeprefix(_PREFIX).split("-")[0] not in kept:
+            with suppress(OSError):
+                files.remove(path)

@@ -33,15 +33,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-_FOUND = {
-    "feature": "string",
-    "rank": "integer",
-    "importance": "double",
-    "low": "double",
-    "high": "double",
-    "selected": "boolean",
-    "rows": "long",
-}
+_FOUND = (
+    "feature string, rank int, importance double, low double, high double, selected boolean, "
+    "rows long"
+)
 _STATE = "state"
 
 
@@ -64,16 +59,13 @@ def select_by_key(
         raise InputError("this DataFrame is streaming", hint="use select_stream_by_key")
     rows_at_once = selector.batch_size if batch_rows is None else batch_rows
     check_count("batch_rows", rows_at_once)
-    keys, layout = _layout(df.schema, selector, key, order, target, columns)
-    learning = _ByKey(selector, _known(completed(df, layout)), keys, order, state)
-    schema = _schema(df.schema, learning)
+    learning, rows, schema = _prepared(df, selector, key, order, target, columns, state=state)
     wanted = library("pyspark.sql.pandas.types").to_arrow_schema(schema)
-    groups = df.select(*map(quoted, learning.columns)).groupBy(*map(quoted, keys))
 
     def learn(key: tuple[Scalar, ...], table: Table) -> Table:
         return learning.of_table(key, table, rows_at_once, wanted)
 
-    return groups.applyInArrow(learn, schema)
+    return rows.groupBy(*map(quoted, learning.keys)).applyInArrow(learn, schema)
 
 
 def select_stream_by_key(
@@ -93,19 +85,15 @@ def select_stream_by_key(
     """
     if not df.isStreaming:
         raise InputError("this DataFrame is not streaming", hint="use select_by_key")
-    keys, layout = _layout(df.schema, selector, key, order, target, columns)
-    df, layout = _in_arrays(df, _known(layout))
-    learning = _ByKey(selector, layout, keys, order, state)
-    schema = _schema(df.schema, learning)
-    chosen = df.select(*map(quoted, learning.columns))
-    arrow, names = library("pyspark.sql.pandas.types").to_arrow_schema(chosen.schema), schema.names
-    groups = chosen.groupBy(*map(quoted, keys))
+    learning, rows, schema = _prepared(df, selector, key, order, target, columns, state=state)
+    arrow = library("pyspark.sql.pandas.types").to_arrow_schema(rows.schema)
 
     def learn(
         key: tuple[Hashable, ...], frames: Iterable[pd.DataFrame], state: GroupState
     ) -> Iterator[pd.DataFrame]:
-        return learning.of_frames(key, frames, state, arrow, names)
+        return learning.of_frames(key, frames, state, arrow, schema.names)
 
+    groups = rows.groupBy(*map(quoted, learning.keys))
     return groups.applyInPandasWithState(learn, schema, f"{_STATE} binary", "update", "NoTimeout")
 
 
@@ -119,12 +107,6 @@ class _ByKey:
     order: str | None
     with_state: bool
 
-    @property
-    def columns(self) -> list[str]:
-        """The columns of the frame that are needed."""
-        wanted = [*self.keys, *self.layout.columns, *([self.order] if self.order else [])]
-        return list(dict.fromkeys(wanted))
-
     def of_table(
         self, key: tuple[Scalar, ...], table: Table, n_rows: int, wanted: ArrowSchema
     ) -> Table:
@@ -134,7 +116,7 @@ class _ByKey:
         if not selector.is_fitted or len(selector.label_index) == 1:
             return wanted.empty_table()
         saved = selector_to_bytes(selector) if self.with_state else None
-        found = self.found(values, selector, saved)
+        found = self.found(values, selector, saved, wanted.names)
         return library("pyarrow").Table.from_pydict(found, schema=wanted)
 
     def of_frames(
@@ -155,14 +137,21 @@ class _ByKey:
         if selector.is_fitted:
             saved = selector_to_bytes(selector)
             state.update((saved,))
-            yield pd.DataFrame(self.found(values, selector, saved), columns=names)
+            yield pd.DataFrame(self.found(values, selector, saved, names))
 
     def learnt(
         self, key: Sequence[Hashable], table: Table, saved: bytes | None, n_rows: int | None = None
     ) -> FIRES:
         """The selector of a key after it has learnt from its rows, so many at a time."""
         try:
-            selector = self._before(saved)
+            selector: FIRES
+            if saved is not None:
+                model = self.selector.model
+                selector = selector_from_bytes(saved, None if isinstance(model, str) else model)
+            else:
+                selector = copy.deepcopy(self.selector)
+                if not selector.knows_columns:
+                    selector.name_features(self.layout.names)
             if self.order is not None:
                 table = table.sort_by(self.order)
             for piece in in_pieces(table.to_batches(), n_rows or max(1, table.num_rows)):
@@ -174,58 +163,53 @@ class _ByKey:
             raise InputError(str(error), "the key " + ", ".join(pairs)) from None
         return selector
 
-    def _before(self, saved: bytes | None) -> FIRES:
-        if saved is not None:
-            model = self.selector.model
-            known: FIRES = selector_from_bytes(saved, None if isinstance(model, str) else model)
-            return known
-        selector = copy.deepcopy(self.selector)
-        if not selector.knows_columns:
-            selector.name_features(self.layout.names)
-        return selector
-
     def found(
-        self, key: Sequence[Hashable], selector: FIRES, saved: bytes | None
+        self, key: Sequence[Hashable], selector: FIRES, saved: bytes | None, names: Sequence[str]
     ) -> dict[str, list[Hashable]]:
         """The columns of the rows that a key gets."""
-        names = tuple(map(str, selector.feature_names_in_))
+        features = tuple(map(str, selector.feature_names_in_))
         totals = RunTotals(selector.n_features_in_)
-        rows = feature_rows(selector, names, totals, selector.get_support(indices=True))
-        columns: dict[str, list[Hashable]] = {
-            name: [value] * len(rows) for name, value in zip(self.keys, key, strict=True)
-        }
-        for name in _FOUND:
-            columns[name] = [row.get(name, selector.n_samples_seen_) for row in rows]
+        rows = feature_rows(selector, features, totals, selector.get_support(indices=True))
+        all_have = dict(zip(self.keys, key, strict=True)) | {"rows": selector.n_samples_seen_}
+        columns = {name: [(row | all_have).get(name) for row in rows] for name in names}
         if self.with_state:
             columns[_STATE] = [saved, *[None] * (len(rows) - 1)]
         return columns
 
 
-def _layout(
-    schema: StructType,
+def _prepared(
+    df: DataFrame,
     selector: FIRES,
     key: str | Sequence[str],
     order: str | None,
     target: str,
     columns: Mapping[str, Any],
-) -> tuple[list[str], Layout]:
-    """The columns of the key, and how the others become rows."""
+    *,
+    state: bool,
+) -> tuple[_ByKey, DataFrame, StructType]:
+    """What a worker needs for any key, the rows, and the columns of the result."""
     keys = [key] if isinstance(key, str) else list(key)
     if not keys:
         raise InputError("there is no key", hint="name the column with the key of each row")
     besides = [*keys, *([order] if order else [])]
-    layout = layout_of(schema, target, **columns, missing=selector.missing, besides=besides)
-    return keys, layout.in_order(selector)
-
-
-def _known(layout: Layout) -> Layout:
+    layout = layout_of(df.schema, target, **columns, missing=selector.missing, besides=besides)
+    layout = layout.in_order(selector)
+    layout = layout if df.isStreaming else completed(df, layout)
     for part in layout.parts:
         if not part.width:
-            raise InputError(
-                f'how long the vectors in "{part.columns[0]}" are is not known',
-                hint="give n_features",
-            )
-    return layout
+            what = f'how long the vectors in "{part.columns[0]}" are is not known'
+            raise InputError(what, hint="give n_features")
+    types = library("pyspark.sql.types")
+    found = types.StructType.fromDDL(_FOUND + f", {_STATE} binary" * state)
+    for name in keys:
+        if name in found.names:
+            what = f'the key is a column "{name}", and so is a result'
+            raise InputError(what, hint="rename the key column")
+    schema = types.StructType([df.schema[name] for name in keys] + found.fields)
+    df, layout = _in_arrays(df, layout) if df.isStreaming else (df, layout)
+    needed = dict.fromkeys([*besides, *layout.columns])
+    learning = _ByKey(selector, layout, keys, order, state)
+    return learning, df.select(*map(quoted, needed)), schema
 
 
 def _in_arrays(df: DataFrame, layout: Layout) -> tuple[DataFrame, Layout]:
@@ -233,35 +217,18 @@ def _in_arrays(df: DataFrame, layout: Layout) -> tuple[DataFrame, Layout]:
 
     Pandas would make an object of each vector, and for each key it would make all columns anew.
     """
-    functions = library("pyspark.sql.functions")
     parts = list(layout.parts)
+    if len(parts) > 1 and all(part.kind == "number" for part in parts):
+        names, column = tuple(part.columns[0] for part in parts), "features"
+        while column in df.columns:
+            column += "_"
+        functions = library("pyspark.sql.functions")
+        numbers = functions.array(*(df[quoted(name)].cast("double") for name in names))
+        parts = [Part("array", (column,), len(names), names)]
+        return df.withColumn(column, numbers), replace(layout, parts=tuple(parts))
     for place, part in enumerate(parts):
         if part.kind == "vector":
             ml, column = library("pyspark.ml.functions"), part.columns[0]
             df = df.withColumn(column, ml.vector_to_array(df[quoted(column)]))
             parts[place] = replace(part, kind="array")
-    if len(parts) > 1 and all(part.kind == "number" for part in parts):
-        names = tuple(part.columns[0] for part in parts)
-        column = "features"
-        while column in df.columns:
-            column += "_"
-        numbers = functions.array(*(df[quoted(name)].cast("double") for name in names))
-        df = df.withColumn(column, numbers)
-        parts = [Part("array", (column,), len(names), names)]
     return df, replace(layout, parts=tuple(parts))
-
-
-def _schema(schema: StructType, learning: _ByKey) -> StructType:
-    """The columns of the result: the key as it was, and what is found."""
-    found = _FOUND | ({_STATE: "binary"} if learning.with_state else {})
-    for name in learning.keys:
-        if name in found:
-            raise InputError(
-                f'the key is a column "{name}", and so is a result', hint="rename the key column"
-            )
-    result = library("pyspark.sql.types").StructType()
-    for name in learning.keys:
-        result = result.add(name, schema[name].dataType)
-    for name, kind in found.items():
-        result = result.add(name, kind)
-    return result

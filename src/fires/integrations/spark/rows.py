@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from fires.core import validation
@@ -196,15 +195,13 @@ def in_pieces(batches: Iterable[RecordBatch], n_rows: int) -> Iterator[list[Reco
     held: list[RecordBatch] = []
     n_held = 0
     for batch in batches:
-        start = 0
-        while n_held + batch.num_rows - start >= n_rows:
-            part = batch.slice(start, n_rows - n_held)
-            yield [*held, part]
-            start += part.num_rows
-            held, n_held = [], 0
-        if start < batch.num_rows:
-            held.append(batch.slice(start))
-            n_held += batch.num_rows - start
+        while batch.num_rows:
+            held.append(batch.slice(0, n_rows - n_held))
+            n_held += held[-1].num_rows
+            batch = batch.slice(held[-1].num_rows)
+            if n_held == n_rows:
+                yield held
+                held, n_held = [], 0
     if held:
         yield held
 
@@ -214,7 +211,10 @@ def shard_of(batches: list[RecordBatch], layout: Layout) -> tuple[CheckedBatch, 
     pa = library("pyarrow")
     (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
     batch = _usable(whole, layout)
-    X, y, weight = _matrix(batch, layout), _labels(batch.column(layout.target)), None
+    X, labels, weight = _matrix(batch, layout), batch.column(layout.target), None
+    if pa.types.is_decimal(labels.type):
+        labels = labels.cast(pa.float64())
+    y = labels.to_numpy(zero_copy_only=False)
     if layout.weight is not None:
         weight = _numbers(batch.column(layout.weight))
         if not (np.isfinite(weight).all() and (weight >= 0.0).all()):
@@ -225,24 +225,6 @@ def shard_of(batches: list[RecordBatch], layout: Layout) -> tuple[CheckedBatch, 
         validation.refuse(X, counts, names, missing=layout.missing, owner=_OWNER)
     target = validation.as_target(y, len(y), _OWNER) if len(y) else y
     return CheckedBatch(X, target, weight, counts[0]), whole.num_rows - batch.num_rows
-
-
-def widths_of(batches: Iterable[RecordBatch], layout: Layout) -> dict[str, npt.NDArray[np.generic]]:
-    """How long the vectors of a partition are, and whether some of them are sparse."""
-    widths = np.array([part.width for part in layout.parts])
-    is_sparse = int(layout.is_sparse)
-    for batch in batches:
-        for place, part in enumerate(layout.parts):
-            if part.kind == "number" or part.kind == "entries":
-                continue
-            column = batch.column(part.columns[0]).drop_null()
-            lengths = _lengths(column.field("values") if part.kind == "vector" else column)
-            if part.kind == "vector":
-                sparse = _whole(column.field("type")) == _SPARSE_VECTOR
-                is_sparse = max(is_sparse, int(sparse.any()))
-                lengths = np.where(sparse, _whole(column.field("size")), lengths)
-            widths[place] = max(widths[place], lengths.max(initial=0))
-    return {"max width": widths, "max is_sparse": np.array(is_sparse)}
 
 
 def _usable(batch: RecordBatch, layout: Layout) -> RecordBatch:
@@ -257,95 +239,64 @@ def _usable(batch: RecordBatch, layout: Layout) -> RecordBatch:
 
 
 def _matrix(batch: RecordBatch, layout: Layout) -> Any:
-    if all(part.kind == "number" for part in layout.parts):
-        columns = [_numbers(batch.column(part.columns[0])) for part in layout.parts]
-        return np.ascontiguousarray(np.array(columns).T)
     blocks = [_block(batch, part, sparse=layout.is_sparse) for part in layout.parts]
-    if layout.is_sparse:
-        matrix = sp.csr_array(sp.hstack(blocks, format="csr")) if len(blocks) > 1 else blocks[0]
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()  # what comes from Arrow cannot be written to
-            matrix.sum_duplicates()
-        return matrix
-    return np.ascontiguousarray(np.concatenate(blocks, axis=1) if len(blocks) > 1 else blocks[0])
+    if not layout.is_sparse:
+        return np.hstack(blocks)
+    matrix = sp.hstack(blocks, format="csr")  # a copy: what comes from Arrow cannot be written to
+    matrix.sum_duplicates()
+    return matrix
 
 
 def _block(batch: RecordBatch, part: Part, *, sparse: bool) -> Any:
     """The features of one part, dense or as CSR."""
-    n_rows, width = batch.num_rows, part.width
-    column = batch.column(part.columns[0])
-    if part.kind in ("number", "array"):
-        if part.kind == "array":
-            _refuse_lengths(_lengths(column), width, part)
-            column = column.flatten()
-        dense = _numbers(column).reshape(n_rows, width)
-        return sp.csr_array(dense) if sparse else dense
-    if part.kind == "vector":
-        places, values, counts = _entries_of_vectors(column, part)
-    else:
+    shape, column = (batch.num_rows, part.width), batch.column(part.columns[0])
+    if part.kind == "entries":
         places, counts = _whole(column.flatten()), _lengths(column)
         values = _numbers(batch.column(part.columns[1]).flatten())
         if len(values) != len(places):
             first, second = part.columns
             raise InputError(f'"{first}" and "{second}" do not have as many entries in every row')
-        if len(places) and not (places.min() >= 0 and places.max() < width):
+        if len(places) and not (places.min() >= 0 and places.max() < part.width):
             raise InputError(
-                f'"{part.columns[0]}" has places that are not from 0 to {width - 1:,}',
+                f'"{part.columns[0]}" has places that are not from 0 to {part.width - 1:,}',
                 hint="give n_features",
             )
-    edges = np.concatenate([[0], np.cumsum(counts)])
-    matrix = sp.csr_array((values, places, edges), shape=(n_rows, width))
+    elif part.kind == "number":
+        dense = _numbers(column)[:, None]
+        return sp.csr_array(dense) if sparse else dense
+    else:
+        lists, is_sparse = column, np.zeros(len(column), dtype=np.bool_)
+        if part.kind == "vector":
+            kinds, sizes, indices, lists = column.flatten()
+            is_sparse = _whole(kinds) == _SPARSE_VECTOR
+        counts, values = _lengths(lists), _numbers(lists.flatten())
+        lengths = np.where(is_sparse, _whole(sizes), counts) if is_sparse.any() else counts
+        if not (lengths == part.width).all():
+            raise InputError(
+                f'"{part.columns[0]}" holds a vector of length '
+                f"{lengths[lengths != part.width][0]:,}, and those before have {part.width:,}"
+            )
+        if not (sparse or is_sparse.any()):
+            return values.reshape(shape)
+        places, of_sparse = np.empty(len(values), dtype=np.int64), np.repeat(is_sparse, counts)
+        places[~of_sparse] = np.tile(np.arange(part.width), int((~is_sparse).sum()))
+        if is_sparse.any():
+            places[of_sparse] = _whole(indices.flatten())
+    matrix = sp.csr_array((values, places, np.concatenate([[0], np.cumsum(counts)])), shape=shape)
     return matrix if sparse else matrix.toarray()
-
-
-def _entries_of_vectors(column: ArrowArray, part: Part) -> tuple[Ints, Floats, Ints]:
-    """Places and values of the entries of ``Vector``s, and how many each row has."""
-    kinds, sizes, indices, lists = column.flatten()
-    is_sparse = _whole(kinds) == _SPARSE_VECTOR
-    counts, values = _lengths(lists), _numbers(lists.flatten())
-    _refuse_lengths(np.where(is_sparse, _whole(sizes), counts), part.width, part)
-    if is_sparse.all():
-        return _whole(indices.flatten()), values, counts
-    of_sparse = np.repeat(is_sparse, counts)
-    places = np.empty(len(values), dtype=np.int64)
-    places[of_sparse] = _whole(indices.flatten())
-    places[~of_sparse] = np.tile(np.arange(part.width), int((~is_sparse).sum()))
-    return places, values, counts
-
-
-def _refuse_lengths(lengths: Ints, width: int, part: Part) -> None:
-    if len(lengths) and not (lengths == width).all():
-        other = lengths[lengths != width][0]
-        raise InputError(
-            f'"{part.columns[0]}" holds a vector of length {other:,}, and those before have '
-            f"{width:,}"
-        )
 
 
 def _numbers(column: ArrowArray) -> Floats:
     """A column as float64, with NaN for what is missing."""
-    pa = library("pyarrow")
-    if not pa.types.is_float64(column.type):
-        column = column.cast(pa.float64())
+    column = column.cast(library("pyarrow").float64())
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def _whole(column: ArrowArray) -> Ints:
     """A column as whole numbers; 0 for what is missing."""
-    pc = library("pyarrow.compute")
-    filled = pc.fill_null(column, 0)
-    return np.asarray(filled.to_numpy(zero_copy_only=False)).astype(np.int64)
+    return np.nan_to_num(_numbers(column)).astype(np.int64)
 
 
 def _lengths(column: ArrowArray) -> Ints:
     """The lengths of lists; 0 for what is missing."""
-    pc = library("pyarrow.compute")
-    return _whole(pc.list_value_length(column))
-
-
-def _labels(column: ArrowArray) -> npt.NDArray[np.generic]:
-    """Labels or numbers, none of them missing."""
-    pa = library("pyarrow")
-    if pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64())
-    return np.asarray(column.to_numpy(zero_copy_only=False))
+    return _whole(library("pyarrow.compute").list_value_length(column))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -19,19 +20,18 @@ from fires.integrations.spark.engine import MicroBatch, NoRows, completed
 from fires.integrations.spark.rows import Layout
 from fires.integrations.spark.store import HadoopStore
 from fires.pipeline import OnlinePipeline
+from fires.run.features import feature_rows
 from fires.run.folder import RunFolder, refuse_one_class
 from fires.run.run import Checkpoint, Run, newest_checkpoint
 from fires.run.saved import known_before
 from fires.run.sharded_scoring import ShardedTest
+from fires.run.totals import RunTotals
 from fires.selectors.fires import FIRES
 from fires.selectors.sharded import partial_fit_sharded
-from fires.streams.base import Position
+from fires.streams.base import Position, numbered_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-
-_MODELS = ("auto", "probit", "logistic", "gaussian", "poisson")
 
 
 class SparkRun:
@@ -59,6 +59,7 @@ class SparkRun:
         self.cut: dict[str, int] | None = None
         self.run: Run | None = None
         self.error: Exception | None = None
+        self.on_step: Callable[[Step], None] | None = None
         self.folder: RunFolder | None = None
         self._began = time.perf_counter()
         self._facts = first_facts({"engine": "spark", **settings}, "pyspark", "pyarrow")
@@ -89,10 +90,24 @@ class SparkRun:
     @property
     def names(self) -> tuple[str, ...]:
         """What the features are called."""
-        names = self.selector.known_names
-        if names is None:
-            return tuple(f"x{place}" for place in range(self.selector.n_features_in_))
-        return tuple(map(str, names))
+        names, n = self.selector.known_names, self.selector.n_features_in_
+        return numbered_columns(n) if names is None else tuple(map(str, names))
+
+    @property
+    def totals(self) -> RunTotals:
+        """The scores, and what else its micro-batches add up to."""
+        return RunTotals(self.layout.n_features) if self.run is None else self.run.totals
+
+    @property
+    def features(self) -> list[dict[str, Any]]:
+        """The selected features as rows of ``features.csv``, the best first."""
+        chosen = self.selector.get_support(indices=True)
+        return feature_rows(self.selector, self.names, self.totals, chosen)
+
+    @property
+    def selected(self) -> list[str]:
+        """The names of the selected features, the best first."""
+        return [row["feature"] for row in self.features]
 
     @property
     def goes_on(self) -> bool:
@@ -112,27 +127,30 @@ class SparkRun:
 
     # --- learning ---------------------------------------------------------------------------
 
-    def learn(self, frame: DataFrame, number: int) -> Step | None:
-        """Learn from a micro-batch, unless that was done before, and save."""
+    def learn(self, frame: DataFrame, number: int, *, is_packed: bool = False) -> None:
+        """Learn from a micro-batch of rows or shards, unless that was done before, and save."""
         if number <= self.last:
-            return None
-        if not self.goes_on:
-            self.layout = completed(frame, self.layout)
-        if not self.layout.is_known:  # no rows yet
-            return None
-        with MicroBatch(frame, self.layout) as batch:
-            step = self.take(batch)
-        self.last = number
-        self.save()
-        return step
+            return
+        try:
+            if not (self.goes_on or is_packed):
+                self.layout = completed(frame, self.layout)
+            if not self.layout.is_known:  # no rows yet
+                return
+            with MicroBatch(frame, None if is_packed else self.layout) as batch:
+                step = self.take(batch)
+            self.last = number
+            self.save()
+            if step is not None and self.on_step is not None:
+                self.on_step(step)
+        except Exception as error:
+            self.error = error
+            raise
 
     def take(self, batch: MicroBatch) -> Step | None:
         """Learn from the rows of a micro-batch."""
-        began, layout = time.perf_counter(), self.layout
-        fitted = self.selector.is_fitted
+        began, layout, fitted = time.perf_counter(), self.layout, self.selector.is_fitted
         n_alarms = len(self.selector.alarms_) if fitted else 0
-        totals = None if self.run is None else self.run.totals
-        test = ShardedTest(self.selector, totals, sparse=layout.is_sparse)
+        test = ShardedTest(self.selector, self.totals, sparse=layout.is_sparse)
         try:
             partial_fit_sharded(
                 self.selector,
@@ -147,9 +165,7 @@ class SparkRun:
             self.n_left_out += batch.n_left_out
         if not self.selector.is_fitted:  # all rows had weight 0
             return None
-        return self._record(batch.n_rows, time.perf_counter() - began, n_alarms, test)
-
-    def _record(self, n_rows: int, seconds: float, n_alarms: int, test: ShardedTest) -> Step:
+        seconds, n_rows = time.perf_counter() - began, batch.n_rows
         if self.run is None:
             self.run = Run(OnlinePipeline(self.selector, None, None), self.selector.n_features_in_)
             self.run.keep(self.folder, self._at_source, began=self._began)
@@ -192,15 +208,16 @@ class SparkRun:
 
     # --- ending -----------------------------------------------------------------------------
 
-    def finish(self, reason: str | None = None, *, all_rows: bool = False) -> None:
+    def finish(self, reason: BaseException | str | None = None, *, all_rows: bool = False) -> None:
         """Write the result, and let go of the folder. Once is enough; more does nothing."""
-        folder, self.folder = self.folder, None
+        folder, self.folder, reason = self.folder, None, self.error or reason
         try:
             if all_rows:
                 refuse_one_class(self.selector, f'"{self.layout.target}"', folder)
             if self.run is not None and folder is not None:
                 self.run.pipeline.sync()
-                self.run.finish(self.names, self.facts(reason))
+                text = None if reason is None else str(reason).partition("\n")[0] or repr(reason)
+                self.run.finish(self.names, self.facts(text))
                 if self.store is not None:
                     self.store.publish(folder.path)
         finally:
@@ -221,7 +238,7 @@ def _options(settings: JsonObject, selector: FIRES) -> str:
     """The text of ``run.toml``, as far as ``fires select`` has such options."""
     named = {"batch_rows": "batch-size", "weight": "# weight"}
     given = {named.get(name, name): value for name, value in settings.items() if value is not None}
-    if selector.model in _MODELS:
+    if isinstance(selector.model, str):
         given["model"] = selector.model
     lines = [f"{name} = {json.dumps(value)}" for name, value in given.items()]
     return "\n".join(["# A run on Spark.", *lines]) + "\n"
@@ -229,12 +246,12 @@ def _options(settings: JsonObject, selector: FIRES) -> str:
 
 def _refuse_other_settings(given: FIRES, known: FIRES, path: Path) -> None:
     """Raise an error if a run is to go on with a selector of other settings."""
-    before, now = known.get_params(), given.get_params()
-    for name, value in before.items():
-        if name == "batch_size":  # Spark says how many rows a micro-batch has
+    now = given.get_params()
+    for name, value in known.get_params().items():
+        is_plain = isinstance(value, str | int | float | bool | None)
+        if name == "batch_size" or not is_plain:  # Spark says how many rows a micro-batch has
             continue
-        same = value is now[name] or np.array_equal(np.asarray(value), np.asarray(now[name]))
-        if not same and isinstance(value, str | int | float | bool | None):
+        if not np.array_equal(value, now[name]):
             raise InputError(
                 f"{path} holds a run with {name}={value!r}, and {name}={now[name]!r} is asked for",
                 hint="give the same selector, another folder, or overwrite=True",

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fires.core import files
 from fires.core.errors import InputError
-from fires.core.optional import require
 from fires.core.settings import check_count
 from fires.core.types import Header
 from fires.evaluation.records import Step
-from fires.integrations.spark.engine import PACKED, MicroBatch, completed, packer, quoted, send
-from fires.integrations.spark.rows import Layout, layout_of
+from fires.integrations.spark.engine import completed, packed
+from fires.integrations.spark.rows import layout_of, library
 from fires.integrations.spark.running import SparkRun
 from fires.integrations.spark.store import OFFSETS, store_for
-from fires.run.features import feature_rows
-from fires.run.totals import RunTotals
 from fires.selectors.fires import FIRES
 
 if TYPE_CHECKING:
@@ -30,27 +25,6 @@ if TYPE_CHECKING:
 
 
 _CACHED_AT_ONCE = "spark.sql.inMemoryColumnarStorage.batchSize"
-
-
-@dataclass(frozen=True, eq=False)
-class FrameSelection:
-    """What was found in a frame."""
-
-    selector: FIRES
-    names: tuple[str, ...]
-    totals: RunTotals
-    n_left_out: int
-
-    @property
-    def selected(self) -> list[str]:
-        """The names of the selected features, the best first."""
-        return [row["feature"] for row in self.features]
-
-    @property
-    def features(self) -> list[dict[str, Any]]:
-        """The selected features as rows of ``features.csv``, the best first."""
-        chosen = self.selector.get_support(indices=True)
-        return feature_rows(self.selector, self.names, self.totals, chosen)
 
 
 def select_frame(
@@ -63,7 +37,7 @@ def select_frame(
     overwrite: bool = False,
     on_step: Callable[[Step], None] | None = None,
     **columns: Any,
-) -> FrameSelection:
+) -> SparkRun:
     """Select the features of a frame that is not a stream.
 
     The frame is read once. It is learnt from in micro-batches of about ``batch_rows`` rows, which
@@ -94,7 +68,9 @@ def select_frame(
 
     Returns
     -------
-    FrameSelection
+    SparkRun
+        Its ``selector`` has learnt; ``selected`` has the names of the selected features, the best
+        first, ``features`` their rows of ``features.csv``, and ``totals`` the scores.
 
     Raises
     ------
@@ -108,9 +84,7 @@ def select_frame(
     known: Header = {"batch_rows": batch_rows, "file": df.inputFiles()[:1]}
     learning = _begun(df, selector, run, overwrite, known, target, columns)
     learn_frame(df, learning, batch_rows, on_step)
-    assert learning.run is not None
-    totals = learning.run.totals
-    return FrameSelection(learning.selector, learning.names, totals, learning.n_left_out)
+    return learning
 
 
 def _begun(
@@ -134,61 +108,39 @@ def learn_frame(
     df: DataFrame, learning: SparkRun, batch_rows: int, on_step: Callable[[Step], None] | None
 ) -> None:
     """Let a run learn from a frame, to its end."""
+    learning.on_step = on_step
     try:
         if not learning.goes_on:
             learning.layout = completed(df, learning.layout)
-        layout = learning.layout
-        cut = _cut(df, batch_rows)
-        if learning.cut is None:
-            learning.cut = cut
-        elif learning.cut["partitions"] != cut["partitions"]:
+        n_partitions = df.rdd.getNumPartitions()
+        made = max(1, min(n_partitions, df.sparkSession.sparkContext.defaultParallelism))
+        new = {"partitions": n_partitions, "made": made, "rows": max(1, batch_rows // made)}
+        learning.cut = cut = learning.cut or new
+        if cut["partitions"] != n_partitions:
             raise InputError(
-                f"the frame has {cut['partitions']} partitions, and had "
-                f"{learning.cut['partitions']} when the run was saved: its rows cannot be found "
-                "again"
+                f"the frame has {n_partitions} partitions, and had {cut['partitions']} when the "
+                "run was saved: its rows cannot be found again"
             )
-        with _packed(df, layout, learning.cut) as (packed, n_batches):
-            for number in range(learning.last + 1, n_batches):
-                with MicroBatch.of_packed(packed.where(f"piece = {number}"), layout) as batch:
-                    step = learning.take(batch)
-                learning.last = number
-                learning.save()
-                if step is not None and on_step is not None:
-                    on_step(step)
+        shards = packed(df.coalesce(cut["made"]), learning.layout, cut["rows"])
+        conf = df.sparkSession.conf
+        before = conf.get(_CACHED_AT_ONCE)
+        # One shard at a time, so that a micro-batch reads its own and skips all others.
+        conf.set(_CACHED_AT_ONCE, "1")
+        try:
+            last = shards.agg({"piece": "max"}).first()[0]
+        finally:
+            conf.set(_CACHED_AT_ONCE, before)
+        try:
+            for number in range(learning.last + 1, 0 if last is None else last + 1):
+                learning.learn(shards.where(f"piece = {number}"), number, is_packed=True)
+        finally:
+            shards.unpersist()
         if learning.run is None:
             raise InputError("the frame has no rows that can be learnt from")
     except BaseException as error:
-        learning.finish(_first_line(error))
+        learning.finish(error)
         raise
     learning.finish(all_rows=True)
-
-
-def _cut(df: DataFrame, batch_rows: int) -> dict[str, int]:
-    """How a frame is cut: its partitions, those they are made into, and the rows of a shard."""
-    n_partitions = df.rdd.getNumPartitions()
-    made = max(1, min(n_partitions, df.sparkSession.sparkContext.defaultParallelism))
-    return {"partitions": n_partitions, "made": made, "rows": max(1, batch_rows // made)}
-
-
-@contextmanager
-def _packed(df: DataFrame, layout: Layout, cut: dict[str, int]) -> Iterator[tuple[DataFrame, int]]:
-    """All shards of a frame, cached, and how many each partition has at most."""
-    session = df.sparkSession
-    sent = send(session.sparkContext, layout, None)
-    frame = df.select(*map(quoted, layout.columns)).coalesce(cut["made"])
-    before = session.conf.get(_CACHED_AT_ONCE)
-    # One shard at a time, so that a micro-batch reads its own and skips all others.
-    session.conf.set(_CACHED_AT_ONCE, "1")
-    try:
-        packed = frame.mapInArrow(packer(sent, cut["rows"]), PACKED).persist()
-        pieces = packed.select("piece").collect()
-    finally:
-        session.conf.set(_CACHED_AT_ONCE, before)
-    try:
-        yield packed, 1 + max((row.piece for row in pieces), default=-1)
-    finally:
-        packed.unpersist()
-        sent.destroy()
 
 
 # --- a stream ----------------------------------------------------------------------------------
@@ -274,17 +226,8 @@ def select_stream(
             _refuse_gaps(path, learning)
         elif overwrite:
             learning.store.forget_offsets()
-
-        def take(frame: DataFrame, number: int) -> None:
-            try:
-                step = learning.learn(frame, number)
-            except Exception as error:
-                learning.error = error
-                raise
-            if step is not None and on_step is not None:
-                on_step(step)
-
-        writer = df.writeStream.foreachBatch(take)
+        learning.on_step = on_step
+        writer = df.writeStream.foreachBatch(learning.learn)
         writer = writer.option("checkpointLocation", offsets)
         query = writer.trigger(**trigger).start() if trigger else writer.start()
     except BaseException:
@@ -314,7 +257,7 @@ def _refuse_gaps(path: Path, run: SparkRun) -> None:
 @cache
 def _selection_query() -> Any:
     """The class ``SelectionQuery``, which can only be made where there is a pyspark."""
-    spark = require("pyspark.sql.streaming.query", "select_stream", extra="spark")
+    spark = library("pyspark.sql.streaming.query")
 
     class SelectionQuery(spark.StreamingQuery):  # type: ignore[name-defined,misc]
         """A ``StreamingQuery`` whose rows are learnt from.
@@ -338,7 +281,7 @@ def _selection_query() -> Any:
             try:
                 ended: bool | None = super().awaitTermination(timeout)
             except Exception as error:
-                self._run.finish(_first_line(self._run.error or error))
+                self._run.finish(error)
                 if self._run.error is not None:
                     raise self._run.error from None
                 raise
@@ -350,10 +293,6 @@ def _selection_query() -> Any:
             """End the query, and write the result."""
             self._is_stopped = True
             super().stop()
-            self._run.finish(None if self._run.error is None else _first_line(self._run.error))
+            self._run.finish()
 
     return SelectionQuery
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [repr(error)])[0]
