@@ -13,7 +13,7 @@ from scipy.special import expit, logsumexp, ndtri
 
 from fires.core.belief import Floats
 from fires.core.types import Matrix
-from fires.kernels import assimilate, second_order
+from fires.kernels import assimilate, sequential
 from fires.kernels.changes import page
 from fires.kernels.compiling import filled_in
 from fires.kernels.contingency import Codes, uncertainties
@@ -30,8 +30,9 @@ from fires.kernels.online import (
     coefficients_plain,
 )
 from fires.kernels.screen import KNOTS, MEANS, ORDERS, REACH
-from fires.kernels.second_order import AROW, CONFIDENT, SCW_1, Rule
+from fires.kernels.second_order import AROW, SCW_1, Rule
 from fires.kernels.select import Indices
+from fires.kernels.sequential import CONFIDENT
 from fires.rivals.arriving.independence import FisherZ, _sets, as_codes, fisher_z
 
 
@@ -464,7 +465,7 @@ def second_order_plain(
         mu = mu + alpha * sign * pull
         noise = 1.0 / beta - v
         var = 1.0 / (1.0 / var + x**2 / noise) if inverse else var - beta * pull**2
-        if kept == second_order.GREATEST:
+        if kept == sequential.GREATEST:
             mu = truncate_plain(mu, np.abs(mu), k)
         elif kept == CONFIDENT:
             mu = truncate_plain(mu, -var, k, floor=-1.0)

@@ -13,7 +13,7 @@ from fires.core.declared import Array, Declared
 from fires.core.errors import StateError
 from fires.core.settings import count, number
 from fires.core.types import Floats
-from fires.kernels import second_order, top_k
+from fires.kernels import second_order, sequential, top_k
 from fires.kernels.linear import Rows
 from fires.rivals.base import settings
 from fires.rivals.rows.base import RowByRowSelector
@@ -123,7 +123,7 @@ class ASCW(RowByRowSelector):
         nothing = np.zeros(0, dtype=np.int64)
         for i, (mu, var) in enumerate(zip(means, self._theta_[1::2], strict=True)):
             cost = (i + 1) / (n + 1)
-            given = (rows, signs, mu, var, nothing, 0, k, second_order.ALL, rule, False)
+            given = (rows, signs, mu, var, nothing, 0, k, sequential.ALL, rule, False)
             if second_order.second_order(*given, (2.0 * (1.0 - cost), 2.0 * cost)) < 0:
                 return False
             best = top_k(np.abs(mu), k)

@@ -9,15 +9,15 @@ from scipy.special import ndtri
 
 from fires.core.settings import choice, number
 from fires.core.types import Floats
-from fires.kernels import second_order
+from fires.kernels import second_order, sequential
 from fires.kernels.linear import Rows
 from fires.rivals.base import settings
 from fires.rivals.rows.base import RowByRowSelector
 
 _KEPT = {
-    None: second_order.ALL,
-    "confidence": second_order.CONFIDENT,
-    "weight": second_order.GREATEST,
+    None: sequential.ALL,
+    "confidence": sequential.CONFIDENT,
+    "weight": sequential.GREATEST,
 }
 
 
@@ -54,7 +54,7 @@ class SecondOrder(RowByRowSelector):
 
     def _run(self, rows: Rows, signs: Floats) -> bool:
         kept = _KEPT[self.truncate]
-        place, before = (self._kept_, 0) if kept == second_order.ALL else self._room(rows)
+        place, before = (self._kept_, 0) if kept == sequential.ALL else self._room(rows)
         options = (self._resolve_k(), kept, self._rule(), self.diagonal == "inverse")
         given = (rows, signs, *self._theta_, place, before)
         return self._list(place, second_order.second_order(*given, *options))
