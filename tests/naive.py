@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 
 import numba
 import numpy as np
@@ -33,7 +34,7 @@ from fires.kernels.screen import KNOTS, MEANS, ORDERS, REACH
 from fires.kernels.second_order import AROW, SCW_1, Rule
 from fires.kernels.select import Indices
 from fires.kernels.sequential import CONFIDENT
-from fires.rivals.arriving.independence import FisherZ, _sets, as_codes, fisher_z
+from fires.rivals.arriving.independence import FisherZ, as_codes, fisher_z
 
 
 @numba.njit
@@ -379,14 +380,6 @@ def express_plain(sums: Floats, change: Floats) -> Floats:
     return np.vstack([T @ sums[: size + 1] @ T.T, T @ sums[size + 1], brought])
 
 
-def count_sets_plain(counts: Ints, out: Ints, into: Ints) -> int:
-    """The definition of :func:`count_sets`."""
-    before = int((counts**2).sum())
-    counts[out] -= 1
-    counts[into] += 1
-    return int((counts**2).sum()) - before
-
-
 def move_plain(
     mu: Floats,
     sigma: Floats,
@@ -592,7 +585,11 @@ def separated_plain(
     tests: FisherZ, place: int, most: int, alpha: float, by: int | None = None
 ) -> bool:
     """The definition of :meth:`FisherZ.separated`, with the same arguments."""
-    for given in _sets(len(tests.columns), place, most, by):
+    others = set(range(1, len(tests.columns))) - {place}
+    sets = [part for size in range(1, most + 1) for part in combinations(sorted(others), size)]
+    for given in sets:
+        if by is not None and by not in given:
+            continue
         pairs = [place, 0, *given]
         n = tests.n[np.ix_(pairs, pairs)].min()
         r = partial_correlation(tests.r, place, 0, np.array(given, dtype=np.int64))

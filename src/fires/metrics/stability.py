@@ -219,8 +219,6 @@ class StabilityWindow:
             NaN where it is undefined: after the first set, and if all sets in the window are
             empty or all hold every feature.
         """
-        from fires.kernels.sets import count_sets  # who reads a stability needs no compiled loop
-
         if (present is None) != (self._width is not None):
             raise ValueError("present goes with a window without n_features, and with no other.")
         if present is not None:
@@ -230,7 +228,10 @@ class StabilityWindow:
         oldest = self._sets.popleft() if len(self._sets) == self.size else _NO_FEATURES
         self._sets.append(indices)
         self._s1 += len(indices) - len(oldest)
-        self._s2 += count_sets(self._counts, oldest, indices)
+        counts = self._counts
+        for features, more in ((oldest, -1), (indices, 1)):  # (c + 1)^2 = c^2 + 2 c + 1
+            self._s2 += len(features) + 2 * more * int(counts[features].sum())
+            counts[features] += more
         return self.value
 
     def _take_in(self, selected: npt.ArrayLike, present: npt.ArrayLike) -> npt.NDArray[np.int64]:

@@ -7,7 +7,7 @@ for categories it uses the rows in which all columns have entries.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, Self
@@ -21,7 +21,7 @@ from fires.core.declared import Array, Declared, Sizes, Value
 from fires.core.state import Arrays
 from fires.core.types import Floats, JsonObject, Labels
 from fires.kernels.contingency import Codes, contingency
-from fires.kernels.correlation import NEARLY_ONE, correlations, some_set_separates
+from fires.kernels.correlation import NEARLY_ONE, correlations, separates
 from fires.kernels.online import Ints
 from fires.rivals.arriving.base import as_numbers, scaled
 
@@ -41,6 +41,26 @@ class StoredColumns:
     def read(self, name: str, header: JsonObject, arrays: Arrays, sizes: Sizes) -> Any:
         """See :class:`fires.core.declared.Part`."""
         return (NUMBERS if header["numbers"] else CODES).read(name, header, arrays, sizes)
+
+
+class Independence(ABC):
+    """Tests of columns against the first one, the target, given some of the others."""
+
+    columns: npt.NDArray[Any]
+
+    @abstractmethod
+    def _separate(self, place: int, given: tuple[int, ...], alpha: float) -> bool:
+        """Whether some columns make another one independent of the target."""
+
+    def separated(self, place: int, most: int, alpha: float, by: int | None = None) -> bool:
+        """Whether up to ``most`` other columns, with this one, do so; the smallest sets first."""
+        fixed = () if by is None else (by,)
+        others = [i for i in range(1, len(self.columns)) if i not in (place, by)]
+        return any(
+            self._separate(place, (*fixed, *part), alpha)
+            for size in range(1, most + 1)
+            for part in combinations(others, size - len(fixed))
+        )
 
 
 # --- numbers ------------------------------------------------------------------------------------
@@ -63,7 +83,7 @@ def surprise_of_z(W: Floats | float) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class FisherZ:
+class FisherZ(Independence):
     """Tests of columns of numbers against a target, given some of the other columns."""
 
     declared: ClassVar[Declared] = {
@@ -103,24 +123,9 @@ class FisherZ:
         pairs = np.ix_(keep, keep)
         return type(self)(self.columns[keep], self.r[pairs], self.n[pairs])
 
-    def separated(self, place: int, most: int, alpha: float, by: int | None = None) -> bool:
-        """Whether up to ``most`` other columns make this one independent of the target."""
-        others = _others(len(self.columns), place, by)
-        fixed = np.array([] if by is None else [by], dtype=np.int64)
+    def _separate(self, place: int, given: tuple[int, ...], alpha: float) -> bool:
         bound = float(-ndtri(alpha / 2.0))
-        return bool(some_set_separates(self.r, self.n, place, fixed, others, most, bound))
-
-
-def _others(n_columns: int, place: int, by: int | None) -> Ints:
-    return np.array([i for i in range(1, n_columns) if i not in (place, by)], dtype=np.int64)
-
-
-def _sets(n_columns: int, place: int, most: int, by: int | None) -> Iterator[tuple[int, ...]]:
-    """The sets of 1 to ``most`` columns, small ones first, without the target."""
-    fixed = () if by is None else (by,)
-    for size in range(1, most + 1):
-        for part in combinations(_others(n_columns, place, by), size - len(fixed)):
-            yield (*fixed, *part)
+        return separates(self.r, self.n, place, np.array(given, dtype=np.int64), bound)
 
 
 # --- categories ---------------------------------------------------------------------------------
@@ -162,7 +167,7 @@ def surprise_of_chi2(statistic: float, freedom: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Contingency:
+class Contingency(Independence):
     r"""Tests of columns of categories against a target, given some of the other columns.
 
     The statistic is compared with a chi² distribution of
@@ -187,12 +192,9 @@ class Contingency:
         """The same test without one column."""
         return type(self)(np.delete(self.columns, place, axis=0), self.chi2)
 
-    def separated(self, place: int, most: int, alpha: float, by: int | None = None) -> bool:
-        """Whether up to ``most`` other columns make this one independent of the target."""
-        return any(
-            self._surprise(self.columns[place], self.columns[list(given)]) < -np.log(alpha)
-            for given in _sets(len(self.columns), place, most, by)
-        )
+    def _separate(self, place: int, given: tuple[int, ...], alpha: float) -> bool:
+        surprise = self._surprise(self.columns[place], self.columns[list(given)])
+        return bool(surprise < -np.log(alpha))
 
     def _surprise(self, x: Codes, given: Codes) -> float:
         y = self.columns[0]
