@@ -207,7 +207,7 @@ def uncertainties_plain(x: Codes, columns: Codes) -> Floats:
 
 
 def cut_plain(x: Sequence[float], n_bins: int) -> Codes:
-    """The definition of :func:`fires.rivals.discrete.cut`, for rows of weight 1."""
+    """The definition of :func:`fires.rivals.windows.chunks.cut`, for rows of weight 1."""
     values = [value for value in x if not math.isnan(value)]
     few = sorted(set(values))
     codes = []

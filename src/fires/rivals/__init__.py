@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from fires.rivals.chi_squared import ChiSquared as ChiSquared
     from fires.rivals.from_model import FromModel as FromModel
     from fires.rivals.fsds import FSDS as FSDS
-    from fires.rivals.rows.ascw import ASCW as ASCW
     from fires.rivals.rows.efs import EFS as EFS
     from fires.rivals.rows.ftrl import FTRL as FTRL
     from fires.rivals.rows.ofs import OFS as OFS
@@ -34,10 +33,11 @@ if TYPE_CHECKING:
     from fires.rivals.rows.ofs import PEtrun as PEtrun
     from fires.rivals.rows.oli2ds import OLI2DS as OLI2DS
     from fires.rivals.rows.second_order import AROW as AROW
+    from fires.rivals.rows.second_order import ASCW as ASCW
     from fires.rivals.rows.second_order import SCW as SCW
     from fires.rivals.screening import Screening as Screening
-    from fires.rivals.windows.dxminer import DXMiner as DXMiner
-    from fires.rivals.windows.heft import HEFT as HEFT
+    from fires.rivals.windows.chunks import HEFT as HEFT
+    from fires.rivals.windows.chunks import DXMiner as DXMiner
     from fires.rivals.windows.incremental_permutation import (
         IncrementalPermutation as IncrementalPermutation,
     )
@@ -54,8 +54,7 @@ _MODULES = {
     "rivals.arriving.ogfs": ("OGFS",),
     "rivals.arriving.osfs": ("FastOSFS", "OSFS"),
     "rivals.arriving.saola": ("GroupSAOLA", "SAOLA"),
-    "rivals.rows.second_order": ("AROW", "SCW"),
-    "rivals.rows.ascw": ("ASCW",),
+    "rivals.rows.second_order": ("AROW", "ASCW", "SCW"),
     "rivals.rows.efs": ("EFS",),
     "rivals.rows.ftrl": ("FTRL",),
     "rivals.rows.ofs": ("OFS", "OFSPartial", "PEtrun"),
@@ -66,8 +65,7 @@ _MODULES = {
     "rivals.from_model": ("FromModel",),
     "rivals.fsds": ("FSDS",),
     "rivals.screening": ("Screening",),
-    "rivals.windows.dxminer": ("DXMiner",),
-    "rivals.windows.heft": ("HEFT",),
+    "rivals.windows.chunks": ("DXMiner", "HEFT"),
     "rivals.windows.incremental_permutation": ("IncrementalPermutation",),
     "rivals.windows.licon": ("LICON",),
     "rivals.windows.window_refit": ("WindowRefit",),

@@ -13,7 +13,7 @@ from fires.kernels.contingency import Codes
 from fires.rivals.arriving.base import ArrivingColumns, ArrivingGroups
 from fires.rivals.arriving.independence import CODES, Contingency, as_target
 from fires.rivals.base import settings
-from fires.rivals.discrete import bins, cut
+from fires.rivals.windows.chunks import bins, cut
 
 
 @settings
