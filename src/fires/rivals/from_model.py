@@ -16,8 +16,8 @@ from fires.core.settings import plain, same_kind
 from fires.core.state import Arrays, State
 from fires.core.types import Floats, Header, Labels, Matrix, Seed
 from fires.core.validation import as_numbers
-from fires.predictors import Predictor, SklearnPredictor
-from fires.predictors.base import can
+from fires.predictors import SklearnPredictor
+from fires.predictors.base import can, unwrapped
 from fires.rivals.arrays import entries, filled, with_entries
 from fires.rivals.base import BatchSelector, Rival, settings
 
@@ -52,11 +52,6 @@ class TakesEstimator(Rival):
             return value
         found = type(unwrapped(model)).__qualname__
         return same_kind(model, found, value[self._given], f"your {self._given}")
-
-
-def unwrapped(model: Any) -> Any:
-    """What fires has wrapped as a predictor, or the object itself."""
-    return model.inner if isinstance(model, Predictor) else model
 
 
 @settings

@@ -21,10 +21,10 @@ from fires.kernels.linear import as_rows
 from fires.kernels.permutation import permute
 from fires.models.scale import Scaler
 from fires.models.target import NumberTarget, signed
+from fires.predictors.base import unwrapped
 from fires.predictors.built_in import with_classes
 from fires.rivals.arrays import KeptRows, as_dense, decay, kept, stacked, without
 from fires.rivals.base import settings
-from fires.rivals.from_model import unwrapped
 from fires.rivals.windows.explained import ModelSelector
 
 # A probability of 0 would make a loss infinite.

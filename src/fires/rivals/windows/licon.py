@@ -16,11 +16,10 @@ from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Codes, Floats, Header, Matrix, Seed
 from fires.core.validation import repeated
 from fires.predictors import LinearRegressor, Perceptron
-from fires.predictors.base import can
+from fires.predictors.base import can, unwrapped
 from fires.rivals.arrays import as_dense, decay, entries, filled, kept, with_entries
 from fires.rivals.base import settings
 from fires.rivals.cancelout import descend, read_net, with_means
-from fires.rivals.from_model import unwrapped
 from fires.rivals.windows.explained import ModelSelector
 
 
