@@ -12,11 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
+from fires.core.classes import grown
 from fires.core.declared import Array, Declared
 from fires.core.settings import choice, number
 from fires.core.types import CsrRows, Floats, Matrix
 from fires.kernels.moments import ROUNDING
-from fires.rivals.arrays import as_dense, decay, entries, grown, rows_by_class, with_entries
+from fires.rivals.arrays import as_dense, decay, entries, rows_by_class, with_entries
 from fires.rivals.base import TargetSelector, settings
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -123,7 +123,7 @@ class ShardedTest:
         elif "moments tested" in sums:
             (n,), (mean,), (spread,) = sums["moments tested"].tolist()
             own, every, same = (
-                NumberMoments(int(n), mean, spread, *errors)
+                NumberMoments(int(n), mean, *errors, spread)
                 for errors in sums["tested errors"].tolist()
             )
             found, rich.latest = totals.whole.add(own), rich.scores.add(every)

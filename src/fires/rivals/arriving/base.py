@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from fires.core import validation
 from fires.core.classes import merge_classes
@@ -21,11 +22,14 @@ from fires.core.settings import how_many
 from fires.core.state import Arrays, State
 from fires.core.types import Floats, Header, Json, Labels, Matrix, OptionalArray, Places, RowsLike
 from fires.kernels import scan
+from fires.rivals.arrays import as_dense
 from fires.rivals.base import settings
 from fires.selectors.columns import FixedColumns
 from fires.selectors.selector import Selector
 
 ArrivingColumns = Iterator[tuple[int, Floats]]
+
+_AT_ONCE = 64  # columns that are dense at one time
 
 
 class Chosen:
@@ -232,17 +236,11 @@ class ArrivingGroups(ArrivingFeatures):
 
 
 def _columns(matrix: Matrix, start: int) -> ArrivingColumns:
-    """The columns with their indices, each as its own dense float64 array."""
-    if isinstance(matrix, np.ndarray):
-        for j in range(matrix.shape[1]):
-            yield start + j, matrix[:, j].astype(np.float64)
-        return
-    by_column = matrix.T.tocsr()
-    for j in range(matrix.shape[1]):
-        here = slice(by_column.indptr[j], by_column.indptr[j + 1])
-        column = np.zeros(matrix.shape[0])
-        column[by_column.indices[here]] = by_column.data[here]
-        yield start + j, column
+    """The columns with their indices, each as a dense float64 array."""
+    by_column: Any = matrix if isinstance(matrix, np.ndarray) else sp.csc_array(matrix)
+    for first in range(0, matrix.shape[1], _AT_ONCE):
+        block = as_dense(by_column[:, first : first + _AT_ONCE])
+        yield from enumerate(np.array(block.T, np.float64, order="C"), start + first)
 
 
 def _digest(y: Labels) -> str:
