@@ -56,13 +56,8 @@ def partial_correlation(r: Floats, i: int, j: int, given: Ints) -> float:
     the result is 0. A given column that the other given ones explain is skipped.
     """
     m = len(given)
-    place = np.empty(m + 2, dtype=np.int64)
-    place[:m] = given
-    place[m], place[m + 1] = i, j
-    rest = np.empty((m + 2, m + 2))
-    for a in range(m + 2):
-        for b in range(m + 2):
-            rest[a, b] = r[place[a], place[b]]
+    place = np.append(given, np.array([i, j]))
+    rest = r[place][:, place]
     for p in range(m):
         if rest[p, p] <= _NO_REST:
             continue

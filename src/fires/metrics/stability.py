@@ -198,8 +198,7 @@ class StabilityWindow:
     @property
     def value(self) -> float:
         """The stability of the sets in the window; NaN where it is undefined."""
-        n_features = self._n_present if self._width is None else self._width
-        return _from_sums(len(self._sets), n_features, self._s1, self._s2)
+        return _from_sums(len(self._sets), self.n_features, self._s1, self._s2)
 
     def update(self, selected: npt.ArrayLike, present: npt.ArrayLike | None = None) -> float:
         """Add a set, let the oldest go if the window is full, and give the new stability.
@@ -304,9 +303,6 @@ class StabilityWindow:
     def _indices(self, selected: npt.ArrayLike, width: int) -> npt.NDArray[np.int64]:
         """Check a selection and give its own copy of the indices."""
         given = np.asarray(selected)
-        rows = given.dtype == np.int64 and given.ndim == 1 and given.size > 0
-        if rows and (given[1:] > given[:-1]).all() and given[0] >= 0 and given[-1] < width:
-            return given.copy()  # the usual case, in fewer looks
         if given.dtype == bool and given.shape != (width,):
             raise ValueError(f"A mask must have shape ({width},), got {given.shape}.")
         indices = as_indices(given)

@@ -21,7 +21,6 @@ from fires.core.randomness import rewound
 from fires.core.settings import how_many
 from fires.core.state import Arrays, State
 from fires.core.types import Floats, Header, Json, Labels, Matrix, OptionalArray, Places, RowsLike
-from fires.kernels import scan
 from fires.rivals.arrays import as_dense
 from fires.rivals.base import settings
 from fires.selectors.columns import FixedColumns
@@ -100,11 +99,8 @@ class ArrivingFeatures(Selector):
         self._check_parameters()
         self._resolve_k()
         owner = type(self).__name__
-        names = validation.column_names(X_new)
-        matrix = validation.as_matrix(X_new, owner)
-        counts = scan(matrix if isinstance(matrix, np.ndarray) else matrix.data)
-        if any(counts):
-            validation.refuse(matrix, counts, names, missing="ignore", owner=owner)
+        batch = FixedColumns().admit(X_new, None, owner, "ignore", learn=False)
+        matrix, names = batch.X, batch.known.names
         is_first = self._n_columns_ == 0
         if is_first:
             self.n_samples_, self._names_ = matrix.shape[0], {}
@@ -121,7 +117,7 @@ class ArrivingFeatures(Selector):
         self._chosen_ = dict(self._chosen_)
         with rewound(self._rng_):
             self._arrive(_columns(matrix, self._n_columns_))
-        self.n_missing_ += counts[0]
+        self.n_missing_ += batch.n_missing
         self._n_columns_ += matrix.shape[1]
         self._known_ = FixedColumns(self._n_columns_)
         self._names_.update(new)  # changes in place, so it comes last

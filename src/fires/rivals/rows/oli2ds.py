@@ -103,5 +103,5 @@ class OLI2DS(RowByRowSelector):
     def _run(self, rows: Rows, signs: Floats) -> bool:
         self._mean_, self._own_ = self._mean_.copy(), self._own_.copy()
         options = (float(self.C), float(self.learning_rate))
-        done: int = online.oli2ds(rows, signs, *self._theta_, self._mean_, self._own_, options)
+        done: int = online.oli2ds(rows, signs, self._theta_, self._mean_, self._own_, options)
         return done >= 0

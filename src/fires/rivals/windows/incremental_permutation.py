@@ -25,7 +25,7 @@ from fires.predictors.base import unwrapped
 from fires.predictors.built_in import with_classes
 from fires.rivals.arrays import KeptRows, as_dense, decay, kept, stacked, without
 from fires.rivals.base import settings
-from fires.rivals.windows.explained import ModelSelector
+from fires.rivals.from_model import ModelSelector
 
 # A probability of 0 would make a loss infinite.
 _LEAST_PROBABILITY = 1e-6

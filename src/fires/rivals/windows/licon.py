@@ -20,7 +20,7 @@ from fires.predictors.base import can, unwrapped
 from fires.rivals.arrays import as_dense, decay, entries, filled, kept, with_entries
 from fires.rivals.base import settings
 from fires.rivals.cancelout import descend, read_net, with_means
-from fires.rivals.windows.explained import ModelSelector
+from fires.rivals.from_model import ModelSelector
 
 
 @settings
