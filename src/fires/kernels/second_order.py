@@ -85,10 +85,7 @@ def second_order(
         alpha, noise = _step((kind, phi, C * cost), y[b] * a, v)
         if alpha <= 0.0:
             continue
-        if inverse:
-            _move_inverse(mu, var, at, x, alpha * y[b], noise)
-        else:
-            _move(mu, var, at, x, alpha * y[b], noise, v)
+        _move(mu, var, at, x, alpha * y[b], noise, v, inverse)
         if kept != ALL:
             n = truncate(at, len(x), mu, var, lists, n, k, kept)
     return n
@@ -96,11 +93,18 @@ def second_order(
 
 @compiled
 def _move(
-    mu: Floats, var: Floats, at: Ints | None, x: Floats, step: float, noise: float, v: float
+    mu: Floats,
+    var: Floats,
+    at: Ints | None,
+    x: Floats,
+    step: float,
+    noise: float,
+    v: float,
+    inverse: bool,
 ) -> None:
     """Move means and variances by one row, in place.
 
-    A loop of its own, without a branch and with a comparison in place of ``max``: it vectorises.
+    A loop of its own, with a comparison in place of ``max``: it vectorises.
     """
     beta = 1.0 / (v + noise)
     least = noise * beta  # what rounding may not pass: a variance stays positive
@@ -108,18 +112,9 @@ def _move(
         j = column(at, i)
         pull = var[j] * x[i]
         mu[j] += step * pull
-        left = 1.0 - beta * (pull * x[i])
-        var[j] *= least if left < least else left
-
-
-@compiled
-def _move_inverse(
-    mu: Floats, var: Floats, at: Ints | None, x: Floats, step: float, noise: float
-) -> None:
-    """As :func:`_move`, with the inverse of the diagonal of the inverse."""
-    for i in range(len(x)):
-        j = column(at, i)
-        pull = var[j] * x[i]
-        mu[j] += step * pull
-        # np.divide, since / would test every divisor for zero, and the loop would not vectorise.
-        var[j] *= np.divide(noise, noise + pull * x[i])
+        if inverse:
+            # np.divide, since / would test every divisor for zero.
+            var[j] *= np.divide(noise, noise + pull * x[i])
+        else:
+            left = 1.0 - beta * (pull * x[i])
+            var[j] *= least if left < least else left

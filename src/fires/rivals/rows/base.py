@@ -50,6 +50,7 @@ class RowByRowSelector(Rival):
         self._theta_, self._kept_ = _aligned(theta), np.zeros(0, dtype=np.int64)
 
     def _restart_features(self, columns: Places) -> None:
+        super()._restart_features(columns)
         self._theta_ = _aligned(self._theta_)
         self._theta_[:, columns] = np.resize(self._starts, (len(self._theta_), 1))
         self._kept_ = np.setdiff1d(self._kept_, columns)

@@ -9,7 +9,7 @@ import numpy as np
 from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared
 from fires.core.settings import number
-from fires.core.types import Floats, Places
+from fires.core.types import Floats
 from fires.kernels import online
 from fires.kernels.linear import Rows
 from fires.rivals.base import settings
@@ -89,11 +89,6 @@ class OLI2DS(RowByRowSelector):
         super()._start(batch)
         self._mean_ = np.zeros(self.n_features_in_)
         self._own_ = np.array([0.0, 1.0, 1.0])  # rows; as if each class had been seen once
-
-    def _restart_features(self, columns: Places) -> None:
-        super()._restart_features(columns)
-        self._mean_ = self._mean_.copy()
-        self._mean_[columns] = 0.0
 
     def _take_sides(self, turned: bool) -> None:
         super()._take_sides(turned)

@@ -62,7 +62,7 @@ class SecondOrder(RowByRowSelector):
         place, before = (self._kept_, 0) if kept == sequential.ALL else self._room(rows)
         options = (self._resolve_k(), kept, self._rule(), self.diagonal == "inverse")
         given = (rows, signs, *self._theta_, place, before)
-        return self._list(place, second_order.second_order(*given, *options))
+        return self._list(place, second_order.second_order(*given, *options, (1.0, 1.0)))
 
 
 @settings
