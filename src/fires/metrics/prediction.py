@@ -66,7 +66,7 @@ class Scores(KnowsClasses):
     f1 while only one class is known, since nobody knows yet which side that is.
 
     Where the target holds numbers, there are ``"r2"`` and ``"mae"``, see
-    :class:`NumberSums`. A score of classes refuses numbers that are not
+    :class:`NumberMoments`. A score of classes refuses numbers that are not
     whole, and these two refuse labels.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
@@ -206,29 +206,6 @@ class ArrivingFeatures(Selector):
 
     def _sizes(self) -> dict[str, int]:
         return super()._sizes() | {"N": self.n_samples_}
-
-
-class ArrivingGroups(ArrivingFeatures):
-    """A selector of features that arrive in groups: the columns of one call are one group."""
-
-    _learnt: ClassVar[Declared] = {"ends": Value(list)}
-
-    _ends_: Sequence[int] = ()  # where each group ends
-
-    @property
-    def groups_(self) -> Places:
-        """The group, counted from 0, of each selected feature."""
-        return np.searchsorted(self._ends_, self.get_support(indices=True), side="right")
-
-    def _take_columns(self, X_new: RowsLike, y: OptionalArray) -> None:
-        super()._take_columns(X_new, y)
-        self._ends_ = [*self._ends_, self._n_columns_]
-
-    def _check_learnt(self) -> None:
-        ends = self._ends_
-        whole = all(type(end) is int for end in ends)
-        if not whole or ends != sorted(ends) or ends[-1:] != [self.n_features_in_]:
-            raise StateError("ends are not where the groups of all columns end")
 
 
 def _columns(matrix: Matrix, start: int) -> ArrivingColumns:
