@@ -45,12 +45,12 @@ def perceptron_pass(rows: Rows, y: Floats, weights: Floats, bias: Floats) -> Non
                 bias[k] += y[k, b]
 
 
+# The share of a row's own error that one step removes.
 RATE = 0.05
-"""The share of a row's own error that one step removes."""
+# An error counts for so many times the mean absolute error at the most.
 LIMIT = 3.0
-"""An error counts for so many times the mean absolute error at the most."""
+# The share of the latest row in the running mean absolute error.
 PACE = 0.01
-"""The share of the latest row in the running mean absolute error."""
 
 
 @compiled

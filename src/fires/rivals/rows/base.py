@@ -107,8 +107,8 @@ class RowByRowSelector(Rival):
         self._kept_ = place[: max(n, 0)].copy()
         return n >= 0
 
+    # The rows of theta that hold coefficients.
     _signed: ClassVar[slice] = slice(0, None, 2)
-    """The rows of theta that hold coefficients."""
 
     def _take_sides(self, turned: bool) -> None:
         """If the first class turns out to be the negative one, flip the sign of what was learnt."""
