@@ -198,7 +198,7 @@ def oli2ds(
             return -1
         length = share * share * norm[0] + (1.0 - share) * (1.0 - share) * norm[1]
         loss = max(0.0, 1.0 - y[b] * predicted)
-        rarity = own[1 if y[b] > 0.0 else 2] / (own[1] + own[2])
+        rarity = own[1 if y[b] > 0.0 else 2] / max(own[1] + own[2], 1.0)
         step = y[b] * rarity * rate * min(limit, loss / length if length > 0.0 else loss)
         for i in range(len(x)):
             if x[i] != 0.0:

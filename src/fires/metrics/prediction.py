@@ -131,7 +131,7 @@ class Scores(KnowsClasses):
         self._counts = self.needs_probabilities or bool(metrics.keys() & _FROM_COUNTS.keys())
         self.only_counts = not self._scorers and self._numbers is None
         # A sum over rows and their number, of what is no matter of counts.
-        self._sums = dict.fromkeys(self._scorers, (0.0, 0))
+        self._sums = np.zeros((len(self._scorers), 2))
         self._label_index_ = NO_CLASSES if classes is None else NO_CLASSES.fixed_to(classes)
         self.matrix: Counts = np.zeros([len(self._label_index_)] * 2, dtype=np.int64)
 
@@ -195,10 +195,10 @@ class Scores(KnowsClasses):
         if self._numbers is not None:
             batch = NumberMoments.of(y, predicted).after(self._numbers)
             others, self._numbers = others | batch.scores, self._numbers.joined(batch)
-        for name, value in ((name, others[name]) for name in self._sums):
-            if value == value:
-                total, rows = self._sums[name]
-                self._sums[name] = total + value * len(y), rows + len(y)
+        values = np.array([others[name] for name in self._scorers], dtype=np.float64)
+        known = ~np.isnan(values)
+        self._sums[known, 0] += values[known] * len(y)
+        self._sums[known, 1] += len(y)
         if truth is None or taken is None:
             return self._named(None, others)
         return self.count(label_index, truth, taken, times, others)
@@ -235,7 +235,8 @@ class Scores(KnowsClasses):
         What is not built in is the mean of its values, weighted by rows, as nothing is kept of
         the rows themselves; batches in which it was NaN are left out.
         """
-        others = {name: total / n if n else math.nan for name, (total, n) in self._sums.items()}
+        sums = zip(self._scorers, self._sums.tolist(), strict=True)
+        others = {name: total / n if n else math.nan for name, (total, n) in sums}
         numbers = {} if self._numbers is None else self._numbers.scores
         return self._named(self.matrix, others | numbers)
 
@@ -255,8 +256,7 @@ class Scores(KnowsClasses):
         """
         header, arrays = self._classes_state()
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-        sums = np.array(list(self._sums.values()), dtype=np.float64).reshape(-1, 2)
-        arrays |= {"matrix": self.matrix.copy(), "header": text, "sums": sums}
+        arrays |= {"matrix": self.matrix.copy(), "header": text, "sums": self._sums.copy()}
         return arrays | ({} if self._numbers is None else {"numbers": np.array(self._numbers)})
 
     @classmethod
@@ -266,16 +266,14 @@ class Scores(KnowsClasses):
         scores._restore_classes(json.loads(state["header"].tobytes()), dict(state))
         matrix, sums = state["matrix"].astype(np.int64, order="C"), state["sums"]
         n_classes = len(scores._label_index_)
-        if matrix.shape != (n_classes, n_classes) or len(sums) != len(scores._sums):
+        if matrix.shape != (n_classes, n_classes) or sums.shape != scores._sums.shape:
             raise ValueError(
                 f"Not the state of the scores {', '.join(scores.names)}: it has {len(sums)} sums "
                 f"and a matrix of shape {matrix.shape} for {n_classes} classes."
             )
-        scores.matrix = matrix
+        scores.matrix, scores._sums = matrix, sums.astype(np.float64)
         if scores._numbers is not None:
             scores._numbers = NumberMoments(*state["numbers"].tolist())
-        for name, (total, rows) in zip(scores._sums, sums.tolist(), strict=True):
-            scores._sums[name] = total, int(rows)
         return scores
 
     def check_target(self, y: Labels, name: str = "{y}") -> None:

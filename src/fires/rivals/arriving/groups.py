@@ -133,11 +133,8 @@ class OGFS(ArrivingGroups):
             if between > 0.0 and adds(taken, part, float(self.alpha)):
                 taken.append(part)
                 pool[j] = column
-        if taken:
-            self._settle(pool)
-
-    def _settle(self, pool: dict[int, Floats]) -> None:
-        """Select what the lasso keeps."""
+        if not taken:
+            return
         rows, classes = np.stack(list(pool.values())), np.unique(self._labels_)
         size = np.sqrt(rows.shape[1])  # the mean loss of rows of this size is the sum of squares
         penalties, start = np.full(len(rows), float(self.penalty)), np.zeros(len(rows))

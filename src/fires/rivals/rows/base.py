@@ -94,10 +94,10 @@ class RowByRowSelector(Rival):
 
     def _room(self, rows: Rows) -> tuple[Ints, int]:
         """The list of kept features, with room for what a row may add, and its present length."""
-        n = len(self._kept_)
-        size = self.n_features_in_
+        n, k, most = len(self._kept_), self._resolve_k(), self.n_features_in_
         if isinstance(rows, tuple):
-            size = max(n, self._resolve_k()) + int(np.diff(rows[2]).max())
+            most = int(np.diff(rows[2]).max())
+        size = max(n, k) + most
         place = np.empty(size, dtype=np.int64)
         place[:n] = self._kept_
         return place, n

@@ -13,7 +13,7 @@ from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared, Random
 from fires.core.randomness import generator, random_state
 from fires.core.settings import flag, number
-from fires.core.types import Floats, Ints, Seed
+from fires.core.types import Floats, Seed
 from fires.kernels import sequential
 from fires.kernels.linear import Rows
 from fires.kernels.online import Four
@@ -228,8 +228,3 @@ class OFSPartial(Truncated):
         draws = self._rng_.random((len(signs), 1 + k))
         n = sequential.ofs_partial(rows, signs, draws, *self._theta_, place, n, k, options)
         return self._list(place, n)
-
-    def _room(self, rows: Rows) -> tuple[Ints, int]:
-        place, n = super()._room(rows)
-        # A dense row may add k drawn features to the k kept ones.
-        return np.concatenate([place, np.empty(self._resolve_k(), dtype=np.int64)]), n
