@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from fires.rivals.arriving.grafting import Grafting as Grafting
     from fires.rivals.arriving.groups import GFSFS as GFSFS
     from fires.rivals.arriving.groups import OGFS as OGFS
+    from fires.rivals.arriving.independence import OSFS as OSFS
+    from fires.rivals.arriving.independence import FastOSFS as FastOSFS
     from fires.rivals.arriving.leverage import LeverageScores as LeverageScores
-    from fires.rivals.arriving.osfs import OSFS as OSFS
-    from fires.rivals.arriving.osfs import FastOSFS as FastOSFS
     from fires.rivals.arriving.saola import SAOLA as SAOLA
     from fires.rivals.arriving.saola import GroupSAOLA as GroupSAOLA
     from fires.rivals.baselines import AllFeatures as AllFeatures
@@ -51,7 +51,7 @@ _MODULES = {
     "rivals.arriving.grafting": ("Grafting",),
     "rivals.arriving.groups": ("GFSFS", "OGFS"),
     "rivals.arriving.leverage": ("LeverageScores",),
-    "rivals.arriving.osfs": ("FastOSFS", "OSFS"),
+    "rivals.arriving.independence": ("FastOSFS", "OSFS"),
     "rivals.arriving.saola": ("GroupSAOLA", "SAOLA"),
     "rivals.rows.second_order": ("AROW", "ASCW", "SCW"),
     "rivals.rows.online": ("EFS", "FTRL", "OLI2DS"),
