@@ -15,6 +15,7 @@ from fires.kernels.sequential import ALL, listed, truncate
 
 AROW, SCW_1, SCW_2 = 0, 1, 2
 
+Step: TypeAlias = tuple[float, float, float]  # of the mean, the noise, the variance of a row
 Rule: TypeAlias = tuple[int, float, float]  # AROW and r (and nothing), or SCW with phi and C
 
 
@@ -85,27 +86,19 @@ def second_order(
         alpha, noise = _step((kind, phi, C * cost), y[b] * a, v)
         if alpha <= 0.0:
             continue
-        _move(mu, var, at, x, alpha * y[b], noise, v, inverse)
+        _move(mu, var, at, x, (alpha * y[b], noise, v), inverse)
         if kept != ALL:
             n = truncate(at, len(x), mu, var, lists, n, k, kept)
     return n
 
 
 @compiled
-def _move(
-    mu: Floats,
-    var: Floats,
-    at: Ints | None,
-    x: Floats,
-    step: float,
-    noise: float,
-    v: float,
-    inverse: bool,
-) -> None:
+def _move(mu: Floats, var: Floats, at: Ints | None, x: Floats, by: Step, inverse: bool) -> None:
     """Move means and variances by one row, in place.
 
     A loop of its own, with a comparison in place of ``max``: it vectorises.
     """
+    step, noise, v = by
     beta = 1.0 / (v + noise)
     least = noise * beta  # what rounding may not pass: a variance stays positive
     for i in range(len(x)):
