@@ -19,11 +19,7 @@ from fires.kernels.linear import Rows
 from fires.rivals.base import settings
 from fires.rivals.rows.base import RowByRowSelector
 
-_KEPT = {
-    None: sequential.ALL,
-    "confidence": sequential.CONFIDENT,
-    "weight": sequential.GREATEST,
-}
+_KEPT = {None: sequential.ALL, "confidence": sequential.CONFIDENT, "weight": sequential.GREATEST}
 
 
 @settings
