@@ -62,23 +62,17 @@ def least_squares_pass(rows: Rows, y: Floats, weights: Floats, own: Floats) -> N
         for i in range(len(x)):
             score += weights[column(at, i)] * x[i]
             norm += x[i] * x[i]
-        step = _step(y[b] - score, norm, own)
+        error, size = y[b] - score, abs(y[b] - score)
+        if own[1] > 0.0:
+            limit = LIMIT * own[1]
+            error = min(max(error, -limit), limit)
+            own[1] += PACE * (min(size, limit) - own[1])
+        else:
+            own[1] = size
+        step = RATE * error / norm
         for i in range(len(x)):
             weights[column(at, i)] += step * x[i]
         own[0] += step
-
-
-@compiled
-def _step(error: float, norm: float, own: Floats) -> float:
-    """How far to go along a row; the mean error takes the row in."""
-    size = abs(error)
-    if own[1] > 0.0:
-        limit = LIMIT * own[1]
-        error = min(max(error, -limit), limit)
-        own[1] += PACE * (min(size, limit) - own[1])
-    else:
-        own[1] = size
-    return RATE * error / norm
 
 
 # --- the modified balanced Winnow ---------------------------------------------------------------

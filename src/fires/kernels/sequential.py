@@ -232,7 +232,12 @@ def ofs_partial(
     n = truncate(chosen, 0, w, w, lists, n, n, GREATEST)
     for b in range(len(y)):
         if n == 0 or draws[b, 0] < explore:
-            wanted = chosen[: _draw(draws[b], flags, chosen, k)]
+            wanted = chosen
+            for i in range(k):  # k different features, as ``naive.draw_plain`` draws them
+                last = len(w) - k + i
+                drawn = min(int(draws[b, 1 + i] * (last + 1)), last)
+                chosen[i] = last if flags[drawn] & 2 else drawn
+                flags[chosen[i]] |= 2
         else:
             wanted = place[:n]
             for j in wanted:
@@ -257,16 +262,3 @@ def ofs_partial(
         if n < 0:
             return -1
     return n
-
-
-@compiled
-def _draw(uniform: Floats, drawn: Flags, chosen: Ints, k: int) -> int:
-    """Draw k different features as ``naive.draw_plain`` does from ``uniform[1:]``; flag them."""
-    for i in range(k):
-        last = len(drawn) - k + i
-        j = min(int(uniform[1 + i] * (last + 1)), last)
-        if drawn[j] & 2:
-            j = last
-        drawn[j] |= 2
-        chosen[i] = j
-    return k

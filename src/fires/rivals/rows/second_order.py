@@ -318,10 +318,7 @@ class ASCW(RowByRowSelector):
             given = (rows, signs, mu, var, nothing, 0, k, sequential.ALL, rule, False)
             if second_order.second_order(*given, (2.0 * (1.0 - cost), 2.0 * cost)) < 0:
                 return False
-            best = top_k(np.abs(mu), k)
-            left = mu[best]
-            mu[:] = 0.0
-            mu[best] = left
+            mu[np.delete(np.arange(len(mu)), top_k(np.abs(mu), k))] = 0.0
         self._kept_ = np.flatnonzero(means.any(axis=0))
         return True
 
