@@ -245,10 +245,10 @@ def ofs_partial(
         at, entries = row(rows, b)
         m, score = 0, 0.0
         for i in range(len(entries)):
-            j = column(at, i)
-            if flags[j] & 2:
-                seen[m], x[m] = j, entries[i]
-                score += w[j] * x[m]
+            feature = column(at, i)
+            if flags[feature] & 2:
+                seen[m], x[m] = feature, entries[i]
+                score += w[feature] * x[m]
                 m += 1
         for j in wanted:
             flags[j] &= 1
