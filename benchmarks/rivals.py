@@ -22,7 +22,7 @@ from fires import AROW, EFS, FTRL, OFS, SCW, OFSPartial, PEtrun
 from fires.core.randomness import generator
 from fires.kernels import online, second_order, sequential
 from fires.kernels.linear import as_rows
-from fires.kernels.second_order import ALL
+from fires.kernels.sequential import ALL
 
 N_ROWS, N_FEATURES, K, ASKED = 100, 500, 10, 20
 JUDGED = ("OFS", "EFS", "AROW")
@@ -137,7 +137,7 @@ def methods() -> dict[str, tuple[Callable[[], Any], Callable[[], Plain]]]:
                 belief,
                 mean,
                 K,
-                second_order.CONFIDENT,
+                sequential.CONFIDENT,
                 arow,
                 False,
             ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 
 import numba
 import numpy as np
@@ -13,7 +14,7 @@ from scipy.special import expit, logsumexp, ndtri
 
 from fires.core.belief import Floats
 from fires.core.types import Matrix
-from fires.kernels import assimilate, second_order
+from fires.kernels import assimilate, sequential
 from fires.kernels.changes import page
 from fires.kernels.compiling import filled_in
 from fires.kernels.contingency import Codes, uncertainties
@@ -30,9 +31,10 @@ from fires.kernels.online import (
     coefficients_plain,
 )
 from fires.kernels.screen import KNOTS, MEANS, ORDERS, REACH
-from fires.kernels.second_order import AROW, CONFIDENT, SCW_1, Rule
+from fires.kernels.second_order import AROW, SCW_1, Rule
 from fires.kernels.select import Indices
-from fires.rivals.arriving.independence import FisherZ, _sets, as_codes, fisher_z
+from fires.kernels.sequential import CONFIDENT
+from fires.rivals.arriving.independence import FisherZ, as_codes, fisher_z
 
 
 @numba.njit
@@ -205,7 +207,7 @@ def uncertainties_plain(x: Codes, columns: Codes) -> Floats:
 
 
 def cut_plain(x: Sequence[float], n_bins: int) -> Codes:
-    """The definition of :func:`fires.rivals.discrete.cut`, for rows of weight 1."""
+    """The definition of :func:`fires.rivals.windows.chunks.cut`, for rows of weight 1."""
     values = [value for value in x if not math.isnan(value)]
     few = sorted(set(values))
     codes = []
@@ -378,14 +380,6 @@ def express_plain(sums: Floats, change: Floats) -> Floats:
     return np.vstack([T @ sums[: size + 1] @ T.T, T @ sums[size + 1], brought])
 
 
-def count_sets_plain(counts: Ints, out: Ints, into: Ints) -> int:
-    """The definition of :func:`count_sets`."""
-    before = int((counts**2).sum())
-    counts[out] -= 1
-    counts[into] += 1
-    return int((counts**2).sum()) - before
-
-
 def move_plain(
     mu: Floats,
     sigma: Floats,
@@ -464,7 +458,7 @@ def second_order_plain(
         mu = mu + alpha * sign * pull
         noise = 1.0 / beta - v
         var = 1.0 / (1.0 / var + x**2 / noise) if inverse else var - beta * pull**2
-        if kept == second_order.GREATEST:
+        if kept == sequential.GREATEST:
             mu = truncate_plain(mu, np.abs(mu), k)
         elif kept == CONFIDENT:
             mu = truncate_plain(mu, -var, k, floor=-1.0)
@@ -591,7 +585,11 @@ def separated_plain(
     tests: FisherZ, place: int, most: int, alpha: float, by: int | None = None
 ) -> bool:
     """The definition of :meth:`FisherZ.separated`, with the same arguments."""
-    for given in _sets(len(tests.columns), place, most, by):
+    others = set(range(1, len(tests.columns))) - {place}
+    sets = [part for size in range(1, most + 1) for part in combinations(sorted(others), size)]
+    for given in sets:
+        if by is not None and by not in given:
+            continue
         pairs = [place, 0, *given]
         n = tests.n[np.ix_(pairs, pairs)].min()
         r = partial_correlation(tests.r, place, 0, np.array(given, dtype=np.int64))

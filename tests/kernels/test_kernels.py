@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from tests import naive
-from tests.naive import accumulate_plain, count_sets_plain, project_plain, top_k_plain
+from tests.naive import accumulate_plain, project_plain, top_k_plain
 
 from fires.kernels import accumulate, gradient, project, scan, top_k, touched_columns
 from fires.kernels.gradient import pull_rows_plain
 from fires.kernels.moments import rescale, widen
 from fires.kernels.select import keep_columns
-from fires.kernels.sets import count_sets
 from fires.models.families import FAMILIES
 
 
@@ -261,14 +260,3 @@ def test_columns_that_are_not_kept_are_zeros(form, seed, n_columns):
     assert kept.dtype == X.dtype
     dense = kept.toarray() if sp.issparse(kept) else kept
     np.testing.assert_array_equal(dense, np.where(support, X, 0.0))
-
-
-@given(seed=st.integers(0, 2**16), n_features=st.integers(1, 20))
-def test_sets_are_counted_in_and_out_as_defined(seed, n_features):
-    rng = np.random.default_rng(seed)
-    counts = rng.integers(0, 9, n_features)
-    out, into = (np.flatnonzero(rng.random(n_features) < 0.5) for _ in range(2))
-    counts[out] += 1
-    plain = counts.copy()
-    assert count_sets(counts, out, into) == count_sets_plain(plain, out, into)
-    np.testing.assert_array_equal(counts, plain)

@@ -218,7 +218,7 @@ RULES = {
 
 @kinds
 @pytest.mark.parametrize("inverse", [False, True], ids=["drop", "inverse"])
-@pytest.mark.parametrize("kept", [second_order.ALL, second_order.CONFIDENT, second_order.GREATEST])
+@pytest.mark.parametrize("kept", [sequential.ALL, sequential.CONFIDENT, sequential.GREATEST])
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
 @settings(max_examples=20)
 @given(
@@ -235,7 +235,7 @@ def test_second_order_equals_its_definition(kind, inverse, kept, rule, seed, n_f
     n = run(second_order.second_order, kind, rows, y, mu, var, place, n, *settings)
     assert_allclose(mu, expected[0], rtol=1e-8, atol=1e-10)
     assert_allclose(var, expected[1], rtol=1e-8)
-    if kept != second_order.ALL:
+    if kept != sequential.ALL:
         assert n <= k
         assert set(np.flatnonzero(mu)) <= set(place[:n])
 
@@ -270,7 +270,7 @@ WORKED = {
 )
 def test_second_order_follows_the_worked_example(kind, rule, inverse, means, variances):
     mu, var, y = MU.copy(), SIGMA**2, np.array([-1.0])
-    settings = (4, second_order.ALL, rule, inverse)
+    settings = (4, sequential.ALL, rule, inverse)
     plain = naive.second_order_plain(GENERIC, y, mu, var, *settings)
     run(second_order.second_order, kind, GENERIC, y, mu, var, *listed(mu * 0, 4, 4), *settings)
     for got in ((mu, var), plain):
@@ -362,7 +362,7 @@ def test_a_score_that_is_not_finite_ends_the_pass(kind):
     settings = (0.2, 0.2, 10.0, 0.0)
     assert run(sequential.ofs_partial, kind, huge, y, draws, w, *listed(w, 2, 2), 2, settings) < 0
     mu, var = np.full(2, 1e200), np.ones(2)
-    rest = (*listed(mu * 0, 2, 2), 2, second_order.ALL, RULES["AROW"], False)
+    rest = (*listed(mu * 0, 2, 2), 2, sequential.ALL, RULES["AROW"], False)
     assert run(second_order.second_order, kind, huge, y, mu, var, *rest) == -1
     z, root, bias = np.full(2, -1e200), np.zeros(2), np.zeros(2)
     rest = (bias, True, (0.1, 1.0, 1.0, 0.0))

@@ -9,7 +9,7 @@ from tests.naive import cut_plain, information_plain
 
 from fires import HEFT
 from fires.kernels.contingency import information
-from fires.rivals.discrete import cut, predominant
+from fires.rivals.windows.chunks import cut, predominant
 
 SEEDS = st.integers(0, 2**16)
 

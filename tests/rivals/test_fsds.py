@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fires
 from fires import FSDS
 from fires.core.state import read_state
-from fires.rivals import fsds
 from fires.rivals.fsds import directions, directions_plain
 
 KINDS = {
@@ -121,16 +120,6 @@ def test_directions_are_those_of_the_decomposition_of_the_rows(
     told = clear & (gaps > 1e-3 * wanted[0])
     alike = np.abs(np.einsum("ij,ij->i", found[1], wanted[1]))
     assert_allclose(alike[told], 1.0, atol=1e-9)
-
-
-def test_rows_with_a_large_mean_need_no_decomposition_of_all_of_them(monkeypatch):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 300)) + 1e4 * rng.random(300)
-    wanted = directions_plain(X[:10], X[10:], 20)
-    monkeypatch.setattr(fsds, "directions_plain", None)
-    lengths, right = fsds.directions(X[:10], X[10:], 20)
-    assert_allclose(lengths, wanted[0], rtol=1e-11)
-    assert_allclose(np.abs(right @ wanted[1].T), np.eye(20), atol=1e-8)
 
 
 @given(

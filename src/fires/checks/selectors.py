@@ -79,10 +79,7 @@ def selector_checks(
         RowContract: True,
         NoTargetContract: target == "none",
         LabelContract: target in data.CLASSES,
-        SelectionContract: True,
         CountContract: "n_features_to_select" in settings,
-        StateContract: True,
-        RestartContract: is_known,
         FileContract: is_known,
         RandomContract: is_known and "random_state" in settings,
     }
@@ -189,7 +186,7 @@ def expect_finite(selector: OnlineSelector, what: str) -> None:
 
 
 class RowContract(SelectorContract):
-    """What holds for the rows that a selector learns from."""
+    """What holds for every selector: its rows, what it selects, and what it has learnt."""
 
     def nothing_that_was_passed_is_changed(self) -> None:
         """X, y, classes and weights are only read, and the memory of X is not handed out."""
@@ -315,63 +312,7 @@ class RowContract(SelectorContract):
             weighted = self._learn(form=form, sample_weight=weight)
             expect_alike(weighted, self._learn(repeated, form))
 
-
-class LabelContract(SelectorContract):
-    """What holds for the labels that a selector learns from."""
-
-    def labels_may_be_anything(self) -> None:
-        """Labels are what the user calls them, of any type; ``classes_`` holds them in order."""
-        expected, n_classes = self._learn(), len(self._classes)
-        for labels in data.LABELS:
-            known = labels[:n_classes].tolist()
-            if len(known) == n_classes:
-                found = self._learn((X, labels[y]) for X, y in self._batches())
-                expect_alike(found, expected, str(known), rtol=0.0)
-                expect(found.classes_.tolist() == known, f"{found.classes_} are not {known}")
-
-    def a_stream_may_be_sorted_by_class(self) -> None:
-        """With ``classes`` given, a batch may hold rows of one class only."""
-        self._learn_class_by_class(classes=self._classes)
-
-    def new_labels_are_taken_up(self) -> None:
-        """Without ``classes``, labels are added as they arrive, and ``classes_`` stays in order."""
-        self._learn_class_by_class()
-
-    def _learn_class_by_class(self, **options: Any) -> None:
-        X, y = data.joined(self._batches())
-        for order in (self._classes, self._classes[::-1]):
-            parts = [(X[y == label], y[y == label]) for label in order]
-            for form in BOTH_FORMS:
-                selector = self._learn(parts, form, **options)
-                assert_array_equal(selector.classes_, self._classes)
-                expect_finite(selector, f"classes in the order {order.tolist()}")
-
-    def a_label_outside_the_classes_given_is_refused(self) -> None:
-        """With ``classes`` given, another label and other classes are refused."""
-        X, y = next(self._batches())
-        selector = self._new().partial_fit(X, y, classes=self._classes)
-        before, learn = saved_state(selector), selector.partial_fit
-        expect_refusal("the label 9, which is not in classes=", learn, X, [9, *y[1:]])
-        expect_refusal("does not fit the classes known", learn, X, y, classes=[0, 5])
-        expect(saved_state(selector) == before, "what was refused has left a trace")
-
-
-class NoTargetContract(SelectorContract):
-    """What holds for a method that needs no target."""
-
-    def y_is_not_looked_at(self) -> None:
-        """Every y is taken, and changes nothing."""
-        X, _ = next(self._batches())
-        alone = self._new().partial_fit(X)
-        odd: list[Any] = [["a"] * len(X), [None] * len(X), [0.5], object()]
-        for y in odd:
-            expect_alike(self._new().partial_fit(X, y, classes=["b", "c"]), alone, rtol=0.0)
-            expect_alike(self._new().fit(X, y), alone, rtol=0.0)
-        expect(not hasattr(alone, "classes_"), "it has classes_")
-
-
-class SelectionContract(SelectorContract):
-    """What holds for the weights, the ranks and the support."""
+    # --- what was selected -------------------------------------------------------------------
 
     def ranks_follow_weights_and_ties_go_to_the_lower_index(self) -> None:
         """``ranking_`` is a permutation: 1 is the greatest weight, the first of equal ones."""
@@ -420,34 +361,7 @@ class SelectionContract(SelectorContract):
             for array, as_it_was in zip(kept, before, strict=True):
                 assert_array_equal(array, as_it_was)
 
-
-class CountContract(SelectorContract):
-    """What holds where the user says how many features to select."""
-
-    def as_many_are_selected_as_asked_for(self) -> None:
-        """A number or a fraction of features, at least one, at most all; it may change."""
-        for form in BOTH_FORMS:
-            selector = self._new()
-            wanted = ((5, 5), (1, 1), (100, 8), (0.5, 4), (0.49, 3), (0.99, 7), (1e-9, 1))
-            for (k, n), batch in zip(wanted, self._batches(len(wanted)), strict=True):
-                self._learn([batch], form, selector.set_params(n_features_to_select=k))
-                found = int(selector.get_support().sum())
-                expect(found == n, f"{found} features are selected, for {k} of 8")
-
-    def the_greatest_weights_are_selected(self) -> None:
-        """The selected features are those that rank first, however many are asked for."""
-        for seed in range(3):
-            selector = self._learn(self._batches(2, seed=seed))
-            for k in (1, 3, 6):
-                selector.set_params(n_features_to_select=k)
-                assert_array_equal(selector.get_support(), selector.ranking_ <= k)
-
-
-# --- what was learnt: files and copies go on alike; a refused batch leaves no trace -------------
-
-
-class StateContract(SelectorContract):
-    """What holds for what was learnt, without a file being read."""
+    # --- what was learnt: a refused batch leaves no trace -------------------------------------
 
     def global_random_numbers_are_neither_read_nor_moved(self) -> None:
         """What is random comes from ``random_state`` alone, and None is not the global one."""
@@ -544,23 +458,87 @@ class StateContract(SelectorContract):
                 expect(saved_state(selector) == before, f"a refused {name} has left a trace")
 
 
-class RestartContract(SelectorContract):
-    """What holds for methods that know what belongs to one feature, and have said so."""
+class LabelContract(SelectorContract):
+    """What holds for the labels that a selector learns from."""
 
-    def a_feature_that_starts_anew_is_as_before_the_first_row(self) -> None:
-        """Its weight is that of a feature of which nothing is known; others keep theirs."""
+    def labels_may_be_anything(self) -> None:
+        """Labels are what the user calls them, of any type; ``classes_`` holds them in order."""
+        expected, n_classes = self._learn(), len(self._classes)
+        for labels in data.LABELS:
+            known = labels[:n_classes].tolist()
+            if len(known) == n_classes:
+                found = self._learn((X, labels[y]) for X, y in self._batches())
+                expect_alike(found, expected, str(known), rtol=0.0)
+                expect(found.classes_.tolist() == known, f"{found.classes_} are not {known}")
+
+    def a_stream_may_be_sorted_by_class(self) -> None:
+        """With ``classes`` given, a batch may hold rows of one class only."""
+        self._learn_class_by_class(classes=self._classes)
+
+    def new_labels_are_taken_up(self) -> None:
+        """Without ``classes``, labels are added as they arrive, and ``classes_`` stays in order."""
+        self._learn_class_by_class()
+
+    def _learn_class_by_class(self, **options: Any) -> None:
+        X, y = data.joined(self._batches())
+        for order in (self._classes, self._classes[::-1]):
+            parts = [(X[y == label], y[y == label]) for label in order]
+            for form in BOTH_FORMS:
+                selector = self._learn(parts, form, **options)
+                assert_array_equal(selector.classes_, self._classes)
+                expect_finite(selector, f"classes in the order {order.tolist()}")
+
+    def a_label_outside_the_classes_given_is_refused(self) -> None:
+        """With ``classes`` given, another label and other classes are refused."""
+        X, y = next(self._batches())
+        selector = self._new().partial_fit(X, y, classes=self._classes)
+        before, learn = saved_state(selector), selector.partial_fit
+        expect_refusal("the label 9, which is not in classes=", learn, X, [9, *y[1:]])
+        expect_refusal("does not fit the classes known", learn, X, y, classes=[0, 5])
+        expect(saved_state(selector) == before, "what was refused has left a trace")
+
+
+class NoTargetContract(SelectorContract):
+    """What holds for a method that needs no target."""
+
+    def y_is_not_looked_at(self) -> None:
+        """Every y is taken, and changes nothing."""
+        X, _ = next(self._batches())
+        alone = self._new().partial_fit(X)
+        odd: list[Any] = [["a"] * len(X), [None] * len(X), [0.5], object()]
+        for y in odd:
+            expect_alike(self._new().partial_fit(X, y, classes=["b", "c"]), alone, rtol=0.0)
+            expect_alike(self._new().fit(X, y), alone, rtol=0.0)
+        expect(not hasattr(alone, "classes_"), "it has classes_")
+
+
+class CountContract(SelectorContract):
+    """What holds where the user says how many features to select."""
+
+    def as_many_are_selected_as_asked_for(self) -> None:
+        """A number or a fraction of features, at least one, at most all; it may change."""
         for form in BOTH_FORMS:
-            nothing = self._learn([(np.zeros_like(X), y) for X, y in self._batches(1)], form)
-            selector = self._learn(form=form)
-            before = selector.weights_
-            after = selector.restart_features([1]).weights_
-            assert_array_equal(after[1], nothing.weights_[1])
-            others = np.delete(after, 1), np.delete(before, 1)
-            assert_allclose(*others, rtol=1e-9, atol=1e-12)
+            selector = self._new()
+            wanted = ((5, 5), (1, 1), (100, 8), (0.5, 4), (0.49, 3), (0.99, 7), (1e-9, 1))
+            for (k, n), batch in zip(wanted, self._batches(len(wanted)), strict=True):
+                self._learn([batch], form, selector.set_params(n_features_to_select=k))
+                found = int(selector.get_support().sum())
+                expect(found == n, f"{found} features are selected, for {k} of 8")
+
+    def the_greatest_weights_are_selected(self) -> None:
+        """The selected features are those that rank first, however many are asked for."""
+        for seed in range(3):
+            selector = self._learn(self._batches(2, seed=seed))
+            for k in (1, 3, 6):
+                selector.set_params(n_features_to_select=k)
+                assert_array_equal(selector.get_support(), selector.ranking_ <= k)
+
+
+# --- what was saved -----------------------------------------------------------------------------
 
 
 class FileContract(SelectorContract):
-    """What holds for what was saved and read back."""
+    """What holds for registered methods: files go on alike, and features start anew."""
 
     def a_saved_selector_goes_on_bit_for_bit(self) -> None:
         """What was saved and loaded learns on alike, also after a feature has started anew."""
@@ -594,6 +572,17 @@ class FileContract(SelectorContract):
             expect_alike(loaded, selector, "after loading", rtol=0.0)
         expect_same_state(loaded, selector, "after loading")
         return loaded
+
+    def a_feature_that_starts_anew_is_as_before_the_first_row(self) -> None:
+        """Its weight is that of a feature of which nothing is known; others keep theirs."""
+        for form in BOTH_FORMS:
+            nothing = self._learn([(np.zeros_like(X), y) for X, y in self._batches(1)], form)
+            selector = self._learn(form=form)
+            before = selector.weights_
+            after = selector.restart_features([1]).weights_
+            assert_array_equal(after[1], nothing.weights_[1])
+            others = np.delete(after, 1), np.delete(before, 1)
+            assert_allclose(*others, rtol=1e-9, atol=1e-12)
 
 
 class RandomContract(FileContract):

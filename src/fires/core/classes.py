@@ -170,6 +170,14 @@ def encode(y: Labels, classes: Labels) -> Codes | None:
     return found if (classes[found] == y).all() else None
 
 
+def grown(table: npt.NDArray[Any], before: Labels | None, after: Labels) -> npt.NDArray[Any]:
+    """A table with one row per class, with rows of zeros added for new classes."""
+    new = np.zeros((len(after), *table.shape[1:]), table.dtype)
+    if before is not None:
+        new[encode(before, after)] = table
+    return new
+
+
 def class_rows(old: Labels, new: Labels) -> list[tuple[int, float] | None]:
     """Where each row of one-against-the-rest parameters comes from when classes are added.
 

@@ -42,20 +42,19 @@ from fires.kernels.products import LANES, LINES, add_products
 # What the loops keep for each row of parameters, besides the coefficients.
 ALONG, ROWS, NOISE, NOISE_ROWS, INTERCEPT_MEAN, INTERCEPT_VAR, UNIT = range(7)
 N_FACTS = 7
+# Of these facts, the first are saved together.
 N_SAVED = 4
-"""Of these facts, the first are saved together."""
 
 # The settings of the loops, in one array.
 GAMMA, PRIOR, OWN_PRIOR, NOISY, STRETCHES_AFTER, NOW = range(6)
 
+# The share of its variance that a parameter keeps, whatever a row says.
 LEAST = 1e-9
-"""The share of its variance that a parameter keeps, whatever a row says."""
 _LEAST_STRETCH, _MOST_STRETCH = 0.8, 1.25
 _AT_ONCE = 32  # rows that stay in the fastest memory
-N_LINES = 6
-"""What is kept of each row until its batch has been taken in."""
+N_LINES = 6  # what is kept of each row until its batch has been taken in
+# Rows after which a score has faded to 1/e.
 WINDOW = 500.0
-"""Rows after which a score has faded to 1/e."""
 
 moments: Any = None  # the family's log Z, slope and bend; filled in by assimilation
 look: Any = None  # what a row says; filled in by assimilation
@@ -69,9 +68,9 @@ def assimilation(family: str, moments: Moments) -> Callable[..., None]:
     return compiled_with(_assimilate, f"{family}_assimilate", look=one_row)
 
 
+# Lines of ``Seen.stats``: the variance of predictions (before, that of missing entries); what the
+# features add to them.
 WIDTH, ADDED = 4, 5
-"""Lines of ``Seen.stats``: the variance of predictions (before, that of missing entries); what the
-features add to them."""
 N_STATS = 6
 
 

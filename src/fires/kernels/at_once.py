@@ -35,8 +35,8 @@ from fires.kernels.compiling import addresses_of, by_address, compiled, inner
 from fires.kernels.moments import N_PLAN, N_SHOWN, learn, look_at, rescale_rows
 
 _MOST = 60_000  # entries that are scaled at a time
+# The largest value a step bears: its square can still be summed.
 LARGEST = 1e150
-"""The largest value a step bears: its square can still be summed."""
 
 _REAL, _INT, _FLAG = types.float64, types.int64, types.boolean
 _VECTOR, _TABLE, _CUBE, _BLOCKS = (types.Array(_REAL, n, "C") for n in (1, 2, 3, 4))

@@ -13,31 +13,31 @@ from fires.core.types import Floats, Ints
 from fires.kernels.assimilate import ADDED, add_scores
 from fires.kernels.compiling import compiled, inner
 
+# How fast the usual increment follows.
 SLOW = 1e-3
-"""How fast the usual increment follows."""
 _STEP = 0.4  # of the way to a slope of 0 that is held against a slope of 1
 _CUT = 2.0  # that a row may say of the slope
 _SHARE = 0.75  # of the level in the mixture that is held against a rare class
 _CAP = 3.0  # that a row of a rare class may add
 
+# What :func:`take_batch` adds up.
 N_SUMS = 7
-"""What :func:`take_batch` adds up."""
+# Rows of a short block; a long one has ten times as many.
 BLOCK = 100
-"""Rows of a short block; a long one has ten times as many."""
+# Lines of a block: the sum of scores and their information, in the open block; squares and
+# information in whole ones.
 SUM, INFORMATION, SQUARES, EXPECTED = range(4)
-"""Lines of a block: the sum of scores and their information, in the open block; squares and
-information in whole ones."""
+# Blocks before which nothing is known.
 LEAST = 3.0
-"""Blocks before which nothing is known."""
 _FEW = 6.0  # blocks of independent rows that are taken to have been seen before, or more if
 _COLUMNS = 20.0  # fewer columns than this lead, whose median says less
 _GROWING = 2.5  # times the inflation of short blocks
 _OUTLYING = 9.0  # times the usual square
 
+# The sum of the alarm beyond which rows may show a change, and no dependence.
 SUSPICION = 5.0
-"""The sum of the alarm beyond which rows may show a change, and no dependence."""
+# That of a row along all coefficients, below which nothing is known of these.
 LEAST_INFORMATION = 0.025
-"""That of a row along all coefficients, below which nothing is known of these."""
 _USUAL_ROWS, _FAR = 10_000.0, 16.0  # squared deviations along all coefficients
 _MEDIAN = 0.455  # of the square of a standard normal variable
 _SOME = 10  # columns whose median says something

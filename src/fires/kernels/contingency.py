@@ -61,69 +61,32 @@ def _k_log_k(counts: Floats) -> float:
     return total
 
 
-@compiled
 def contingency(x: Codes, y: Codes, given: Codes, chi2: bool) -> float:
     """The G² or chi² statistic of two columns of codes, summed over the strata of others."""
-    stratum, n_strata = _strata(x, y, given)
-    rows, ends = _grouped(stratum, n_strata)
-    of_x, of_y = np.zeros(x.max() + 1), np.zeros(y.max() + 1)
-    cells = np.zeros((x.max() + 1, y.max() + 1))
-    total = 0.0
-    for s in range(n_strata):
-        here = rows[ends[s] : ends[s + 1]]
-        for b in here:
-            of_x[x[b]] += 1.0
-            of_y[y[b]] += 1.0
-            cells[x[b], y[b]] += 1.0
-        for b in here:
-            seen = cells[x[b], y[b]]
-            if seen > 0.0:  # each cell once
-                expected = of_x[x[b]] * of_y[y[b]] / len(here)
-                total += seen * seen / expected if chi2 else 2.0 * seen * np.log(seen / expected)
-                cells[x[b], y[b]] = 0.0
-        total -= len(here) if chi2 else 0.0
-        for b in here:
-            of_x[x[b]], of_y[y[b]] = 0.0, 0.0
-    return max(total, 0.0)
+    present = (np.vstack([given, x, y]) >= 0).all(axis=0)
+    x, y = x[present], y[present]
+    strata, n = np.zeros(len(x), dtype=np.int64), 1
+    for column in given[:, present]:
+        strata, n = numbered(strata, n, column)
+    with_x, n_with_x = numbered(strata, n, x)
+    groups = strata, numbered(with_x, n_with_x, y)[0], with_x, numbered(strata, n, y)[0]
+    rows, seen, of_x, of_y = (np.bincount(group)[group] for group in groups)
+    share = rows * seen / (of_x * of_y)  # of a cell, by what is expected, in each of its rows
+    total = share.sum() - len(x) if chi2 else 2.0 * np.log(share).sum()
+    return max(float(total), 0.0)
 
 
 @compiled
-def _strata(x: Codes, y: Codes, given: Codes) -> tuple[Ints, int]:
-    """The stratum of each row, and how many there are; -1 where an entry is missing."""
-    n = len(x)
-    stratum, n_strata = np.zeros(n, dtype=np.int64), 1
-    for b in range(n):
-        if x[b] < 0 or y[b] < 0:
-            stratum[b] = -1
-    for g in given:
-        # Only combinations that occur are numbered, so there are never more strata than rows.
-        levels = g.max() + 1
-        number = np.full(n_strata * levels, -1, dtype=np.int64)
-        n_strata = 0
-        for b in range(n):
-            if stratum[b] < 0 or g[b] < 0:
-                stratum[b] = -1
-                continue
-            at = stratum[b] * levels + g[b]
-            if number[at] < 0:
-                number[at] = n_strata
-                n_strata += 1
-            stratum[b] = number[at]
-    return stratum, n_strata
-
-
-@compiled
-def _grouped(stratum: Ints, n_strata: int) -> tuple[Ints, Ints]:
-    """The rows sorted by stratum, and where each stratum begins and ends."""
-    ends = np.zeros(n_strata + 1, dtype=np.int64)
-    for s in stratum:
-        if s >= 0:
-            ends[s + 1] += 1
-    for i in range(n_strata):
-        ends[i + 1] += ends[i]
-    rows, free = np.empty(len(stratum), dtype=np.int64), ends[:-1].copy()
-    for b in range(len(stratum)):
-        if stratum[b] >= 0:
-            rows[free[stratum[b]]] = b
-            free[stratum[b]] += 1
-    return rows, ends
+def numbered(groups: Ints, n: int, codes: Codes) -> tuple[Ints, int]:
+    """The group of each row, once n groups are divided by a column, and how many there are."""
+    # Only combinations that occur are numbered, so there are never more groups than rows.
+    levels = codes.max() + 1 if len(codes) else 1
+    number, found = np.full(n * levels, -1, dtype=np.int64), np.empty(len(codes), dtype=np.int64)
+    n = 0
+    for b in range(len(codes)):
+        at = groups[b] * levels + codes[b]
+        if number[at] < 0:
+            number[at] = n
+            n += 1
+        found[b] = number[at]
+    return found, n

@@ -56,13 +56,8 @@ def partial_correlation(r: Floats, i: int, j: int, given: Ints) -> float:
     the result is 0. A given column that the other given ones explain is skipped.
     """
     m = len(given)
-    place = np.empty(m + 2, dtype=np.int64)
-    place[:m] = given
-    place[m], place[m + 1] = i, j
-    rest = np.empty((m + 2, m + 2))
-    for a in range(m + 2):
-        for b in range(m + 2):
-            rest[a, b] = r[place[a], place[b]]
+    place = np.append(given, np.array([i, j]))
+    rest = r[place][:, place]
     for p in range(m):
         if rest[p, p] <= _NO_REST:
             continue
@@ -77,57 +72,18 @@ def partial_correlation(r: Floats, i: int, j: int, given: Ints) -> float:
 
 
 @compiled
-def some_set_separates(
-    r: Floats, n: Ints, place: int, fixed: Ints, others: Ints, most: int, bound: float
-) -> bool:
-    """Whether some set of up to ``most`` columns makes a column independent of the first one.
+def separates(r: Floats, n: Ints, place: int, given: Ints, bound: float) -> bool:
+    """Whether some columns make another one independent of the first one.
 
-    Every set holds the ``fixed`` columns and some of the ``others``. ``tests/naive.py``
-    has its definition.
+    r and n are the correlations and the numbers of common rows of all pairs. Columns are dependent
+    if Fisher's z, from the least number of common rows among the pairs, reaches the bound.
     """
-    for size in range(1, most + 1):
-        free = size - len(fixed)
-        if free > len(others):
-            break
-        given = np.empty(size, dtype=np.int64)
-        given[: len(fixed)] = fixed
-        choice = np.arange(free)
-        more = True
-        while more:
-            for t in range(free):
-                given[len(fixed) + t] = others[choice[t]]
-            rows = _common_rows(n, place, given)
-            if rows > size + 3:  # with fewer rows there is no test
-                value = abs(partial_correlation(r, place, 0, given))
-                if bound > np.sqrt(rows - size - 3.0) * np.arctanh(min(value, NEARLY_ONE)):
-                    return True
-            more = _next_choice(choice, len(others))
-    return False
-
-
-@compiled
-def _common_rows(n: Ints, place: int, given: Ints) -> int:
-    """The least number of common rows among the pairs of these columns."""
-    rows: int = n[place, 0]
-    for a in range(len(given)):
+    rows, size = n[place, 0], len(given)
+    for a in range(size):
         rows = min(rows, n[given[a], place], n[given[a], 0])
         for b in range(a):
             rows = min(rows, n[given[a], given[b]])
-    return rows
-
-
-@compiled
-def _next_choice(choice: Ints, n: int) -> bool:
-    """Change a choice out of n into the next one, in place; False if it was the last.
-
-    The last entry that can be raised is raised by 1; those after it follow directly.
-    """
-    t = len(choice) - 1
-    while t >= 0 and choice[t] == n - len(choice) + t:
-        t -= 1
-    if t < 0:
+    if rows <= size + 3:  # with fewer rows there is no test
         return False
-    choice[t] += 1
-    for u in range(t + 1, len(choice)):
-        choice[u] = choice[u - 1] + 1
-    return True
+    value = min(abs(partial_correlation(r, place, 0, given)), NEARLY_ONE)
+    return bool(np.sqrt(rows - size - 3.0) * np.arctanh(value) < bound)

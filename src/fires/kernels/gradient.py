@@ -19,15 +19,15 @@ from fires.core.validation import LARGEST
 from fires.kernels.compiling import compiled, compiled_with
 from fires.kernels.linear import accumulate_rows, project_rows
 
+# What a step returns that has moved nothing since it has to be shortened first.
 TOO_LONG = -1.0
-"""What a step returns that has moved nothing since it has to be shortened first."""
 
 slopes: Any = None  # the family's slopes; filled in by gradient_loops
 pull_rows: Any = None  # the loop over rows; filled in by gradient_loops
 
 
+# See ``Family.scores`` of :mod:`fires.models.families`.
 Scores = Callable[[Floats, Floats, Floats], tuple[Floats, Floats, Floats]]
-"""See ``Family.scores`` of :mod:`fires.models.families`."""
 
 
 class Coefficients(NamedTuple):

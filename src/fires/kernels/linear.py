@@ -25,8 +25,8 @@ from fires.kernels.moments import CLIP
 Dense: TypeAlias = npt.NDArray[np.floating]
 Ints: TypeAlias = npt.NDArray[np.signedinteger]
 Kernel: TypeAlias = Callable[..., None]
+# Data, indices and indptr: a named tuple would take longer to pass.
 Csr: TypeAlias = tuple[Floats, Ints, Ints]
-"""Data, indices and indptr: a named tuple would take longer to pass."""
 
 _TILE = 512  # columns whose sums stay in the fastest cache
 NO_COLUMNS = np.zeros(0, dtype=np.int64)
@@ -236,8 +236,8 @@ def _number(keys: Ints, local: Ints) -> Ints:
     return columns[:n].copy()
 
 
+# What is known of a sparse column: weighted sums, of squares, of all entries, of missing ones.
 SUMS, SQUARES, ENTRIES, ABSENT = range(4)
-"""What is known of a sparse column: weighted sums, of squares, of all entries, of missing ones."""
 
 
 @compiled

@@ -45,12 +45,12 @@ def perceptron_pass(rows: Rows, y: Floats, weights: Floats, bias: Floats) -> Non
                 bias[k] += y[k, b]
 
 
+# The share of a row's own error that one step removes.
 RATE = 0.05
-"""The share of a row's own error that one step removes."""
+# An error counts for so many times the mean absolute error at the most.
 LIMIT = 3.0
-"""An error counts for so many times the mean absolute error at the most."""
+# The share of the latest row in the running mean absolute error.
 PACE = 0.01
-"""The share of the latest row in the running mean absolute error."""
 
 
 @compiled
@@ -62,23 +62,17 @@ def least_squares_pass(rows: Rows, y: Floats, weights: Floats, own: Floats) -> N
         for i in range(len(x)):
             score += weights[column(at, i)] * x[i]
             norm += x[i] * x[i]
-        step = _step(y[b] - score, norm, own)
+        error, size = y[b] - score, abs(y[b] - score)
+        if own[1] > 0.0:
+            limit = LIMIT * own[1]
+            error = min(max(error, -limit), limit)
+            own[1] += PACE * (min(size, limit) - own[1])
+        else:
+            own[1] = size
+        step = RATE * error / norm
         for i in range(len(x)):
             weights[column(at, i)] += step * x[i]
         own[0] += step
-
-
-@compiled
-def _step(error: float, norm: float, own: Floats) -> float:
-    """How far to go along a row; the mean error takes the row in."""
-    size = abs(error)
-    if own[1] > 0.0:
-        limit = LIMIT * own[1]
-        error = min(max(error, -limit), limit)
-        own[1] += PACE * (min(size, limit) - own[1])
-    else:
-        own[1] = size
-    return RATE * error / norm
 
 
 # --- the modified balanced Winnow ---------------------------------------------------------------
@@ -106,14 +100,10 @@ def winnow(rows: Rows, y: Floats, u: Floats, v: Floats, bias: Floats, settings: 
             less = min(max(down[j] * (demotion * (1.0 - t)), LEAST), GREATEST)
             up[j] = more if x[i] != 0.0 else up[j]
             down[j] = less if x[i] != 0.0 else down[j]
-        _move_bias(bias, y[b], promotion * (1.0 + share), demotion * (1.0 - share))
-
-
-@compiled
-def _move_bias(bias: Floats, sign: float, more: float, less: float) -> None:
-    up, down = (0, 1) if sign > 0.0 else (1, 0)
-    bias[up] = min(max(bias[up] * more, LEAST), GREATEST)
-    bias[down] = min(max(bias[down] * less, LEAST), GREATEST)
+        raised = 0 if y[b] > 0.0 else 1
+        for i in range(2):
+            factor = promotion * (1.0 + share) if i == raised else demotion * (1.0 - share)
+            bias[i] = min(max(bias[i] * factor, LEAST), GREATEST)
 
 
 # --- logistic regression by FTRL-proximal -------------------------------------------------------
@@ -128,14 +118,11 @@ def ftrl(
     z and the root of n are stored: every row needs the root, none needs n itself.
     """
     rate, beta, l1, l2 = settings
-    longest = 0
-    for b in range(len(y)):
-        longest = max(longest, len(row(rows, b)[1]))
-    w = np.empty(longest)
     drag, inverse = beta + rate * l2, 1.0 / rate
     for b in range(len(y)):
         at, x = row(rows, b)
-        score = _coefficient(bias[0], bias[1], rate, drag, 0.0) if intercept else 0.0
+        w, own = np.empty(len(x)), _coefficient(bias[0], bias[1], rate, drag, 0.0)
+        score = own if intercept else 0.0
         for i in range(len(x)):
             j = column(at, i)
             w[i] = _coefficient(z[j], root[j], rate, drag, l1)
@@ -149,7 +136,6 @@ def ftrl(
             z[j] += g - (longer - root[j]) * inverse * w[i]
             root[j] = longer
         if intercept:
-            own = _coefficient(bias[0], bias[1], rate, drag, 0.0)
             longer = np.sqrt(bias[1] * bias[1] + slope * slope)
             bias[0] += slope - (longer - bias[1]) / rate * own
             bias[1] = longer
@@ -174,17 +160,10 @@ def coefficients_plain(z: Floats, root: Floats, l1: float | Floats, settings: Fo
 
 @compiled
 def oli2ds(
-    rows: Rows,
-    y: Floats,
-    w: Floats,
-    squares: Floats,
-    count: Floats,
-    last: Floats,
-    mean: Floats,
-    own: Floats,
-    settings: tuple[float, float],
+    rows: Rows, y: Floats, theta: Floats, mean: Floats, own: Floats, settings: tuple[float, float]
 ) -> int:
     """See ``naive.oli2ds_plain``; ``own``: rows with entries, negative rows, positive rows."""
+    w, squares, count, last = theta[0], theta[1], theta[2], theta[3]
     limit, rate = settings
     for b in range(len(y)):
         at, x = row(rows, b)
@@ -213,7 +192,7 @@ def oli2ds(
             return -1
         length = share * share * norm[0] + (1.0 - share) * (1.0 - share) * norm[1]
         loss = max(0.0, 1.0 - y[b] * predicted)
-        rarity = own[1 if y[b] > 0.0 else 2] / (own[1] + own[2])
+        rarity = own[1 if y[b] > 0.0 else 2] / max(own[1] + own[2], 1.0)
         step = y[b] * rarity * rate * min(limit, loss / length if length > 0.0 else loss)
         for i in range(len(x)):
             if x[i] != 0.0:

@@ -16,8 +16,8 @@ from numba.extending import intrinsic
 from fires.core.types import Floats
 from fires.kernels.compiling import inner
 
+# The block: so many columns of one matrix, times so many of the other.
 LINES, LANES = 4, 8
-"""The block: so many columns of one matrix, times so many of the other."""
 _AT_ONCE = 128  # rows that stay in the fastest memory for all blocks
 _FUSED = ("contract",)
 _build: Any = cgutils  # they have no types

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numba.core import types
-from numba.extending import overload
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
 from fires.kernels.linear import Rows, column, row
 from fires.kernels.online import MOST, Ints
-from fires.kernels.sequential import Flags, find_best, keep_best
+from fires.kernels.sequential import ALL, listed, truncate
 
 AROW, SCW_1, SCW_2 = 0, 1, 2
-ALL, CONFIDENT, GREATEST = 0, 1, 2  # which means stay: all, k of least variance, k greatest
 
+Step: TypeAlias = tuple[float, float, float]  # of the mean, the noise, the variance of a row
 Rule: TypeAlias = tuple[int, float, float]  # AROW and r (and nothing), or SCW with phi and C
 
 
@@ -76,11 +73,7 @@ def second_order(
     multiplied by the cost of a row's class, the negative one first.
     """
     kind, phi, C = rule
-    width = len(mu) if kept != ALL else 0
-    is_listed = np.zeros(width, dtype=np.bool_)
-    for i in range(n):
-        is_listed[place[i]] = True
-    lists = Listed(place, np.empty(len(place)), np.empty(len(place))[: len(mu)], is_listed)
+    lists = listed(place, n, len(mu) if kept != ALL else 0)
     for b in range(len(y)):
         at, x = row(rows, b)
         a = v = 0.0
@@ -93,102 +86,28 @@ def second_order(
         alpha, noise = _step((kind, phi, C * cost), y[b] * a, v)
         if alpha <= 0.0:
             continue
-        if inverse:
-            _move_inverse(mu, var, at, x, alpha * y[b], noise)
-        else:
-            _move(mu, var, at, x, alpha * y[b], noise, v)
+        _move(mu, var, at, x, (alpha * y[b], noise, v), inverse)
         if kept != ALL:
-            n = _truncate(at, mu, var, lists, n, k, kept)
+            n = truncate(at, len(x), mu, var, lists, n, k, kept)
     return n
 
 
 @compiled
-def _move(
-    mu: Floats, var: Floats, at: Ints | None, x: Floats, step: float, noise: float, v: float
-) -> None:
+def _move(mu: Floats, var: Floats, at: Ints | None, x: Floats, by: Step, inverse: bool) -> None:
     """Move means and variances by one row, in place.
 
-    A loop of its own, without a branch and with a comparison in place of ``max``: it vectorises.
+    A loop of its own, with a comparison in place of ``max``: it vectorises.
     """
+    step, noise, v = by
     beta = 1.0 / (v + noise)
     least = noise * beta  # what rounding may not pass: a variance stays positive
     for i in range(len(x)):
         j = column(at, i)
         pull = var[j] * x[i]
         mu[j] += step * pull
-        left = 1.0 - beta * (pull * x[i])
-        var[j] *= least if left < least else left
-
-
-@compiled
-def _move_inverse(
-    mu: Floats, var: Floats, at: Ints | None, x: Floats, step: float, noise: float
-) -> None:
-    """As :func:`_move`, with the inverse of the diagonal of the inverse."""
-    for i in range(len(x)):
-        j = column(at, i)
-        pull = var[j] * x[i]
-        mu[j] += step * pull
-        # np.divide, since / would test every divisor for zero, and the loop would not vectorise.
-        var[j] *= np.divide(noise, noise + pull * x[i])
-
-
-# --- which means stay: of dense rows, all are looked through; of CSR, those that are listed -----
-
-
-class Listed(NamedTuple):
-    """The features whose means are not zero, and room to find them."""
-
-    place: Ints
-    key: Floats
-    size: Floats
-    is_listed: Flags
-
-
-def _truncate(
-    at: Ints | None, mu: Floats, var: Floats, lists: Listed, n: int, k: int, kept: int
-) -> int:
-    """Keep k means after a row, and list them. Return how many there are."""
-    raise NotImplementedError("compiled loops only")
-
-
-@overload(_truncate, strict=False)
-def _truncate_of(at: Any, *others: Any) -> Callable[..., int]:
-    return _best_of_all if isinstance(at, types.NoneType) else _best_of_listed
-
-
-def _best_of_all(
-    at: None, mu: Floats, var: Floats, lists: Listed, n: int, k: int, kept: int
-) -> int:
-    place, key, size = lists.place, lists.key, lists.size
-    for j in range(len(mu)):
-        size[j] = abs(mu[j]) if kept == GREATEST else -var[j]
-    n = find_best(size, 0.0 if kept == GREATEST else -1.0, k, place, n, key)
-    for i in range(n):
-        key[i] = mu[place[i]]
-    mu[:] = 0.0
-    for i in range(n):
-        mu[place[i]] = key[i]
-    return n
-
-
-def _best_of_listed(
-    at: Ints, mu: Floats, var: Floats, lists: Listed, n: int, k: int, kept: int
-) -> int:
-    place, key, is_listed = lists.place, lists.key, lists.is_listed
-    for j in at:  # list what the step has moved, or set its mean back to zero
-        if not is_listed[j]:
-            if mu[j] != 0.0 if kept == GREATEST else var[j] < 1.0:
-                place[n] = j
-                is_listed[j] = True
-                n += 1
-            else:
-                mu[j] = 0.0
-    if n <= k:
-        return n
-    for i in range(n):
-        key[i] = abs(mu[place[i]]) if kept == GREATEST else -var[place[i]]
-    for i in range(keep_best(place, key, n, k), n):
-        mu[place[i]] = 0.0
-        is_listed[place[i]] = False
-    return k
+        if inverse:
+            # np.divide, since / would test every divisor for zero.
+            var[j] *= np.divide(noise, noise + pull * x[i])
+        else:
+            left = 1.0 - beta * (pull * x[i])
+            var[j] *= least if left < least else left

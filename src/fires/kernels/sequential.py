@@ -8,20 +8,19 @@ features there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from numba.core import types
-from numba.extending import overload
 
 from fires.core.belief import Floats
 from fires.kernels.compiling import compiled
-from fires.kernels.linear import Rows, row
+from fires.kernels.linear import Rows, column, row
 from fires.kernels.online import MOST, Four, Ints
 
-Flags: TypeAlias = npt.NDArray[np.bool_]
+Flags: TypeAlias = npt.NDArray[np.uint8]
+
+ALL, CONFIDENT, GREATEST = 0, 1, 2  # which means stay: all, k of least variance, k greatest
 
 
 # --- truncation ---------------------------------------------------------------------------------
@@ -105,120 +104,114 @@ def _bound(size: Floats, k: int, scratch: Floats) -> float:
     return least
 
 
-# --- OFS: the perceptron and its kin, with projection and truncation ----------------------------
+class Listed(NamedTuple):
+    """The features whose means are not zero, and room to find them."""
 
-
-def ofs(rows: Rows, *arguments: Any) -> int:
-    """See ``naive.ofs_plain``. Of CSR, only the coefficients that are listed are looked at."""
-    if isinstance(rows, np.ndarray):
-        return ofs_rows(rows, *arguments)
-    return ofs_csr(*rows, *arguments)
-
-
-@compiled
-def ofs_rows(X: Floats, y: Floats, w: Floats, place: Ints, n: int, k: int, settings: Four) -> int:
-    """See ``naive.ofs_plain``; ``place`` has room for every feature."""
-    rate, keep, radius, threshold = settings
-    moved, size, key = np.empty(len(w)), np.empty(len(w)), np.empty(len(w))
-    for b in range(X.shape[0]):
-        x = X[b]
-        score = 0.0
-        for i in range(n):
-            score += w[place[i]] * x[place[i]]
-        if not abs(score) <= MOST:
-            return -1
-        if y[b] * score > threshold:
-            for i in range(n):
-                w[place[i]] *= keep
-            continue
-        step = rate * y[b]
-        squares = 0.0
-        for j in range(len(moved)):
-            moved[j] = keep * w[j] + step * x[j]
-            size[j] = abs(moved[j])
-            squares += moved[j] * moved[j]
-        if not squares <= MOST:
-            return -1
-        for i in range(n):
-            w[place[i]] = 0.0
-        n = find_best(size, 0.0, k, place, n, key)
-        scale = radius / math.sqrt(squares) if squares > radius * radius else 1.0
-        for i in range(n):
-            w[place[i]] = scale * moved[place[i]]
-    return n
+    place: Ints
+    key: Floats
+    size: Floats
+    is_listed: Flags
 
 
 @compiled
-def ofs_csr(
-    data: Floats,
-    indices: Ints,
-    indptr: Ints,
-    y: Floats,
-    w: Floats,
-    place: Ints,
-    n: int,
-    k: int,
-    settings: Four,
+def listed(place: Ints, n: int, n_features: int) -> Listed:
+    """The first n entries of ``place`` as a list with room."""
+    is_listed = np.zeros(n_features, dtype=np.uint8)
+    for i in range(n):
+        is_listed[place[i]] = 1
+    return Listed(place, np.empty(len(place)), np.empty(len(place))[:n_features], is_listed)
+
+
+@compiled
+def truncate(
+    at: Ints | None, width: int, mu: Floats, var: Floats, lists: Listed, n: int, k: int, kept: int
 ) -> int:
-    """See ``naive.ofs_plain``; ``place`` has room for n or k, and the entries of a row."""
-    rate, keep, radius, threshold = settings
-    key = np.empty(len(place))
-    for b in range(len(indptr) - 1):
-        first, last = indptr[b], indptr[b + 1]
-        score = 0.0
-        for i in range(first, last):
-            score += w[indices[i]] * data[i]
-        if not abs(score) <= MOST:
-            return -1
-        n = _decay(w, place, n, keep)
-        if y[b] * score > threshold:
-            continue
-        n = _add(w, place, n, indices[first:last], data[first:last], rate * y[b])
-        n = _project(w, place, key, n, k, radius)
-        if n < 0:
-            return -1
-    return n
+    """Keep k means after a row of so many entries, and list them. Return how many there are.
 
-
-@compiled
-def _decay(w: Floats, place: Ints, n: int, keep: float) -> int:
-    """Multiply by ``keep``; coefficients that become zero leave the list."""
+    Of a row with all entries, all means are looked through; of others, those that are listed.
+    """
+    place, key, size, is_listed = lists
+    if width == len(mu):
+        for i in range(n):
+            is_listed[place[i]] = 0
+        for j in range(len(mu)):
+            size[j] = abs(mu[j]) if kept == GREATEST else -var[j]
+        n = find_best(size, 0.0 if kept == GREATEST else -1.0, k, place, n, key)
+        for i in range(n):
+            key[i] = mu[place[i]]
+        mu[:] = 0.0
+        for i in range(n):
+            mu[place[i]] = key[i]
+            is_listed[place[i]] = 1
+        return n
+    for i in range(width):  # list what the step has moved, or set its mean back to zero
+        j = column(at, i)
+        if not is_listed[j]:
+            if mu[j] != 0.0 if kept == GREATEST else var[j] < 1.0:
+                place[n] = j
+                is_listed[j] = 1
+                n += 1
+            else:
+                mu[j] = 0.0
     m = 0
     for i in range(n):
         j = place[i]
-        w[j] *= keep
-        if w[j] != 0.0:
-            place[m] = j
-            m += 1
-    return m
+        place[m], key[m] = j, abs(mu[j]) if kept == GREATEST else -var[j]
+        is_listed[j] = key[m] != 0.0
+        m += is_listed[j]
+    for i in range(keep_best(place, key, m, k), m):
+        mu[place[i]] = 0.0
+        is_listed[place[i]] = 0
+    return min(m, k)
+
+
+# --- OFS: the perceptron and its kin, with projection and truncation ----------------------------
 
 
 @compiled
-def _add(w: Floats, place: Ints, n: int, columns: Ints, x: Floats, step: float) -> int:
-    """Add ``step * x``; coefficients that are no longer zero join the list."""
-    for i in range(len(columns)):
-        j = columns[i]
-        before = w[j]
-        w[j] = before + step * x[i]
-        if before == 0.0 and w[j] != 0.0:
-            place[n] = j
-            n += 1
+def ofs(rows: Rows, y: Floats, w: Floats, place: Ints, n: int, k: int, settings: Four) -> int:
+    """See ``naive.ofs_plain``.
+
+    ``place`` has room for every feature; of CSR, for n or k, and the entries of a row.
+    """
+    rate, keep, radius, threshold = settings
+    lists = listed(place, n, len(w))
+    for b in range(len(y)):
+        at, x = row(rows, b)
+        score = 0.0
+        for i in range(len(x)):
+            score += w[column(at, i)] * x[i]
+        if not abs(score) <= MOST:
+            return -1
+        for i in range(n):
+            w[place[i]] *= keep
+        if y[b] * score <= threshold:
+            n = _learn(at, x, rate * y[b], w, lists, n, k, radius)
+            if n < 0:
+                return -1
     return n
 
 
 @compiled
-def _project(w: Floats, place: Ints, key: Floats, n: int, k: int, radius: float) -> int:
-    """Scale all coefficients into the ball, then keep the k greatest."""
+def _learn(
+    at: Ints | None, x: Floats, step: float, w: Floats, lists: Listed, n: int, k: int, radius: float
+) -> int:
+    """Add ``step * x``, keep the k greatest, and scale them as all would be, into the ball."""
     squares = 0.0
     for i in range(n):
-        key[i] = abs(w[place[i]])
-        squares += key[i] * key[i]
+        squares += w[lists.place[i]] * w[lists.place[i]]
+    for i in range(len(x)):
+        j = column(at, i)
+        before = w[j]
+        w[j] = before + step * x[i]
+        squares += w[j] * w[j] - before * before
     if not squares <= MOST:
         return -1
-    m = keep_best(place, key, n, k)
-    for i in range(m, n):
-        w[place[i]] = 0.0
-    return _decay(w, place, m, radius / math.sqrt(squares) if squares > radius * radius else 1.0)
+    n = truncate(at, len(x), w, w, lists, n, k, GREATEST)
+    if squares > radius * radius:
+        for i in range(n):
+            w[lists.place[i]] *= radius / math.sqrt(squares)
+    return n
 
 
 # --- OFS that may look at k entries of a row ----------------------------------------------------
@@ -232,94 +225,40 @@ def ofs_partial(
 
     ``place`` has room for n or k, and k more; of CSR, for n or k, and the entries of a row.
     """
-    key, is_wanted = np.empty(len(place)), np.zeros(len(w), dtype=np.bool_)
-    chosen = np.empty(k, dtype=np.int64)
+    rate, explore, radius, threshold = settings
+    lists, chosen = listed(place, n, len(w)), np.empty(k, dtype=np.int64)
+    flags = lists.is_listed  # 1 for what is listed, and 2 for what is wanted
     seen, x = np.empty(len(place), dtype=np.int64), np.empty(len(place))
-    n = _decay(w, place, n, 1.0)
+    n = truncate(chosen, 0, w, w, lists, n, n, GREATEST)
     for b in range(len(y)):
-        if n == 0 or draws[b, 0] < settings[1]:
-            wanted = chosen[: _draw(draws[b], is_wanted, chosen, k)]
+        if n == 0 or draws[b, 0] < explore:
+            wanted = chosen
+            for i in range(k):  # k different features, as ``naive.draw_plain`` draws them
+                last = len(w) - k + i
+                drawn = min(int(draws[b, 1 + i] * (last + 1)), last)
+                chosen[i] = last if flags[drawn] & 2 else drawn
+                flags[chosen[i]] |= 2
         else:
             wanted = place[:n]
             for j in wanted:
-                is_wanted[j] = True
+                flags[j] |= 2
         at, entries = row(rows, b)
-        m = _look(at, entries, wanted, is_wanted, seen, x)
+        m, score = 0, 0.0
+        for i in range(len(entries)):
+            feature = column(at, i)
+            if flags[feature] & 2:
+                seen[m], x[m] = feature, entries[i]
+                score += w[feature] * x[m]
+                m += 1
         for j in wanted:
-            is_wanted[j] = False
-        n = _learn_seen(seen[:m], x[:m], y[b], w, place, key, n, k, settings)
+            flags[j] &= 1
+        if not abs(score) <= MOST:
+            return -1
+        if y[b] * score > threshold:
+            continue
+        for i in range(m):
+            x[i] /= explore * k / len(w) + (1.0 - explore if w[seen[i]] != 0.0 else 0.0)
+        n = _learn(seen[:m], x[:m], rate * y[b], w, lists, n, k, radius)
         if n < 0:
             return -1
     return n
-
-
-def _look(
-    at: Ints | None, entries: Floats, wanted: Ints, is_wanted: Flags, seen: Ints, x: Floats
-) -> int:
-    """Write down the wanted entries of a row, and where they are. Return how many there are."""
-    raise NotImplementedError("compiled loops only")
-
-
-@overload(_look, strict=False)
-def _look_of(at: Any, *others: Any) -> Callable[..., int]:
-    return _look_dense if isinstance(at, types.NoneType) else _look_csr
-
-
-def _look_dense(
-    at: None, entries: Floats, wanted: Ints, is_wanted: Flags, seen: Ints, x: Floats
-) -> int:
-    for i in range(len(wanted)):
-        seen[i], x[i] = wanted[i], entries[wanted[i]]
-    return len(wanted)
-
-
-def _look_csr(
-    at: Ints, entries: Floats, wanted: Ints, is_wanted: Flags, seen: Ints, x: Floats
-) -> int:
-    m = 0
-    for i in range(len(entries)):
-        if is_wanted[at[i]]:
-            seen[m], x[m] = at[i], entries[i]
-            m += 1
-    return m
-
-
-@compiled
-def _draw(uniform: Floats, drawn: Flags, chosen: Ints, k: int) -> int:
-    """Draw k different features as ``naive.draw_plain`` does from ``uniform[1:]``; flag them."""
-    for i in range(k):
-        last = len(drawn) - k + i
-        j = min(int(uniform[1 + i] * (last + 1)), last)
-        if drawn[j]:
-            j = last
-        drawn[j] = True
-        chosen[i] = j
-    return k
-
-
-@compiled
-def _learn_seen(
-    seen: Ints,
-    x: Floats,
-    sign: float,
-    w: Floats,
-    place: Ints,
-    key: Floats,
-    n: int,
-    k: int,
-    settings: Four,
-) -> int:
-    """Learn from the part of a row that was looked at; this part is changed in place."""
-    rate, explore, radius, threshold = settings
-    score = 0.0
-    for i in range(len(seen)):
-        score += w[seen[i]] * x[i]
-    if not abs(score) <= MOST:
-        return -1
-    if sign * score > threshold:
-        return n
-    chance = explore * k / len(w)
-    for i in range(len(seen)):
-        x[i] /= chance + (1.0 - explore if w[seen[i]] != 0.0 else 0.0)
-    n = _add(w, place, n, seen, x, rate * sign)
-    return _project(w, place, key, n, k, radius)

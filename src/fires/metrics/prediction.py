@@ -14,7 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fires.core.belief import Floats
-from fires.core.classes import NO_CLASSES, Classes, Codes, KnowsClasses, encode, has_fractions
+from fires.core.classes import (
+    NO_CLASSES,
+    Classes,
+    Codes,
+    KnowsClasses,
+    encode,
+    grown,
+    has_fractions,
+)
 from fires.core.errors import TargetError
 from fires.core.state import Arrays
 from fires.core.types import GivenClasses, Labels, Numbers
@@ -58,7 +66,7 @@ class Scores(KnowsClasses):
     f1 while only one class is known, since nobody knows yet which side that is.
 
     Where the target holds numbers, there are ``"r2"`` and ``"mae"``, see
-    :class:`NumberSums`. A score of classes refuses numbers that are not
+    :class:`NumberMoments`. A score of classes refuses numbers that are not
     whole, and these two refuse labels.
 
     Parameters
@@ -117,13 +125,13 @@ class Scores(KnowsClasses):
         self._scorers = {
             name: _scorer(metric) for name, metric in metrics.items() if name not in built_in
         }
-        self._numbers = NumberSums() if metrics.keys() & set(NUMBER_SCORES) else None
+        self._numbers = NumberMoments() if metrics.keys() & set(NUMBER_SCORES) else None
         self.needs_probabilities = any(needed for _, needed in self._scorers.values())
         # Numbers to be predicted are no classes, each of which would have its place in the matrix.
         self._counts = self.needs_probabilities or bool(metrics.keys() & _FROM_COUNTS.keys())
         self.only_counts = not self._scorers and self._numbers is None
         # A sum over rows and their number, of what is no matter of counts.
-        self._sums = dict.fromkeys(self._scorers, (0.0, 0))
+        self._sums = np.zeros((len(self._scorers), 2))
         self._label_index_ = NO_CLASSES if classes is None else NO_CLASSES.fixed_to(classes)
         self.matrix: Counts = np.zeros([len(self._label_index_)] * 2, dtype=np.int64)
 
@@ -185,11 +193,12 @@ class Scores(KnowsClasses):
 
         # Nothing has changed up to here, where nothing can fail any more.
         if self._numbers is not None:
-            others |= self._numbers.add(NumberMoments.of(y, predicted))
-        for name, value in ((name, others[name]) for name in self._sums):
-            if value == value:
-                total, rows = self._sums[name]
-                self._sums[name] = total + value * len(y), rows + len(y)
+            batch = NumberMoments.of(y, predicted).after(self._numbers)
+            others, self._numbers = others | batch.scores, self._numbers.joined(batch)
+        values = np.array([others[name] for name in self._scorers], dtype=np.float64)
+        known = ~np.isnan(values)
+        self._sums[known, 0] += values[known] * len(y)
+        self._sums[known, 1] += len(y)
         if truth is None or taken is None:
             return self._named(None, others)
         return self.count(label_index, truth, taken, times, others)
@@ -198,7 +207,9 @@ class Scores(KnowsClasses):
         """Count a batch of numbers in of which sums are known; no other scores are asked for."""
         if self._numbers is None:
             raise ValueError(f"{', '.join(self.names)}: these are not scores of numbers.")
-        return self._named(None, self._numbers.add(batch))
+        batch = batch.after(self._numbers)
+        self._numbers = self._numbers.joined(batch)
+        return self._named(None, batch.scores)
 
     def count(
         self,
@@ -224,8 +235,10 @@ class Scores(KnowsClasses):
         What is not built in is the mean of its values, weighted by rows, as nothing is kept of
         the rows themselves; batches in which it was NaN are left out.
         """
-        others = {name: total / n if n else math.nan for name, (total, n) in self._sums.items()}
-        return self._named(self.matrix, others | (self._numbers.total if self._numbers else {}))
+        sums = zip(self._scorers, self._sums.tolist(), strict=True)
+        others = {name: total / n if n else math.nan for name, (total, n) in sums}
+        numbers = {} if self._numbers is None else self._numbers.scores
+        return self._named(self.matrix, others | numbers)
 
     def state(self) -> Arrays:
         """Everything there is to save, as arrays; :meth:`from_state` takes it back.
@@ -243,9 +256,8 @@ class Scores(KnowsClasses):
         """
         header, arrays = self._classes_state()
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-        sums = np.array(list(self._sums.values()), dtype=np.float64).reshape(-1, 2)
-        arrays |= {"matrix": self.matrix.copy(), "header": text, "sums": sums}
-        return arrays | ({"numbers": self._numbers.sums} if self._numbers is not None else {})
+        arrays |= {"matrix": self.matrix.copy(), "header": text, "sums": self._sums.copy()}
+        return arrays | ({} if self._numbers is None else {"numbers": np.array(self._numbers)})
 
     @classmethod
     def from_state(cls, state: Arrays, names: Iterable[Metric] = ("accuracy",)) -> Scores:
@@ -254,16 +266,14 @@ class Scores(KnowsClasses):
         scores._restore_classes(json.loads(state["header"].tobytes()), dict(state))
         matrix, sums = state["matrix"].astype(np.int64, order="C"), state["sums"]
         n_classes = len(scores._label_index_)
-        if matrix.shape != (n_classes, n_classes) or len(sums) != len(scores._sums):
+        if matrix.shape != (n_classes, n_classes) or sums.shape != scores._sums.shape:
             raise ValueError(
                 f"Not the state of the scores {', '.join(scores.names)}: it has {len(sums)} sums "
                 f"and a matrix of shape {matrix.shape} for {n_classes} classes."
             )
-        scores.matrix = matrix
+        scores.matrix, scores._sums = matrix, sums.astype(np.float64)
         if scores._numbers is not None:
-            scores._numbers.sums = state["numbers"].astype(np.float64)
-        for name, (total, rows) in zip(scores._sums, sums.tolist(), strict=True):
-            scores._sums[name] = total, int(rows)
+            scores._numbers = NumberMoments(*state["numbers"].tolist())
         return scores
 
     def check_target(self, y: Labels, name: str = "{y}") -> None:
@@ -292,11 +302,8 @@ class Scores(KnowsClasses):
 
     def _grow(self, label_index: Classes) -> None:
         """Let the matrix have a row and a column for each of the classes."""
-        matrix = np.zeros((len(label_index), len(label_index)), dtype=np.int64)
-        kept = encode(self._label_index_.labels, label_index.labels)
-        if len(self._label_index_) and kept is not None:
-            matrix[np.ix_(kept, kept)] = self.matrix
-        self._label_index_, self.matrix = label_index, matrix
+        known = self._label_index_.labels, label_index.labels
+        self._label_index_, self.matrix = label_index, grown(grown(self.matrix, *known).T, *known).T
 
     def _named(self, matrix: Counts | None, others: Mapping[str, float]) -> dict[str, float]:
         """All scores by name: those of a confusion matrix, and others."""
@@ -327,27 +334,7 @@ def _places_in(label_index: Classes, labels: Labels, name: str) -> tuple[Classes
 
 
 class NumberMoments(NamedTuple):
-    """What is known of a batch of numbers and of their predictions."""
-
-    n: int
-    mean: float
-    spread: float
-    error: float
-    squares: float
-
-    @classmethod
-    def of(cls, y: Numbers, predicted: Numbers) -> Self:
-        """Those of numbers."""
-        if not len(y):
-            return cls(0, 0.0, 0.0, 0.0, 0.0)
-        error, mean = np.subtract(y, predicted, dtype=np.float64), y.mean(dtype=np.float64)
-        with np.errstate(over="ignore"):
-            spread = ((y - mean) ** 2).sum()
-            return cls(len(y), float(mean), spread, np.abs(error).sum(), (error**2).sum())
-
-
-class NumberSums:
-    r"""R2 and the mean absolute error of each batch, and of all rows so far.
+    r"""R2 and the mean absolute error of a batch, or of all rows so far, from sums.
 
     With numbers :math:`y_i`, predictions :math:`\hat y_i` and the mean :math:`m_i` of all numbers
     in the batches before that of row i (for the first batch, its own mean):
@@ -363,35 +350,41 @@ class NumberSums:
     from :math:`m_i`.
     """
 
-    def __init__(self) -> None:
-        # Rows, their mean, and the sums of errors, squared errors and squares about the mean.
-        self.sums: Floats = np.zeros(5)
+    n: float = 0
+    mean: float = 0.0
+    error: float = 0.0  # the sum of absolute errors
+    squares: float = 0.0  # of errors
+    spread: float = 0.0  # the sum of squares of numbers about the mean
 
-    def add(self, batch: NumberMoments) -> dict[str, float]:
-        """Add a batch of which sums are known, and score it by itself."""
-        n, mean, spread, error, squares = batch
-        rows, before = self.sums[:2].tolist()
-        if n == 0:
-            return _scores(np.zeros(5))
+    @classmethod
+    def of(cls, y: Numbers, predicted: Numbers) -> Self:
+        """Those of a batch."""
+        if not len(y):
+            return cls()
+        error, mean = np.subtract(y, predicted, dtype=np.float64), y.mean(dtype=np.float64)
         with np.errstate(over="ignore"):
-            about = spread + n * np.float64(mean - before if rows else 0.0) ** 2
-        added = np.array([n, 0.0, error, squares, about])
-        self.sums = self.sums + added
-        self.sums[1] = before + n * (mean - before) / (rows + n)
-        return _scores(added)
+            spread = ((y - mean) ** 2).sum()
+            return cls(len(y), float(mean), np.abs(error).sum(), (error**2).sum(), spread)
+
+    def after(self, before: NumberMoments) -> Self:
+        """Those of a batch that follows other rows: the spread is about the mean of these."""
+        off = np.float64(self.mean - before.mean if before.n else 0.0)
+        with np.errstate(over="ignore"):
+            return self._replace(spread=self.spread + self.n * off**2)
+
+    def joined(self, batch: NumberMoments) -> Self:
+        """With those of a batch that comes after."""
+        n, error, squares = self.n + batch.n, self.error + batch.error, self.squares + batch.squares
+        mean = self.mean + batch.n * (batch.mean - self.mean) / max(n, 1)
+        return type(self)(n, mean, error, squares, self.spread + batch.spread)
 
     @property
-    def total(self) -> dict[str, float]:
-        """Both scores over all rows so far."""
-        return _scores(self.sums)
-
-
-def _scores(sums: Floats) -> dict[str, float]:
-    rows, _, error, squares, about_mean = sums.tolist()
-    return {
-        "r2": 1.0 - squares / about_mean if about_mean > 0.0 else math.nan,
-        "mae": error / rows if rows else math.nan,
-    }
+    def scores(self) -> dict[str, float]:
+        """Both scores; NaN where they are undefined."""
+        return {
+            "r2": 1.0 - self.squares / self.spread if self.spread > 0.0 else math.nan,
+            "mae": self.error / self.n if self.n else math.nan,
+        }
 
 
 def check_numbers(values: npt.NDArray[np.generic], name: str) -> None:

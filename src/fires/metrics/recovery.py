@@ -60,7 +60,10 @@ def precision(selected: npt.ArrayLike, relevant: npt.ArrayLike) -> float:
     >>> precision([0, 1, 4, 7], relevant=[4, 7, 9])
     0.5
     """
-    return _share(selected, relevant)
+    indices = as_indices(selected)
+    if not len(indices):
+        return math.nan
+    return int(np.isin(indices, as_indices(relevant)).sum()) / len(indices)
 
 
 def recall(selected: npt.ArrayLike, relevant: npt.ArrayLike) -> float:
@@ -81,7 +84,7 @@ def recall(selected: npt.ArrayLike, relevant: npt.ArrayLike) -> float:
     >>> recall([0, 1, 4, 7], relevant=[4, 7, 9])
     0.6666666666666666
     """
-    return _share(relevant, selected)
+    return precision(relevant, selected)
 
 
 def recoveries(
@@ -156,11 +159,3 @@ def recoveries(
         if lasting == patience:
             found[current] = Recovery(starts[current], since - patience + 1)
     return found
-
-
-def _share(features: npt.ArrayLike, among: npt.ArrayLike) -> float:
-    """The share of the features that are among the others."""
-    indices = as_indices(features)
-    if not len(indices):
-        return math.nan
-    return int(np.isin(indices, as_indices(among)).sum()) / len(indices)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -134,7 +134,33 @@ def stability_interval(supports: npt.ArrayLike, confidence: float = 0.95) -> Sta
     return StabilityInterval(S, variance, S - half_width, S + half_width)
 
 
-_NO_FEATURES = np.empty(0, dtype=np.int64)
+class _Sets:
+    """The last sets of features, and in how many of them each feature is."""
+
+    def __init__(self) -> None:
+        self.sets: deque[Ints] = deque()
+        self.counts: Ints = np.zeros(0, dtype=np.int64)
+        self.n_features = self.total = self.squares = 0  # features there are; sums of counts
+
+    def push(self, features: Ints, size: int) -> None:
+        """Add a set, and let the oldest go if there are more than so many."""
+        short = int(features.max(initial=-1)) + 1 - len(self.counts)
+        if short > 0:  # at least twice as many, so that growing costs little
+            room = np.zeros(max(short, len(self.counts)), dtype=np.int64)
+            self.counts = np.append(self.counts, room)
+        self.sets.append(features)
+        oldest = [(self.sets.popleft(), -1)] if len(self.sets) > size else []
+        for ids, more in [(features, 1), *oldest]:
+            counts = self.counts[ids]
+            self.n_features += more * int((counts == (more < 0)).sum())
+            self.total += more * len(ids)
+            self.squares += len(ids) + 2 * more * int(counts.sum())  # (c + 1)^2 = c^2 + 2 c + 1
+            self.counts[ids] += more
+
+    def joined(self) -> tuple[Ints, Ints]:
+        """How long each set is, and all of them behind one another."""
+        lengths = np.array([len(features) for features in self.sets], dtype=np.int64)
+        return lengths, np.concatenate([self.counts[:0], *self.sets])
 
 
 class StabilityWindow:
@@ -184,22 +210,19 @@ class StabilityWindow:
         for name, value, least in (("size", self.size, 2), ("n_features", self._width, 1)):
             if value is not None and value < least:
                 raise ValueError(f"{name} must be at least {least}, got {value}.")
-        self._sets: deque[npt.NDArray[np.int64]] = deque()
-        # With the selected; if they may change.
-        self._present: deque[npt.NDArray[np.int64]] = deque()
-        self._counts, self._counts_there = np.zeros((2, self._width or 0), dtype=np.int64)
-        self._s1 = self._s2 = self._n_present = 0
+        self._selected = _Sets()
+        self._present = _Sets()  # with the selected; if they may change
 
     @property
     def n_features(self) -> int:
         """The number of features there are to select from."""
-        return self._n_present if self._width is None else self._width
+        return self._present.n_features if self._width is None else self._width
 
     @property
     def value(self) -> float:
         """The stability of the sets in the window; NaN where it is undefined."""
-        n_features = self._n_present if self._width is None else self._width
-        return _from_sums(len(self._sets), n_features, self._s1, self._s2)
+        known = self._selected
+        return _from_sums(len(known.sets), self.n_features, known.total, known.squares)
 
     def update(self, selected: npt.ArrayLike, present: npt.ArrayLike | None = None) -> float:
         """Add a set, let the oldest go if the window is full, and give the new stability.
@@ -219,39 +242,27 @@ class StabilityWindow:
             NaN where it is undefined: after the first set, and if all sets in the window are
             empty or all hold every feature.
         """
-        from fires.kernels.sets import count_sets  # who reads a stability needs no compiled loop
-
         if (present is None) != (self._width is not None):
             raise ValueError("present goes with a window without n_features, and with no other.")
-        if present is not None:
-            indices = self._take_in(selected, present)
+        if present is None:
+            indices = self._indices(selected)
         else:
-            indices = self._indices(selected, self._width or 0)
-        oldest = self._sets.popleft() if len(self._sets) == self.size else _NO_FEATURES
-        self._sets.append(indices)
-        self._s1 += len(indices) - len(oldest)
-        self._s2 += count_sets(self._counts, oldest, indices)
+            indices = as_indices(selected)
+            there = np.union1d(indices, as_indices(present))
+            if there.min(initial=0) < 0:
+                raise ValueError(f"Indices must not be negative, got {there[0]}.")
+            self._present.push(there, self.size)
+        self._selected.push(indices, self.size)
         return self.value
 
-    def _take_in(self, selected: npt.ArrayLike, present: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Count the features that are there now, and those not any more; give the selected."""
-        given = [as_indices(one) for one in (selected, present)]
-        present_ids = np.union1d(*given)
-        width = int(present_ids[-1]) + 1 if len(present_ids) else 0
-        indices = self._indices(given[0], width)
-        if len(present_ids) and present_ids[0] < 0:
-            raise ValueError(f"Indices must not be negative, got {present_ids[0]}.")
-        if width > len(self._counts):  # at least twice as many, so that growing costs little
-            room = np.zeros(max(width - len(self._counts), len(self._counts)), dtype=np.int64)
-            self._counts = np.append(self._counts, room)
-            self._counts_there = np.append(self._counts_there, room)
-        counts = self._counts_there
-        oldest = self._present.popleft() if len(self._present) == self.size else _NO_FEATURES
-        self._present.append(present_ids)
-        counts[oldest] -= 1
-        self._n_present -= int(np.count_nonzero(counts[oldest] == 0))
-        self._n_present += int(np.count_nonzero(counts[present_ids] == 0))
-        counts[present_ids] += 1
+    def _indices(self, selected: npt.ArrayLike) -> Ints:
+        """Check a selection of a fixed number of features."""
+        given, width = np.asarray(selected), self.n_features
+        if given.dtype == bool and given.shape != (width,):
+            raise ValueError(f"A mask must have shape ({width},), got {given.shape}.")
+        indices = as_indices(given)
+        if len(indices) and not 0 <= (low := indices.min()) <= indices.max() < width:
+            raise ValueError(f"Indices must lie in 0..{width - 1}, got {low}..{indices.max()}.")
         return indices
 
     def state(self) -> dict[str, Ints]:
@@ -272,9 +283,9 @@ class StabilityWindow:
         True
         """
         state = {"size": np.array(self.size), "n_features": np.array(self._width or 0)}
-        state["lengths"], state["indices"] = _joined(self._sets)
+        state["lengths"], state["indices"] = self._selected.joined()
         if self._width is None:
-            state["lengths_present"], state["present"] = _joined(self._present)
+            state["lengths_present"], state["present"] = self._present.joined()
         return state
 
     @classmethod
@@ -300,28 +311,9 @@ class StabilityWindow:
             window.update(selected, present)
         return window
 
-    def _indices(self, selected: npt.ArrayLike, width: int) -> npt.NDArray[np.int64]:
-        """Check a selection and give its own copy of the indices."""
-        given = np.asarray(selected)
-        rows = given.dtype == np.int64 and given.ndim == 1 and given.size > 0
-        if rows and (given[1:] > given[:-1]).all() and given[0] >= 0 and given[-1] < width:
-            return given.copy()  # the usual case, in fewer looks
-        if given.dtype == bool and given.shape != (width,):
-            raise ValueError(f"A mask must have shape ({width},), got {given.shape}.")
-        indices = as_indices(given)
-        if len(indices) and not 0 <= (low := indices.min()) <= indices.max() < width:
-            raise ValueError(f"Indices must lie in 0..{width - 1}, got {low}..{indices.max()}.")
-        return indices
-
-
-def _joined(sets: Iterable[npt.NDArray[np.int64]]) -> tuple[npt.NDArray[np.int64], ...]:
-    """How long each set is, and all of them behind one another."""
-    lengths = np.array([len(indices) for indices in sets], dtype=np.int64)
-    return lengths, np.concatenate([_NO_FEATURES, *sets])
-
 
 def _parted(lengths: Ints, indices: Ints, size: int) -> list[Ints]:
-    """The sets that :func:`_joined` put behind one another."""
+    """The sets that :meth:`_Sets.joined` put behind one another."""
     if len(lengths) > size or lengths.sum() != len(indices):
         raise ValueError(
             f"Not the state of a window of size {size}: "

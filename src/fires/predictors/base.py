@@ -85,3 +85,8 @@ class Predictor(KnowsClasses, ABC):
     @abstractmethod
     def predict(self, X: Matrix) -> Labels:
         """The label of each row."""
+
+
+def unwrapped(model: Any) -> Any:
+    """What fires has wrapped as a predictor, or the object itself."""
+    return model.inner if isinstance(model, Predictor) else model

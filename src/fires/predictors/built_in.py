@@ -65,15 +65,11 @@ class BuiltIn(Predictor):
         vars(self).clear()
         if self.has_labels:
             self._restore_classes(header, arrays)
-        if self._had_learnt(arrays):
+        if not self._learnt.keys().isdisjoint({*header, *arrays}):
             n = len(self._label_index_)
             sizes = {"K": n, "R": n if n > 2 else 1}
             restore(self, self._learnt, header, arrays, sizes, self._attribute)
         return self
-
-    def _had_learnt(self, arrays: Arrays) -> bool:
-        """Whether a state holds what is declared."""
-        return True
 
     def check(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
         """Raise an error if :meth:`learn` would refuse the batch. Nothing is learnt."""
@@ -234,9 +230,6 @@ class Perceptron(Linear):
             scores = X @ self.coef_.T
         return np.asarray((scores + self.intercept_).argmax(axis=1))
 
-    def _had_learnt(self, arrays: Arrays) -> bool:
-        return len(self._label_index_) > 0
-
     def _signs(self, codes: Codes) -> Floats:
         if len(self.coef_) == 1:  # while only one class is known, it is the positive one
             alone = len(self._label_index_.labels) == 1
@@ -290,9 +283,6 @@ class LinearRegressor(Linear):
     def predict(self, X: Matrix) -> Labels:
         """The number of each row."""
         return np.asarray(X @ self.coef_ + self.own_[0])
-
-    def _had_learnt(self, arrays: Arrays) -> bool:
-        return bool(arrays)
 
 
 def with_classes(

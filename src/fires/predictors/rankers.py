@@ -7,9 +7,11 @@ selector could not go on from a file, nor keep what it had when a batch is refus
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
@@ -97,9 +99,7 @@ class AdPredictor(BaseEstimator):  # type: ignore[misc]
 
 def _active(X: Matrix) -> Iterator[list[int]]:
     """The columns of each row whose entry is not 0."""
-    for b in range(X.shape[0]):
-        if isinstance(X, np.ndarray):
-            yield np.flatnonzero(X[b]).tolist()
-        else:
-            part = slice(X.indptr[b], X.indptr[b + 1])
-            yield X.indices[part][X.data[part] != 0.0].tolist()
+    rows = sp.csr_array(X, copy=True)
+    rows.eliminate_zeros()
+    for start, stop in pairwise(rows.indptr.tolist()):
+        yield rows.indices[start:stop].tolist()

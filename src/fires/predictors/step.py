@@ -15,13 +15,14 @@ import numpy as np
 
 from fires.core.batch import CheckedBatch
 from fires.core.classes import Classes
-from fires.core.errors import InputError, NotPassedAgain, StateError
+from fires.core.errors import InputError, NotPassedAgain, StateError, undamaged
 from fires.core.settings import check_count
 from fires.core.state import Arrays, State
 from fires.core.types import Floats, Header, Matrix, Places
+from fires.core.validation import check_names
 from fires.kernels.select import placed
 from fires.predictors.adapters import RiverPredictor, SklearnPredictor
-from fires.predictors.base import Predictor, can
+from fires.predictors.base import Predictor, can, unwrapped
 from fires.predictors.bayes_linear import BayesLinear
 from fires.predictors.built_in import BuiltIn, LinearRegressor, Majority, Mean, Perceptron
 
@@ -55,23 +56,23 @@ class Slots:
         if n_slots is None:
             return cls(_UNKNOWN if wanted is None else max(_LEAST, _PER_FEATURE * int(wanted)))
         check_count("slots", n_slots)
-        if wanted is not None and wanted > n_slots:
+        slots = cls(n_slots)
+        slots._hold(wanted or 0, "to be selected")
+        return slots
+
+    def _hold(self, n: int, how: str) -> None:
+        if n > len(self):
             raise InputError(
-                f"{wanted} columns are to be selected, and the predictor has {n_slots} slots",
-                hint=f"give slots={wanted} or more",
+                f"{n} columns are {how}, and the predictor has {len(self)} slots",
+                hint=f"give slots={n} or more",
             )
-        return cls(n_slots)
 
     def __len__(self) -> int:
         return len(self.names)
 
     def take(self, names: Sequence[str]) -> tuple[Places, Places]:
         """The slots of the columns that are selected now."""
-        if len(names) > len(self):
-            raise InputError(
-                f"{len(names)} columns are selected, and the predictor has {len(self)} slots",
-                hint=f"give slots={len(names)} or more",
-            )
+        self._hold(len(names), "selected")
         places = self.places(names)
         new = np.flatnonzero(places < 0)
         self._now += 1
@@ -115,17 +116,14 @@ class Slots:
     @classmethod
     def from_json(cls, saved: Any) -> Slots:
         """What :meth:`as_json` wrote down."""
-        try:
-            names, last = list(saved["names"]), np.array(saved["last"], dtype=np.int64)
+        with undamaged("the slots are"):
+            names = list(saved["names"])
+            check_count("slots", len(names))
             slots = cls(len(names))
-            slots.names, slots._last, slots._now = names, last, int(saved["now"])
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise StateError(f"the slots are not what they should be: {error!r}") from None
-        taken = [name for name in names if name is not None]
-        slots._places = {name: place for place, name in enumerate(names) if name is not None}
-        fits = all(isinstance(name, str) for name in taken) and last.shape == (len(names),)
-        if not fits or len(slots._places) != len(taken) or not names:
-            raise StateError("the slots are not what they should be")
+            check_names(np.array([name for name in names if name is not None], dtype=object))
+            slots.names, slots._now = names, int(saved["now"])
+            slots._places = {name: place for place, name in enumerate(names) if name is not None}
+            slots._last = np.array(saved["last"], dtype=np.int64).reshape(len(names))
         return slots
 
 
@@ -146,7 +144,7 @@ class PredictorStep:
     @property
     def inner(self) -> Any:
         """The object that the user passed."""
-        return self.predictor if self._ours is None else self._ours.inner
+        return unwrapped(self.predictor)
 
     @property
     def fill(self) -> float:
@@ -186,7 +184,7 @@ class PredictorStep:
 
 def predictor_state(predictor: Any) -> State:
     """The name of a predictor and what it has learnt; an error if that cannot be saved."""
-    name, learner = _name(predictor), _inner(predictor)
+    name, learner = _name(predictor), unwrapped(predictor)
     if isinstance(predictor, RiverPredictor):
         raise ValueError(
             f"{name} cannot be saved, as River's models are objects that only pickle would write: "
@@ -252,8 +250,4 @@ def _name(predictor: Any) -> str:
     if type(predictor) is _OURS.get(name):
         return name
     of = " of River" if isinstance(predictor, RiverPredictor) else ""
-    return type(_inner(predictor)).__qualname__ + of
-
-
-def _inner(predictor: Any) -> Any:
-    return predictor.inner if isinstance(predictor, Predictor) else predictor
+    return type(unwrapped(predictor)).__qualname__ + of

@@ -11,12 +11,12 @@ from fires.core.moved import imported
 if TYPE_CHECKING:
     from fires.core.state import Arrays
     from fires.rivals.arriving.alpha_investing import AlphaInvesting as AlphaInvesting
-    from fires.rivals.arriving.gfsfs import GFSFS as GFSFS
     from fires.rivals.arriving.grafting import Grafting as Grafting
+    from fires.rivals.arriving.groups import GFSFS as GFSFS
+    from fires.rivals.arriving.groups import OGFS as OGFS
+    from fires.rivals.arriving.independence import OSFS as OSFS
+    from fires.rivals.arriving.independence import FastOSFS as FastOSFS
     from fires.rivals.arriving.leverage import LeverageScores as LeverageScores
-    from fires.rivals.arriving.ogfs import OGFS as OGFS
-    from fires.rivals.arriving.osfs import OSFS as OSFS
-    from fires.rivals.arriving.osfs import FastOSFS as FastOSFS
     from fires.rivals.arriving.saola import SAOLA as SAOLA
     from fires.rivals.arriving.saola import GroupSAOLA as GroupSAOLA
     from fires.rivals.baselines import AllFeatures as AllFeatures
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from fires.rivals.chi_squared import ChiSquared as ChiSquared
     from fires.rivals.from_model import FromModel as FromModel
     from fires.rivals.fsds import FSDS as FSDS
-    from fires.rivals.rows.ascw import ASCW as ASCW
-    from fires.rivals.rows.efs import EFS as EFS
-    from fires.rivals.rows.ftrl import FTRL as FTRL
     from fires.rivals.rows.ofs import OFS as OFS
     from fires.rivals.rows.ofs import OFSPartial as OFSPartial
     from fires.rivals.rows.ofs import PEtrun as PEtrun
-    from fires.rivals.rows.oli2ds import OLI2DS as OLI2DS
+    from fires.rivals.rows.online import EFS as EFS
+    from fires.rivals.rows.online import FTRL as FTRL
+    from fires.rivals.rows.online import OLI2DS as OLI2DS
     from fires.rivals.rows.second_order import AROW as AROW
+    from fires.rivals.rows.second_order import ASCW as ASCW
     from fires.rivals.rows.second_order import SCW as SCW
     from fires.rivals.screening import Screening as Screening
-    from fires.rivals.windows.dxminer import DXMiner as DXMiner
-    from fires.rivals.windows.heft import HEFT as HEFT
+    from fires.rivals.windows.chunks import HEFT as HEFT
+    from fires.rivals.windows.chunks import DXMiner as DXMiner
     from fires.rivals.windows.incremental_permutation import (
         IncrementalPermutation as IncrementalPermutation,
     )
@@ -48,26 +48,21 @@ if TYPE_CHECKING:
 _MODULES = {
     "selectors.fires": ("FIRES",),
     "rivals.arriving.alpha_investing": ("AlphaInvesting",),
-    "rivals.arriving.gfsfs": ("GFSFS",),
     "rivals.arriving.grafting": ("Grafting",),
+    "rivals.arriving.groups": ("GFSFS", "OGFS"),
     "rivals.arriving.leverage": ("LeverageScores",),
-    "rivals.arriving.ogfs": ("OGFS",),
-    "rivals.arriving.osfs": ("FastOSFS", "OSFS"),
+    "rivals.arriving.independence": ("FastOSFS", "OSFS"),
     "rivals.arriving.saola": ("GroupSAOLA", "SAOLA"),
-    "rivals.rows.second_order": ("AROW", "SCW"),
-    "rivals.rows.ascw": ("ASCW",),
-    "rivals.rows.efs": ("EFS",),
-    "rivals.rows.ftrl": ("FTRL",),
+    "rivals.rows.second_order": ("AROW", "ASCW", "SCW"),
+    "rivals.rows.online": ("EFS", "FTRL", "OLI2DS"),
     "rivals.rows.ofs": ("OFS", "OFSPartial", "PEtrun"),
-    "rivals.rows.oli2ds": ("OLI2DS",),
     "rivals.baselines": ("AllFeatures", "FixedFeatures", "RandomFeatures"),
     "rivals.cancelout": ("CancelOut",),
     "rivals.chi_squared": ("ChiSquared",),
     "rivals.from_model": ("FromModel",),
     "rivals.fsds": ("FSDS",),
     "rivals.screening": ("Screening",),
-    "rivals.windows.dxminer": ("DXMiner",),
-    "rivals.windows.heft": ("HEFT",),
+    "rivals.windows.chunks": ("DXMiner", "HEFT"),
     "rivals.windows.incremental_permutation": ("IncrementalPermutation",),
     "rivals.windows.licon": ("LICON",),
     "rivals.windows.window_refit": ("WindowRefit",),

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from fires.core.classes import encode
 from fires.core.declared import Array, Sizes
-from fires.core.errors import StateError
+from fires.core.errors import StateError, undamaged
 from fires.core.state import Arrays, part_of, under
-from fires.core.types import Codes, CsrRows, Floats, Header, JsonObject, Labels, Matrix, Places
+from fires.core.types import Codes, CsrRows, Floats, Header, JsonObject, Matrix, Places
 from fires.kernels.select import keep_columns
 
 # --- dense or CSR -------------------------------------------------------------------------------
@@ -59,14 +58,6 @@ def decay(weight: Floats | None, n_rows: int, forgetting: float) -> tuple[Floats
     return mass, float(np.exp(rate * weight.sum()))
 
 
-def grown(table: Floats, before: Labels | None, after: Labels) -> Floats:
-    """A table with one row per class, with rows of zeros added for new classes."""
-    new = np.zeros((len(after), *table.shape[1:]))
-    if before is not None:
-        new[encode(before, after)] = table
-    return new
-
-
 def rows_by_class(codes: Codes, n_classes: int, mass: Floats) -> CsrRows:
     """A matrix whose product with a batch is the sum of the rows of each class."""
     places = (codes, np.arange(len(codes)))
@@ -76,12 +67,7 @@ def rows_by_class(codes: Codes, n_classes: int, mass: Floats) -> CsrRows:
 
 # --- rows that a selector keeps ------------------------------------------------------------------
 
-_DENSE = Array("W", "J", missing=True)
-_CSR = {
-    "data": Array("N", missing=True),
-    "indices": Array("N", dtype="int32", low=0, high="J"),
-    "indptr": Array("*", dtype="int32", low=0),
-}
+_CSR = {"data": "float64", "indices": "int32", "indptr": "int32"}
 
 
 class KeptRows:
@@ -95,29 +81,27 @@ class KeptRows:
         if isinstance(value, np.ndarray):
             arrays[name] = value.copy()
         else:
-            parts = value.data, value.indices, value.indptr
-            arrays |= under(name, {k: part.copy() for k, part in zip(_CSR, parts, strict=True)})
+            arrays |= under(name, {part: getattr(value, part).copy() for part in _CSR})
 
     def read(self, name: str, header: JsonObject, arrays: Arrays, sizes: Sizes) -> Matrix:
         """The rows; StateError if they are not what they should be.
 
         See :class:`fires.core.declared.Part`.
         """
-        found = part_of(name, arrays)
+        found, n_features = part_of(name, arrays), sizes["J"]
         if not found:
-            dense: Floats = _DENSE.read(name, header, arrays, sizes)
+            dense: Floats = Array("W", "J", missing=True).read(name, header, arrays, sizes)
             return dense
-        read = {part: each.read(part, {}, found, sizes) for part, each in _CSR.items()}
-        n_rows = len(read["indptr"]) - 1
-        if sizes.setdefault("W", n_rows) != n_rows:
-            raise StateError(f"{name} has {n_rows} rows, not {sizes['W']}")
-        try:
-            rows = sp.csr_array(tuple(read.values()), shape=(n_rows, sizes["J"]))
+        with undamaged(f"{name} is"):
+            data, indices, indptr = (
+                Array("*", dtype=dtype, missing=dtype == "float64").read(part, {}, found, {})
+                for part, dtype in _CSR.items()
+            )
+            n_rows = sizes.setdefault("W", len(indptr) - 1)
+            rows = sp.csr_array((data, indices, indptr), shape=(n_rows, n_features))
             rows.check_format(full_check=True)
-        except ValueError as error:
-            raise StateError(f"{name} is no CSR matrix ({error})") from None
-        if not rows.has_canonical_format:
-            raise StateError(f"{name} has columns twice, or not in order")
+            if not rows.has_canonical_format:
+                raise StateError("columns are there twice, or not in order")
         csr: CsrRows = rows
         return csr
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -181,8 +182,7 @@ class CancelOut(TargetSelector):
             theta[f"bias {layer}"] = np.zeros(n_out)
         if self._numeric_:
             theta[LOG_NOISE] = np.zeros(1)
-        parts = [(part, name) for part in _PARTS for name in theta]
-        return {f"{part}.{name}": theta[name] * (part == "theta") for part, name in parts}
+        return with_means(theta)
 
     def _steps(self, net: Tensors, X: Floats, y: Labels, share: Floats) -> Tensors:
         """The net after its steps on one batch; ``share`` weighs the rows and sums to 1."""
@@ -190,13 +190,8 @@ class CancelOut(TargetSelector):
         with torch.inference_mode(False):
             batch = [torch.tensor(part, device=self.device) for part in (X, y, share)]
         for _ in range(self.n_epochs):
-            # The caller's torch code may have switched gradients off.
-            with torch.inference_mode(False), torch.enable_grad():
-                theta = {name: t.clone().requires_grad_() for name, t in _theta(net).items()}
-                slopes = torch.autograd.grad(self._loss(theta, *batch), list(theta.values()))
             self._n_steps_ += 1
-            named = dict(zip(theta, slopes, strict=True))
-            net = adam(net, named, self._n_steps_, self.learning_rate)
+            net = descend(net, partial(self._loss, *batch), self._n_steps_, self.learning_rate)
         # If a slope was not finite in any step, the running squares are not finite either.
         if not all(tensor.isfinite().all() for tensor in net.values()):
             raise ValueError(
@@ -205,7 +200,7 @@ class CancelOut(TargetSelector):
             )
         return net
 
-    def _loss(self, theta: Tensors, X: Tensor, y: Tensor, share: Tensor) -> Tensor:
+    def _loss(self, X: Tensor, y: Tensor, share: Tensor, theta: Tensors) -> Tensor:
         w = theta["gates"]
         likelihood = log_likelihood_of(scores(theta, X * gates(w, self.gate))[None], theta, y)[0]
         penalty = regulariser(w, float(self.variance_bonus), float(self.l1_penalty))
@@ -238,14 +233,10 @@ class CancelOut(TargetSelector):
         return super()._state()[0], tensors | under("target", self._target_.state())
 
     def _restore(self, header: Header, arrays: Arrays, model: Any) -> None:
-        torch = require("torch", "CancelOut")
         super()._restore(header, arrays, model)
         self._target_ = NumberTarget(scaled=True)
         self._target_.restore(part_of("target", arrays))
-        self._net_ = {
-            name: torch.tensor(Array(*like.shape).read(name, header, arrays, {}), device="cpu")
-            for name, like in self._fresh(0, _hidden(arrays)).items()
-        }
+        self._net_ = read_net(self._fresh(0, _hidden(arrays)), arrays)
 
 
 # --- the formula ----------------------------------------------------------------------------
@@ -271,10 +262,6 @@ def scores(theta: Tensors, X: Tensor) -> Tensor:
     return X
 
 
-def _theta(net: Tensors) -> Tensors:
-    return {n.removeprefix("theta."): t for n, t in net.items() if n.startswith("theta.")}
-
-
 def _hidden(net: Mapping[str, Tensor | npt.NDArray[np.generic]]) -> list[int]:
     """How many nodes each hidden layer has: a bias for each of them."""
     n_layers = sum(name.startswith("theta.bias") for name in net)
@@ -293,16 +280,35 @@ def with_classes(net: Tensors, before: Labels, after: Labels) -> Tensors:
     return net | wider
 
 
-def adam(net: Tensors, slopes: Tensors, n: int, rate: float) -> Tensors:
-    """The n-th step of Adam against these slopes.
+# --- Adam; the class of torch would load torch's compiler first, which takes seconds --------------
 
-    The class of torch would load torch's compiler first, which takes seconds.
-    """
+
+def with_means(theta: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters, and Adam's running means of their slopes and of the squares of these: 0."""
+    parts = [(part, name) for part in _PARTS for name in theta]
+    return {f"{part}.{name}": theta[name] * (part == "theta") for part, name in parts}
+
+
+def descend(net: Tensors, loss: Callable[[Tensors], Tensor], n: int, rate: float) -> Tensors:
+    """The n-th step of Adam down a loss of the parameters."""
+    torch = require("torch", "a net")
+    # The caller's torch code may have switched gradients off.
+    with torch.inference_mode(False), torch.enable_grad():
+        named = {n.removeprefix("theta."): t for n, t in net.items() if n.startswith("theta.")}
+        theta = {name: t.clone().requires_grad_() for name, t in named.items()}
+        slopes = torch.autograd.grad(loss(theta), list(theta.values()), materialize_grads=True)
     new: Tensors = {}
-    for name, g in slopes.items():
-        theta, mean, square = (f"{part}.{name}" for part in _PARTS)
+    for name, g in zip(theta, slopes, strict=True):
+        now, mean, square = (f"{part}.{name}" for part in _PARTS)
         new[mean] = _KEEP_SLOPE * net[mean] + (1.0 - _KEEP_SLOPE) * g
         new[square] = _KEEP_SQUARE * net[square] + (1.0 - _KEEP_SQUARE) * g * g
         size = (new[square] / (1.0 - _KEEP_SQUARE**n)).sqrt() + _EPS
-        new[theta] = net[theta] - rate / (1.0 - _KEEP_SLOPE**n) * new[mean] / size
+        new[now] = net[now] - rate / (1.0 - _KEEP_SLOPE**n) * new[mean] / size
     return new
+
+
+def read_net(fresh: Mapping[str, Any], arrays: Arrays) -> Tensors:
+    """A net from a state; StateError if its shapes are not those of a fresh one."""
+    torch = require("torch", "a net")
+    read = {name: Array(*like.shape).read(name, {}, arrays, {}) for name, like in fresh.items()}
+    return {name: torch.tensor(value, device="cpu") for name, value in read.items()}

@@ -7,10 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from fires.core.batch import CheckedBatch
+from fires.core.classes import grown
 from fires.core.declared import Array, Declared, Value
 from fires.core.settings import choice, number
 from fires.core.types import Floats, Matrix, Places
-from fires.rivals.arrays import decay, entries, grown, rows_by_class, with_entries
+from fires.rivals.arrays import decay, entries, rows_by_class, with_entries
 from fires.rivals.base import BatchSelector, settings
 
 _LONGEST_UNIT = 1e100  # beyond it, the unit of the counts is reset to 1

@@ -12,11 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
+from fires.core.classes import grown
 from fires.core.declared import Array, Declared
 from fires.core.settings import choice, number
 from fires.core.types import CsrRows, Floats, Matrix
 from fires.kernels.moments import ROUNDING
-from fires.rivals.arrays import as_dense, decay, entries, grown, rows_by_class, with_entries
+from fires.rivals.arrays import as_dense, decay, entries, rows_by_class, with_entries
 from fires.rivals.base import TargetSelector, settings
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -250,6 +251,14 @@ def merge(old: Moments, new: Moments, keep: float) -> Moments:
     both = keep * old.n * share
     dx = (new.x - old.x) + (new.x_rest - old.x_rest)
     dz = (new.z - old.z) + (new.z_rest - old.z_rest)
+    within = None
+    if new.within is not None:
+        if old.within is None:
+            raise ValueError(_LATE)
+        n_old, n_new = keep * old.n * old.z, new.n * new.z
+        apart = dx + _from_mean(new) - _from_mean(old)
+        joint = n_old * n_new / np.where(n_old + n_new > 0.0, n_old + n_new, 1.0)
+        within = keep * old.within + new.within + joint * apart * apart
     return Moments(
         n,
         *_two_parts(old.x, old.x_rest + share * dx),
@@ -257,20 +266,8 @@ def merge(old: Moments, new: Moments, keep: float) -> Moments:
         *_two_parts(old.z, old.z_rest + share * dz),
         keep * old.zz + new.zz + both * dz * dz,
         keep * old.xz + new.xz + both * dx * dz,
-        _merge_within(old, new, keep, dx),
+        within,
     )
-
-
-def _merge_within(old: Moments, new: Moments, keep: float, dx: Floats) -> Floats | None:
-    """The spread of each class about its own mean; dx is how far the means of all are apart."""
-    if new.within is None:
-        return None
-    if old.within is None:
-        raise ValueError(_LATE)
-    n_old, n_new = keep * old.n * old.z, new.n * new.z
-    apart = dx + _from_mean(new) - _from_mean(old)
-    both = n_old * n_new / np.where(n_old + n_new > 0.0, n_old + n_new, 1.0)
-    return np.asarray(keep * old.within + new.within + both * apart * apart)
 
 
 def _from_mean(m: Moments) -> Floats:

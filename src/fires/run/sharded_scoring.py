@@ -120,9 +120,10 @@ class ShardedTest:
                 predicted = blind.predictor.predict(np.zeros((len(truth), 0)))
                 blind.latest = blind.scores.update(truth, predicted, times=times)
         elif "moments tested" in sums:
-            n, *about = sums["moments tested"][:, 0].tolist()
+            n, mean, spread = sums["moments tested"][:, 0].tolist()
             own, every, same = (
-                NumberMoments(int(n), *about, *errors) for errors in sums["tested errors"].tolist()
+                NumberMoments(int(n), mean, *errors, spread)
+                for errors in sums["tested errors"].tolist()
             )
             found, rich.latest = totals.whole.add(own), rich.scores.add(every)
             if blind.has_learnt:

@@ -29,6 +29,7 @@ from fires import (
 from fires.core.errors import StateError
 from fires.core.state import read_state, write_state
 from fires.rivals.arriving import base as arriving
+from fires.rivals.arriving import groups
 from fires.selectors import selector as selector_module
 
 NUMBERS = {
@@ -133,7 +134,7 @@ def test_the_same_columns_give_the_same(selector, data):
     assert state(one) == state(two)
 
 
-@over({name: s for name, s in ALL.items() if not isinstance(s, arriving.ArrivingGroups)})
+@over({name: s for name, s in ALL.items() if not isinstance(s, groups.ArrivingGroups)})
 def test_one_column_at_a_time_is_the_same_as_all_at_once(selector, data):
     whole = state(learn(selector, *data))
     assert state(learn(selector, *data, 7, 8)) == whole

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests import naive
 
 from fires import ASCW, SCW
-from fires.kernels import second_order
+from fires.kernels import second_order, sequential
 
 kinds = pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 
@@ -24,7 +24,7 @@ def plain(batches, k, n_learners, phi, C):
                 said = float(before @ x) > 0.0
                 hits[i] += [said and sign > 0, said and sign < 0, not said and sign > 0]
                 rule = second_order.SCW_1, phi, 2.0 * C * (cost if sign > 0 else 1.0 - cost)
-                row = (x[None, :], np.array([sign]), mu[i], var[i], k, second_order.ALL)
+                row = (x[None, :], np.array([sign]), mu[i], var[i], k, sequential.ALL)
                 mu[i], var[i] = naive.second_order_plain(*row, rule, False)
             mu[i] = naive.truncate_plain(mu[i], np.abs(mu[i]), k)
     return mu, hits

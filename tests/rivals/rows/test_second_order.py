@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests import naive
 
 from fires import AROW, SCW
-from fires.kernels import second_order
+from fires.kernels import sequential
 
 kinds = pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 learners = pytest.mark.parametrize("make", [AROW, SCW])
@@ -54,7 +54,7 @@ def test_scw_takes_its_numbers_from_its_settings(variant):
     selector = SCW(3, confidence=0.9, C=0.3, variant=variant).partial_fit(X, y)
     rule = (1 if variant == "I" else 2, 1.2815515655446004, 0.3)
     mu, var = naive.second_order_plain(
-        X, 2.0 * y - 1.0, np.zeros(12), np.ones(12), 3, second_order.ALL, rule, False
+        X, 2.0 * y - 1.0, np.zeros(12), np.ones(12), 3, sequential.ALL, rule, False
     )
     assert_allclose(selector.importances_, mu, rtol=1e-9, atol=1e-12)
     assert_allclose(selector.uncertainties_**2, var, rtol=1e-9)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from fires.core import validation
 from fires.core.classes import merge_classes
@@ -20,12 +21,14 @@ from fires.core.randomness import rewound
 from fires.core.settings import how_many
 from fires.core.state import Arrays, State
 from fires.core.types import Floats, Header, Json, Labels, Matrix, OptionalArray, Places, RowsLike
-from fires.kernels import scan
+from fires.rivals.arrays import as_dense
 from fires.rivals.base import settings
 from fires.selectors.columns import FixedColumns
 from fires.selectors.selector import Selector
 
 ArrivingColumns = Iterator[tuple[int, Floats]]
+
+_AT_ONCE = 64  # columns that are dense at one time
 
 
 class Chosen:
@@ -96,11 +99,8 @@ class ArrivingFeatures(Selector):
         self._check_parameters()
         self._resolve_k()
         owner = type(self).__name__
-        names = validation.column_names(X_new)
-        matrix = validation.as_matrix(X_new, owner)
-        counts = scan(matrix if isinstance(matrix, np.ndarray) else matrix.data)
-        if any(counts):
-            validation.refuse(matrix, counts, names, missing="ignore", owner=owner)
+        batch = FixedColumns().admit(X_new, None, owner, "ignore", learn=False)
+        matrix, names = batch.X, batch.known.names
         is_first = self._n_columns_ == 0
         if is_first:
             self.n_samples_, self._names_ = matrix.shape[0], {}
@@ -117,7 +117,7 @@ class ArrivingFeatures(Selector):
         self._chosen_ = dict(self._chosen_)
         with rewound(self._rng_):
             self._arrive(_columns(matrix, self._n_columns_))
-        self.n_missing_ += counts[0]
+        self.n_missing_ += batch.n_missing
         self._n_columns_ += matrix.shape[1]
         self._known_ = FixedColumns(self._n_columns_)
         self._names_.update(new)  # changes in place, so it comes last
@@ -208,41 +208,12 @@ class ArrivingFeatures(Selector):
         return super()._sizes() | {"N": self.n_samples_}
 
 
-class ArrivingGroups(ArrivingFeatures):
-    """A selector of features that arrive in groups: the columns of one call are one group."""
-
-    _learnt: ClassVar[Declared] = {"ends": Value(list)}
-
-    _ends_: Sequence[int] = ()  # where each group ends
-
-    @property
-    def groups_(self) -> Places:
-        """The group, counted from 0, of each selected feature."""
-        return np.searchsorted(self._ends_, self.get_support(indices=True), side="right")
-
-    def _take_columns(self, X_new: RowsLike, y: OptionalArray) -> None:
-        super()._take_columns(X_new, y)
-        self._ends_ = [*self._ends_, self._n_columns_]
-
-    def _check_learnt(self) -> None:
-        ends = self._ends_
-        whole = all(type(end) is int for end in ends)
-        if not whole or ends != sorted(ends) or ends[-1:] != [self.n_features_in_]:
-            raise StateError("ends are not where the groups of all columns end")
-
-
 def _columns(matrix: Matrix, start: int) -> ArrivingColumns:
-    """The columns with their indices, each as its own dense float64 array."""
-    if isinstance(matrix, np.ndarray):
-        for j in range(matrix.shape[1]):
-            yield start + j, matrix[:, j].astype(np.float64)
-        return
-    by_column = matrix.T.tocsr()
-    for j in range(matrix.shape[1]):
-        here = slice(by_column.indptr[j], by_column.indptr[j + 1])
-        column = np.zeros(matrix.shape[0])
-        column[by_column.indices[here]] = by_column.data[here]
-        yield start + j, column
+    """The columns with their indices, each as a dense float64 array."""
+    by_column: Any = matrix if isinstance(matrix, np.ndarray) else sp.csc_array(matrix)
+    for first in range(0, matrix.shape[1], _AT_ONCE):
+        block = as_dense(by_column[:, first : first + _AT_ONCE])
+        yield from enumerate(np.array(block.T, np.float64, order="C"), start + first)
 
 
 def _digest(y: Labels) -> str:

@@ -6,7 +6,6 @@ from dataclasses import field
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg.blas import dger
 
 from fires.core.declared import Array, Declared, Random
 from fires.core.randomness import generator, random_state
@@ -94,11 +93,10 @@ class LeverageScores(ArrivingFeatures):
         self._rng_ = generator(self.random_state, "leverage")
 
     def _arrive(self, columns: ArrivingColumns) -> None:
-        inverse, own = self._inverse_, False
         for j, x in columns:
             a = np.where(np.isnan(x), 0.0, x)
             with np.errstate(over="ignore", invalid="ignore"):
-                u = inverse @ a
+                u = self._inverse_ @ a
                 quadratic = float(a @ u)
             if not np.isfinite(quadratic):
                 raise ValueError(
@@ -109,14 +107,10 @@ class LeverageScores(ArrivingFeatures):
             leverage = min(1.0, (1.0 + self.epsilon) * quadratic)
             p = self._probability(leverage)
             if self._rng_.random() < p:
-                if not own:
-                    inverse, own = inverse.copy(), True
-                # The Sherman-Morrison formula for a / sqrt(p), written so that v v' cannot
-                # overflow. The matrix is symmetric: its transpose has the memory order of BLAS.
+                # The Sherman-Morrison formula for a / sqrt(p); v v' cannot overflow.
                 v = u / np.sqrt(p + quadratic)
-                dger(-1.0, v, v, a=inverse.T, overwrite_a=1)
+                self._inverse_ = self._inverse_ - np.outer(v, v)
                 self._chosen_[j] = leverage
-        self._inverse_ = inverse
 
     def _probability(self, leverage: float) -> float:
         spread = float(self.epsilon) ** 2

@@ -13,7 +13,8 @@ from fires.core.types import Floats, Labels, Mask
 from fires.kernels.contingency import uncertainties
 from fires.kernels.correlation import correlations
 from fires.rivals.arriving import independence
-from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures, ArrivingGroups
+from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures
+from fires.rivals.arriving.groups import ArrivingGroups
 from fires.rivals.base import settings
 
 Column = npt.NDArray[Any]  # float64, or codes in int16: as the target is

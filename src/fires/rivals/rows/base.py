@@ -50,6 +50,7 @@ class RowByRowSelector(Rival):
         self._theta_, self._kept_ = _aligned(theta), np.zeros(0, dtype=np.int64)
 
     def _restart_features(self, columns: Places) -> None:
+        super()._restart_features(columns)
         self._theta_ = _aligned(self._theta_)
         self._theta_[:, columns] = np.resize(self._starts, (len(self._theta_), 1))
         self._kept_ = np.setdiff1d(self._kept_, columns)
@@ -93,10 +94,10 @@ class RowByRowSelector(Rival):
 
     def _room(self, rows: Rows) -> tuple[Ints, int]:
         """The list of kept features, with room for what a row may add, and its present length."""
-        n = len(self._kept_)
-        size = self.n_features_in_
+        n, k, most = len(self._kept_), self._resolve_k(), self.n_features_in_
         if isinstance(rows, tuple):
-            size = max(n, self._resolve_k()) + int(np.diff(rows[2]).max())
+            most = int(np.diff(rows[2]).max())
+        size = max(n, k) + most
         place = np.empty(size, dtype=np.int64)
         place[:n] = self._kept_
         return place, n
@@ -106,8 +107,8 @@ class RowByRowSelector(Rival):
         self._kept_ = place[: max(n, 0)].copy()
         return n >= 0
 
+    # The rows of theta that hold coefficients.
     _signed: ClassVar[slice] = slice(0, None, 2)
-    """The rows of theta that hold coefficients."""
 
     def _take_sides(self, turned: bool) -> None:
         """If the first class turns out to be the negative one, flip the sign of what was learnt."""

@@ -13,14 +13,12 @@ from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared, Random
 from fires.core.randomness import generator, random_state
 from fires.core.settings import flag, number
-from fires.core.types import Floats, Ints, Seed
+from fires.core.types import Floats, Seed
 from fires.kernels import sequential
 from fires.kernels.linear import Rows
 from fires.kernels.online import Four
 from fires.rivals.base import settings
 from fires.rivals.rows.base import RowByRowSelector
-
-_DRAWS = 1 << 20  # random numbers held at once
 
 
 class Truncated(RowByRowSelector):
@@ -225,25 +223,8 @@ class OFSPartial(Truncated):
         return rate, float(self.exploration), radius, float(self.threshold)
 
     def _run(self, rows: Rows, signs: Floats) -> bool:
-        k, options, learn = self._resolve_k(), self._numbers(), sequential.ofs_partial
+        k, options = self._resolve_k(), self._numbers()
         place, n = self._room(rows)
-        many = max(1, _DRAWS // (1 + k))
-        for start in range(0, len(signs), many):
-            part = slice(start, start + many)
-            draws = self._rng_.random((len(signs[part]), 1 + k))
-            n = learn(_part(rows, part), signs[part], draws, *self._theta_, place, n, k, options)
-            if n < 0:
-                break
+        draws = self._rng_.random((len(signs), 1 + k))
+        n = sequential.ofs_partial(rows, signs, draws, *self._theta_, place, n, k, options)
         return self._list(place, n)
-
-    def _room(self, rows: Rows) -> tuple[Ints, int]:
-        place, n = super()._room(rows)
-        # A dense row may add k drawn features to the k kept ones.
-        return np.concatenate([place, np.empty(self._resolve_k(), dtype=np.int64)]), n
-
-
-def _part(rows: Rows, part: slice) -> Rows:
-    """Some of the rows, without a copy of their entries."""
-    if isinstance(rows, np.ndarray):
-        return rows[part]
-    return *rows[:2], rows[2][part.start : part.stop + 1]

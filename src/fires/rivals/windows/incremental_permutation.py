@@ -15,17 +15,17 @@ from fires.core.errors import StateError
 from fires.core.randomness import generator, random_state
 from fires.core.settings import choice, count, number
 from fires.core.state import Arrays, State, part_of, under
-from fires.core.types import Codes, CsrRows, Floats, Labels, Matrix, Places, Seed
+from fires.core.types import Codes, Floats, Labels, Matrix, Places, Seed
 from fires.core.validation import repeated
 from fires.kernels.linear import as_rows
 from fires.kernels.permutation import permute
 from fires.models.scale import Scaler
 from fires.models.target import NumberTarget, signed
+from fires.predictors.base import unwrapped
 from fires.predictors.built_in import with_classes
 from fires.rivals.arrays import KeptRows, as_dense, decay, kept, stacked, without
 from fires.rivals.base import settings
-from fires.rivals.from_model import unwrapped
-from fires.rivals.windows.explained import ModelSelector
+from fires.rivals.from_model import ModelSelector
 
 # A probability of 0 would make a loss infinite.
 _LEAST_PROBABILITY = 1e-6
@@ -212,7 +212,10 @@ class IncrementalPermutation(ModelSelector):
         X, learn_scale = batch.X, nothing
         if batch.scale is None or batch.scale != self.scale:
             X, learn_scale = self._scaler_.scaled(batch.X, ones, batch.n_missing > 0)
-        X = self._like_the_stored(X)
+        if isinstance(self._stored_, np.ndarray):  # as the rows in the reservoir are
+            X = np.ascontiguousarray(as_dense(X), dtype=np.float64)
+        else:
+            X = kept(sp.csr_array(X))
         stored = self._stored_ if self._stored_.shape[0] else X
         if self.model is not None:
             self._learn_from_others(batch, X, stored, goal)
@@ -222,13 +225,6 @@ class IncrementalPermutation(ModelSelector):
         learn_scale()
         if self._numeric_:
             self._target_.count(y, ones)
-
-    def _like_the_stored(self, X: Matrix) -> Matrix:
-        """X dense or CSR, like the rows in the reservoir."""
-        if isinstance(self._stored_, np.ndarray):
-            return np.ascontiguousarray(as_dense(X), dtype=np.float64)
-        rows: CsrRows = sp.csr_array(X)
-        return kept(rows)
 
     def _mixed(self, X: Matrix) -> Matrix:
         """The reservoir after a batch: each row took the place of a random one."""

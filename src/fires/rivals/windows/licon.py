@@ -16,12 +16,11 @@ from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Codes, Floats, Header, Matrix, Seed
 from fires.core.validation import repeated
 from fires.predictors import LinearRegressor, Perceptron
-from fires.predictors.base import can
+from fires.predictors.base import can, unwrapped
 from fires.rivals.arrays import as_dense, decay, entries, filled, kept, with_entries
 from fires.rivals.base import settings
-from fires.rivals.cancelout import adam
-from fires.rivals.from_model import unwrapped
-from fires.rivals.windows.explained import ModelSelector
+from fires.rivals.cancelout import descend, read_net, with_means
+from fires.rivals.from_model import ModelSelector
 
 
 @settings
@@ -188,43 +187,35 @@ class Net:
     def __init__(self, module: Any, rate: float) -> None:
         self.module, self.rate, self.n_steps = copy.deepcopy(module), rate, 0
         self.module.cpu().double().eval()
-        theta = {name: value.detach() for name, value in self.module.named_parameters()}
-        self.net = {f"theta.{name}": value for name, value in theta.items()}
-        for part in ("slope", "square"):  # Adam's running means
-            self.net |= {f"{part}.{name}": value * 0.0 for name, value in theta.items()}
+        self.net = with_means({n: value.detach() for n, value in self.module.named_parameters()})
 
     def _outputs(self, theta: Any, X: Any) -> Any:
         torch = require("torch", "LICON")
         return torch.func.functional_call(self.module, theta, (X,)).reshape(len(X), -1)
 
-    def _theta(self) -> dict[str, Any]:
-        return part_of("theta", self.net)
-
     def learn(self, X: Floats, y: Floats | Codes, n_classes: int) -> None:
         """One step on the mean loss of the rows; ``n_classes`` is 0 if y holds numbers."""
         torch = require("torch", "LICON")
-        with torch.inference_mode(False), torch.enable_grad():
-            theta = {name: value.clone().requires_grad_() for name, value in self._theta().items()}
+
+        def loss(theta: Any) -> Any:
             f, goal = self._outputs(theta, torch.tensor(X)), torch.tensor(y)
             if n_classes == 0:
-                losses = 0.5 * (f[:, 0] - goal) ** 2
-            elif f.shape[1] == 1 and n_classes <= 2:
-                losses = torch.nn.functional.softplus(f[:, 0] * (1.0 - 2.0 * goal))
-            elif f.shape[1] >= n_classes:
-                losses = torch.nn.functional.cross_entropy(f, goal.long(), reduction="none")
-            else:
+                return (0.5 * (f[:, 0] - goal) ** 2).mean()
+            if f.shape[1] == 1 and n_classes <= 2:
+                return torch.nn.functional.softplus(f[:, 0] * (1.0 - 2.0 * goal)).mean()
+            if f.shape[1] < n_classes:
                 raise ValueError(f"The module has {f.shape[1]} outputs for {n_classes} classes.")
-            values = list(theta.values())
-            found = torch.autograd.grad(losses.mean(), values, materialize_grads=True)
+            return torch.nn.functional.cross_entropy(f, goal.long())
+
         self.n_steps += 1
-        self.net = adam(self.net, dict(zip(theta, found, strict=True)), self.n_steps, self.rate)
+        self.net = descend(self.net, loss, self.n_steps, self.rate)
 
     def contributions(self, X: Floats, mass: Floats) -> Floats:
         """See :func:`contributions`."""
         torch = require("torch", "LICON")
         with torch.inference_mode(False), torch.enable_grad():
             x = torch.tensor(X, requires_grad=True)
-            parts = self._outputs(self._theta(), x).sum(dim=0)
+            parts = self._outputs(part_of("theta", self.net), x).sum(dim=0)
             found = [torch.autograd.grad(part, x, retain_graph=True)[0] for part in parts]
             total = sum((x.detach() * gradient).abs() for gradient in found)
         return np.asarray(mass @ total.numpy())
@@ -236,10 +227,6 @@ class Net:
 
     def restore(self, header: Header, arrays: Arrays) -> Self:
         """Go on from :meth:`state`."""
-        torch, found = require("torch", "LICON"), part_of("net", arrays)
         self.n_steps = Value(int, low=0, high=2**53).read("n_steps", header, {}, {})
-        self.net = {
-            name: torch.tensor(Array(*like.shape).read(name, header, found, {}))
-            for name, like in self.net.items()
-        }
+        self.net = read_net(self.net, part_of("net", arrays))
         return self
