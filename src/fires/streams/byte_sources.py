@@ -45,7 +45,6 @@ _MAGIC = {
     # Images, PDF, programs, HDF5, pickles, NumPy
     rb"\x89PNG|\xff\xd8\xff|GIF8|%PDF-|\x7fELF|\x89HDF|\x80[\x02-\x05]|\x93NUMPY": "binary",
 }
-_UNPACK = "unpack it first"
 # What is said about files that cannot be read, behind their names.
 ADVICE: Mapping[str, str] = {
     "Excel": "is an Excel workbook; save it as CSV there, or convert it, for instance with "
@@ -53,9 +52,6 @@ ADVICE: Mapping[str, str] = {
     "feather version 1": "is a feather file of version 1; rewrite it with a current library, or as "
     "Parquet",
     "Arrow stream": "is an Arrow stream; write it as an Arrow file (.arrow) or as Parquet",
-    "7z": f"is compressed with 7z; {_UNPACK}",
-    "rar": f"is compressed with rar; {_UNPACK}",
-    "tar": f"is a tar archive; {_UNPACK}",
     "SQLite": 'is a SQLite database; name a query: "sqlite:FILE?select * from TABLE"',
     "binary": "is a binary file, not a table; write it as CSV or Parquet",
 }

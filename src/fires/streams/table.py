@@ -70,9 +70,8 @@ class Chunk:
             raw = self.raw(row)
         else:
             raw = json.dumps(self.frame.row(row, named=True), default=str, ensure_ascii=False)
-        return Fault(
-            int(self.lines[row]), reason, raw, self.where(row) if self.where else self.file
-        )
+        where = self.where(row) if self.where else self.file
+        return Fault(int(self.lines[row]), reason, raw, where)
 
 
 Chunks = Generator[Chunk]
@@ -131,6 +130,11 @@ class Table(ABC):
     def lag(self) -> int | None:
         """How many rows wait in the source now, if it knows; any thread may ask."""
         return None
+
+    def refuse_bookmark(self) -> None:
+        """Raise if reading cannot go on later."""
+        if self.no_bookmark:
+            raise InputError(self.no_bookmark)
 
     def late_fields(self, before: Mapping[str, int]) -> dict[str, int]:
         """Fields that came too late to be columns, behind those that were met before."""
@@ -247,7 +251,10 @@ def cut(
                 stop = min(start + size - n_held, n_rows)
                 before = max(at, _n_before(told, stop))
                 faults += [*behind, *told[at:before]]
-                held.append(_rows_of(block, start, stop))
+                rows = slice(start, stop)
+                times = None if block.times is None else block.times[rows]
+                X, y = block.X[rows], block.y[rows]
+                held.append(replace(block, X=X, y=y, times=times, faults=(), n_used=stop))
                 n_held += stop - start
                 behind, start, at = [], stop, before
                 if n_held == size:
@@ -266,12 +273,6 @@ def cut(
         yield no_rows(behind)
     if broken is not None:
         raise broken
-
-
-def _rows_of(block: Batch, start: int, stop: int) -> Batch:
-    times = None if block.times is None else block.times[start:stop]
-    about = block.position, block.columns, False, block.names, times, block.end, (), block.start
-    return Batch(block.X[start:stop], block.y[start:stop], *about, stop)
 
 
 def _joined(parts: Sequence[Batch], faults: Sequence[tuple[int, Fault]], waited: bool) -> Batch:

@@ -110,28 +110,20 @@ def _with_numbers(chunk: Chunk, as_text: set[str]) -> pl.DataFrame:
 
 
 def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """Rows under one another; where files give a column different types, as text or nested."""
-    if len(frames) == 1:
-        return frames[0]
-    types: dict[str, pl.DataType] = {}
-    for frame in frames:
-        for name, kind in frame.schema.items():
-            if types.setdefault(name, kind) != kind:
-                nested = next((t for t in (types[name], kind) if t.is_nested()), None)
-                types[name] = nested or pl.String()
-    cast = (
+    """Rows under one another; where files give a column different types, as one that fits all."""
+    nested = {name: t for frame in frames for name, t in frame.schema.items() if t.is_nested()}
+    alike = [
         frame.with_columns(
-            pl.lit(None, types[name]).alias(name)
-            if types[name].is_nested()
-            else pl.col(name).cast(types[name], strict=False)
-            for name, kind in frame.schema.items()
-            if kind != types[name]
+            pl.lit(None, nested[name]).alias(name)
+            for name in nested.keys() & frame.schema.keys()
+            if frame.schema[name] != nested[name]
         )
         for frame in frames
-    )
+    ]
+    found = pl.concat(alike, how="diagonal_relaxed")
     # Of very many columns, rows lack those that hold numbers.
-    names = sorted(types) if any(len(frame.schema) < len(types) for frame in frames) else [*types]
-    return pl.concat(cast, how="diagonal").select(names)
+    lack = any(frame.width < found.width for frame in frames)
+    return found.select(sorted(found.columns)) if lack else found
 
 
 _LINE_END = 2
@@ -151,7 +143,6 @@ def stream_of(
     """Make a stream of a table; what else is said of its columns are the settings of Hints."""
     hints = Hints(**said_of_columns)
     if after is not None:
-        _refuse_bookmark(table)
         stream = TableStream.at(table, after)
         wanted = {stream.schema.target, stream.columns.hints.time} - {None}
         if not stream.is_open:
@@ -202,12 +193,6 @@ def start_of(bookmark: Bookmark) -> Position:
         return Position(**bookmark["start"])
 
 
-def _refuse_bookmark(table: Table) -> None:
-    """Raise if reading cannot go on later."""
-    if table.no_bookmark:
-        raise InputError(table.no_bookmark)
-
-
 def doubts_of(sample: pl.DataFrame, columns: Columns, target: Target) -> tuple[Doubt, ...]:
     """The columns of a sample that one should not believe."""
     name = target.column.name
@@ -243,6 +228,7 @@ class TableStream(tables.BlockStream):
     @classmethod
     def at(cls, table: Table, bookmark: Bookmark) -> TableStream:
         """The stream that goes on where an earlier one of the table was."""
+        table.refuse_bookmark()
         left = Left.from_json(bookmark, table.name, table.unit)
         with undamaged(f"the bookmark of {table.name} is"):
             columns = Columns.from_json(bookmark["columns"])
@@ -273,7 +259,7 @@ class TableStream(tables.BlockStream):
         A batch may end within a block of rows that was encoded as a whole. So this says where the
         block begins, what was known there, and how many of its rows have been handed out.
         """
-        _refuse_bookmark(self._table)
+        self._table.refuse_bookmark()
         left, start, statistics = self._left, self._left.start, self._left.statistics
         assert start is not None
         files = self._table.files

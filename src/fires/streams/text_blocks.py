@@ -460,12 +460,8 @@ class TextSource:
         self.name, self.source = name, source
         kind = byte_sources.kind_of(source.magic)
         self._packing = kind if kind in byte_sources.PACKINGS else None
-        head = b""
-        with source.open(again=True) as file:
-            for piece in self._unpacked(file):
-                head += piece
-                if len(head) >= byte_sources.N_MAGIC:
-                    break
+        self._plain, self._top, self._is_all = True, b"", False
+        head, _ = self.top(lambda head: len(head) >= byte_sources.N_MAGIC)
         self._top, self._is_all = b"", False
         inner = "tar" if head[257:262] == b"ustar" else byte_sources.kind_of(head)
         if inner in byte_sources.ADVICE:
