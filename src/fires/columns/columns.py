@@ -263,10 +263,7 @@ class Columns:
         part = self._at(here)
         plain = part._plain(frame, numbers)
         if plain is not None:
-            X, n_missing = plain
-            if part is self and not n_missing:
-                return X, self._counted(len(X))
-            return X, self._counted(len(X), here, np.isnan(X).sum(axis=0))
+            return plain, self._counted(len(plain), here, np.isnan(plain).sum(axis=0))
         X, found, n_bad, examples = part._read(frame, numbers, learn=True)
         n_missing = np.isnan(X[:, part._first]).sum(axis=0) - n_bad
         return X, self._with(found)._counted(len(X), here, n_missing, n_bad, examples)
@@ -275,8 +272,8 @@ class Columns:
         """Turn rows into numbers by what is known; nothing is learnt. NaN where a column lacks."""
         here = self._here(frame.columns)
         part = self._at(here)
-        plain = part._plain(frame)
-        X = plain[0] if plain is not None else part.by_target(part._read(frame)[0])[0]
+        X = part._plain(frame)
+        X = part.by_target(part._read(frame)[0])[0] if X is None else X
         if part is self:
             return X
         wide = np.full((len(frame), len(self.names)), np.nan)
@@ -306,10 +303,8 @@ class Columns:
         """The same columns, and what categories say about the target."""
         return self if statistics is self.statistics else self._other(statistics=statistics)
 
-    def _plain(
-        self, frame: pl.DataFrame, numbers: NamedRows | None = None
-    ) -> tuple[Floats, int] | None:
-        """All rows at once and how many cells are missing, if all others are good numbers already.
+    def _plain(self, frame: pl.DataFrame, numbers: NamedRows | None = None) -> Floats | None:
+        """All rows at once, if all cells but missing ones are good numbers already.
 
         Each call into polars waits for the interpreter when it returns, and while a batch is
         learnt from that takes long: column by column, reading ahead would be no gain.
@@ -326,8 +321,7 @@ class Columns:
             if set(frame.dtypes) != {pl.Float64}:
                 return None
             X = frame.to_numpy(order="c", writable=bool(self.hints.na_values))
-        n_missing, *strange = scan(self._without_words(X))
-        return None if any(strange) else (X, n_missing)
+        return None if any(scan(self._without_words(X))[1:]) else X
 
     def _without_words(self, X: Floats) -> Floats:
         """Numbers that stand for a missing value are missing."""
@@ -405,19 +399,17 @@ class Columns:
     def _counted(
         self,
         n_rows: int,
-        here: Places | None = None,
-        n_missing: Ints | int = 0,
+        here: Places,
+        n_missing: Ints,
         n_bad: Ints | int = 0,
         examples: Mapping[str, str] | None = None,
     ) -> Columns:
         """With some rows counted; of columns that are not here, all cells are missing."""
         before = self.tallies
-        missing, unreadable = before.missing, before.unreadable
-        if here is not None:
-            missing, unreadable = missing + n_rows, unreadable.copy()
-            missing[here] += n_missing - n_rows
-            unreadable[here] += n_bad
-        examples = {**before.examples, **examples} if examples else before.examples
+        missing, unreadable = before.missing + n_rows, before.unreadable.copy()
+        missing[here] += n_missing - n_rows
+        unreadable[here] += n_bad
+        examples = {**before.examples, **(examples or {})}
         return self._other(tallies=Tallies(before.n_rows + n_rows, missing, unreadable, examples))
 
     # --- what is known ----------------------------------------------------------------------

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 
 import polars as pl
 
 from fires.core.errors import InputError
-from fires.core.types import Json, JsonObject
+from fires.core.types import Json
 from fires.streams import text_blocks
 from fires.streams.base import Position
 from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Kinds, unreadable
@@ -78,7 +78,23 @@ class JsonRows(BlockTable):
         self.is_open = True
 
     def _wanted(self, block: Block, kinds: Kinds) -> Kinds:
-        new = self._take_new_fields(block) if self.is_open else ()
+        """Look for keys that the first objects did not have: in a few lines, or, if open, in all.
+
+        The few are the same ones, however the text is cut into blocks. Keys of other blocks are not
+        columns of this one: what is told of a block depends on it alone.
+        """
+        first, step = int(block.lines[0]), 1 if self.is_open else _LOOK_EVERY
+        new: dict[str, int] = {}
+        for i in range((1 - first) % step, len(block.ends), step):
+            row = json_row(block.record(i))
+            if isinstance(row, dict) and not self._known.issuperset(row):
+                late = [name for name in row if name not in self._known and name not in new]
+                new |= dict.fromkeys(late, first + i)
+                self._nested.update(name for name in late if isinstance(row[name], (dict, list)))
+        if not self.is_open:
+            self.new_fields = self.new_fields | {**new, **self.new_fields}
+            new = {}
+        self._met = tuple(dict.fromkeys([*self._met, *new]))
         names = [name for name in self._met if name in kinds or name in new]
         return {name: kinds.get(name, "category") for name in names}
 
@@ -86,14 +102,6 @@ class JsonRows(BlockTable):
         """Parse lines that are all as they should be; None if one is not."""
         if not text_blocks.is_utf8(block.data) or _LONE.search(block.data):
             return None
-        frame = self._ndjson(block, kinds)
-        if frame is None:
-            return None
-        if not self.is_open:
-            self._look_for_new_fields(block)
-        return self._in_lists(frame, kinds), None
-
-    def _ndjson(self, block: Block, kinds: Kinds) -> pl.DataFrame | None:
         for typed in (True, False) if self._typed else (False,):
             types = {"number": pl.Float64, "integer": pl.Int64} if typed else {}
             schema = {name: types.get(kind, pl.String) for name, kind in kinds.items()}
@@ -104,7 +112,8 @@ class JsonRows(BlockTable):
             self._typed = typed
             labels = [frame[name] for name, kind in kinds.items() if kind == "label"]
             is_nested = any(label.str.contains(_NESTED).any() for label in labels)
-            return frame if len(frame) == len(block.ends) and not is_nested else None
+            fits = len(frame) == len(block.ends) and not is_nested
+            return (self._in_lists(frame, kinds), None) if fits else None
         return None
 
     def _in_lists(self, frame: pl.DataFrame, kinds: Kinds) -> pl.DataFrame:
@@ -114,14 +123,10 @@ class JsonRows(BlockTable):
 
     def _records(self, block: Block, kinds: Kinds) -> Iterator[_Row]:
         labels = [name for name, kind in kinds.items() if kind == "label"]
-        for i, row in enumerate(json_rows(block.data)):
-            if isinstance(row, dict):
-                nested = [name for name in labels if isinstance(row.get(name), (dict, list))]
-                if nested:
-                    yield f'an object or a list in the target column "{nested[0]}"'
-                    continue
-                self._note_new_fields(row, int(block.lines[i]))
-            yield row
+        for row in json_rows(block.data):
+            fields = row if isinstance(row, dict) else {}
+            nested = [name for name in labels if isinstance(fields.get(name), (dict, list))]
+            yield f'an object or a list in the target column "{nested[0]}"' if nested else row
 
     def _frame(self, rows: list[dict[str, Json]], kinds: Kinds) -> pl.DataFrame:
         lines = "\n".join(_line({name: row.get(name) for name in kinds}) for row in rows)
@@ -130,34 +135,6 @@ class JsonRows(BlockTable):
             pl.read_ndjson(lines.encode(), schema=schema) if rows else pl.DataFrame(schema=schema)
         )
         return self._in_lists(frame, kinds)
-
-    def _take_new_fields(self, block: Block) -> Set[str]:
-        """Look at all lines; give those of their keys that the first objects did not have.
-
-        Those of other blocks are not among them: what is told of a block depends on it alone.
-        """
-        met: dict[str, None] = {}
-        for row in json_rows(block.data):
-            if isinstance(row, dict) and not met.keys() >= row.keys():
-                new = [name for name in row if name not in met]
-                met.update(dict.fromkeys(new))
-                self._nested.update(name for name in new if isinstance(row[name], (dict, list)))
-        self._met = tuple(dict.fromkeys([*self._met, *met]))
-        return met.keys() - self._known
-
-    def _look_for_new_fields(self, block: Block) -> None:
-        """Look at a few lines: the same ones, however the text is cut into blocks."""
-        first = int(block.lines[0])
-        for i in range((1 - first) % _LOOK_EVERY, len(block.ends), _LOOK_EVERY):
-            row = json_row(block.record(i))
-            if isinstance(row, dict):
-                self._note_new_fields(row, first + i)
-
-    def _note_new_fields(self, row: JsonObject, line: int) -> None:
-        if line % _LOOK_EVERY == 1 and not self.is_open:
-            for name in row:
-                if name not in self._known:
-                    self.new_fields.setdefault(name, line)
 
 
 def json_rows(data: bytes) -> Iterator[_Row]:

@@ -125,7 +125,7 @@ def always(seconds: float) -> bool:
     return True
 
 
-def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list[bytes], bool]:
+def fill(read: Read, ready: Ready, size: int) -> tuple[list[bytes], bool]:
     r"""Read ``size`` bytes in pieces; fewer at the end, or where more would not come soon.
 
     Examples
@@ -135,7 +135,7 @@ def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list
     (([b'1,2\n3'], False), ([b',4\n'], True))
     """
     pieces: list[bytes] = []
-    timeout = PATIENCE
+    timeout, has_line = PATIENCE, False
     while size > 0:
         try:
             data = read(size)
@@ -149,9 +149,8 @@ def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list
             return pieces, True
         pieces.append(data)
         size -= len(data)
-        if size > 0 and n_lines > 0:
-            n_lines -= data.count(b"\n")
-        if size > 0 and n_lines <= 0:
+        has_line = has_line or b"\n" in data
+        if size > 0 and has_line:
             began = monotonic()
             if not ready(timeout):
                 break
@@ -314,8 +313,12 @@ class Records(Lines):
             reader = csv.reader(feed, delimiter=self._delimiter, strict=True)
             while not self._is_comment(lines, at):
                 try:
-                    row = next(reader)
-                    fault = self._fault(row)
+                    row, fault = next(reader), ""
+                    if len(row) == 1 and not row[0].strip():  # blank
+                        row.clear()
+                    if row and len(row) != self._width:
+                        fields = f"{len(row)} field{'s' * (len(row) > 1)}"
+                        fault = f"{fields}, the header has {self._width}"
                 except StopIteration:
                     return records
                 except csv.Error as error:
@@ -339,14 +342,6 @@ class Records(Lines):
     def _is_comment(self, lines: list[str], at: int) -> bool:
         comment = self._comment
         return comment is not None and at < len(lines) and lines[at].startswith(comment)
-
-    def _fault(self, row: list[str]) -> str:
-        """Say what is wrong with a row, if anything is; a blank one has no fields."""
-        if len(row) == 1 and not row[0].strip():
-            row.clear()
-        if row and len(row) != self._width:
-            return f"{len(row)} field{'s' * (len(row) > 1)}, the header has {self._width}"
-        return ""
 
 
 def _once_dry(dry: list[bool]) -> Iterator[str]:

@@ -95,16 +95,25 @@ def read_header(
     lines = list(io.StringIO(head[len(mark) :].decode("utf-8", "surrogateescape"), newline="\n"))
     if not is_all and not lines[-1].endswith("\n"):
         lines.pop()
-    n_before = 0
+    n_before, comment = 0, options.comment or "\n"
     if found := re.fullmatch(r"sep=(.)[;,\t|]*\r?\n?", lines[0] if lines else "", re.IGNORECASE):
         options = replace(options, delimiter=options.delimiter or found[1])
         n_before = 1
-    while lines[n_before:] and (
-        not lines[n_before].strip() or lines[n_before].startswith(options.comment or "\n")
-    ):
+    for line in lines[n_before:]:
+        if line.strip() and not line.startswith(comment):
+            break
         n_before += 1
-    delimiter, names, n_lines = _first_record(lines[n_before:], source, options)
-    n_lines += n_before
+    shown = [line for line in lines[n_before:][:_HEAD_LINES] if not line.startswith(comment)]
+    delimiter = options.delimiter or sniff(shown, source)
+    with text_blocks.long_fields():
+        reader = csv.reader(lines[n_before:], delimiter=delimiter or ",")
+        try:
+            names = next((row for row in reader if any(map(str.strip, row))), None)
+        except csv.Error:
+            raise InputError(f"{source} has a carriage return within its first line") from None
+    if names is None:
+        raise InputError(f"{source} is empty")
+    n_lines = n_before + reader.line_num
     text = "".join(lines[:n_lines]).encode(errors="surrogateescape")
     if not text_blocks.is_utf8(text) or b"\0" in text:
         raise not_text(source, n_lines)
@@ -126,25 +135,6 @@ def _has_header(head: bytes) -> bool:
     n_lines = head.count(b"\n")
     least = text_blocks.PIECE if n_lines else text_blocks.MAX_LINE
     return n_lines > _HEAD_LINES or len(head) >= least
-
-
-def _first_record(
-    lines: list[str], source: str, options: TextOptions
-) -> tuple[str | None, list[str], int]:
-    """The delimiter, the first record that is not blank, and the number of its last line."""
-    delimiter = options.delimiter or sniff(
-        [line for line in lines[:_HEAD_LINES] if not line.startswith(options.comment or "\n")],
-        source,
-    )
-    with text_blocks.long_fields():
-        reader = csv.reader(lines, delimiter=delimiter or ",")
-        try:
-            for row in reader:
-                if any(map(str.strip, row)):
-                    return delimiter, row, reader.line_num
-        except csv.Error:
-            raise InputError(f"{source} has a carriage return within its first line") from None
-    raise InputError(f"{source} is empty")
 
 
 def not_text(source: str, line: int) -> InputError:
