@@ -91,9 +91,7 @@ class Columns:
         self._written: Header = {}  # what a state has to hold; copies share it
         self.used = tuple(column for column in columns if column.kind != "left out")
         self._places = {column.name: place for place, column in enumerate(self.used)}
-        self.known: Set[str] = self._places.keys()  # the names of all columns
-        if len(self.used) < len(columns):
-            self.known = {column.name for column in columns}
+        self.known: Set[str] = {column.name for column in columns}
         slots = np.array([column.slots for column in self.used], dtype=np.intp)
         self._in_order, self._all_places = list(self._places), np.arange(len(slots))
         self.groups = np.repeat(self._all_places, slots)
@@ -349,9 +347,11 @@ class Columns:
                 column, series = self._opened(column, series)
             if not (column.is_plain and not self.hints.na_values and _is_ready(series)):
                 cells = read_cells(series, column, self.hints)
-                if learn and column.kind == "category":
-                    column = self._with_new(column, cells.values)
-                series, n_bad[place] = self._numbers(column, cells.values), cells.n_unreadable
+                if column.kind == "category":
+                    column, series = self._coded(column, cells.values, learn=learn)
+                else:
+                    series = cells.values.cast(pl.Float64)
+                n_bad[place] = cells.n_unreadable
                 if n_bad[place] and name not in self.tallies.examples:
                     examples[name] = schema.one_form(str(cells.source.filter(cells.unreadable)[0]))
             X[:, first] = series.to_numpy()
@@ -376,25 +376,18 @@ class Columns:
         kind = Column(column.name, "category") if kind.kind == "left out" else kind
         return replace(kind, slots=column.slots), values
 
-    def _with_new(self, column: Column, values: pl.Series) -> Column:
-        """With categories that come for the first time: those get the next codes."""
-        room = self.hints.max_categories - len(column.categories)
-        if room <= 0:
-            return column
-        met = values.drop_nulls().unique(maintain_order=True)
-        new = met.filter(~met.is_in(column.categories)).head(room).to_list()
-        return replace(column, categories=(*column.categories, *new)) if new else column
-
-    def _numbers(self, column: Column, values: pl.Series) -> pl.Series:
-        if column.kind != "category":
-            return values.cast(pl.Float64)
-        codes = [float(code) for code in range(len(column.categories))]
-        return values.replace_strict(
-            [*column.categories, None],
-            [*codes, None],
-            default=float(self.hints.max_categories),
-            return_dtype=pl.Float64,
-        )
+    def _coded(self, column: Column, values: pl.Series, *, learn: bool) -> tuple[Column, pl.Series]:
+        """Categories as codes; those that come for the first time may get the next ones."""
+        known, most = column.categories, self.hints.max_categories
+        if learn and len(known) < most:
+            met = values.drop_nulls().unique(maintain_order=True)
+            new = met.filter(~met.is_in(known)).head(most - len(known)).to_list()
+            known = (*known, *new)
+            column = replace(column, categories=known) if new else column
+        codes = [*map(float, range(len(known))), None]
+        kind = pl.Float64()
+        coded = values.replace_strict([*known, None], codes, default=most, return_dtype=kind)
+        return column, coded
 
     def _counted(
         self,
@@ -456,23 +449,17 @@ class Columns:
             if why:
                 lines.setdefault(why, []).append(column.name)
         notes = [f"{columns_named(names, 3)}: {line}" for line, names in lines.items()]
-        return notes + self._unreadable()
-
-    def _unreadable(self) -> list[str]:
-        tallies, lines = self.tallies, []
+        tallies = self.tallies
         n_values = tallies.n_rows - tallies.missing
         for place in (tallies.unreadable > _MANY_UNREADABLE * n_values).nonzero()[0].tolist():
             column = self.used[place]
-            if column.kind not in schema.WORDS:  # an earlier version let kinds change
-                continue
-            share = tallies.unreadable[place] / n_values[place]
-            example = tallies.examples.get(column.name)
-            such = "" if example is None else f', such as "{schema.short(example)}"'
-            lines.append(
-                f'column "{column.name}": {share:.0%} of its values are not '
-                f"{schema.WORDS[column.kind].many}{such}: they count as missing"
-            )
-        return lines
+            if column.kind in schema.WORDS:  # an earlier version let kinds change
+                share = tallies.unreadable[place] / n_values[place]
+                example = tallies.examples.get(column.name)
+                such = "" if example is None else f', such as "{schema.short(example)}"'
+                what = f"{share:.0%} of its values are not {schema.WORDS[column.kind].many}{such}"
+                notes.append(f'column "{column.name}": {what}: they count as missing')
+        return notes
 
     def as_json(self) -> Header:
         """All that a state file has to hold."""
