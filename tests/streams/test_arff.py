@@ -11,7 +11,7 @@ from fires.checks import check_stream
 from fires.core.errors import InputError
 from fires.streams.base import Position
 from fires.streams.files import from_file, open_followed, open_table
-from fires.streams.text_table import ArffTable
+from fires.streams.text import ArffTable
 
 HEADER = """% A comment, with 'quotes" and @data in it
 @RELATION 'my table'

@@ -25,8 +25,7 @@ from fires.streams.files import from_file, open_table
 from fires.streams.svmlight import SvmlightStream
 from fires.streams.table import Fault
 from fires.streams.table_stream import read_sample
-from fires.streams.text_blocks import Pieces, TextSource
-from fires.streams.text_table import TextOptions, unique_names
+from fires.streams.text import Pieces, TextOptions, TextSource, unique_names
 
 zstandard = pytest.importorskip("zstandard")
 

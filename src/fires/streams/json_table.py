@@ -11,10 +11,10 @@ import polars as pl
 
 from fires.core.errors import InputError
 from fires.core.types import Json
-from fires.streams import text_blocks
+from fires.streams import text as texts
 from fires.streams.base import Position
 from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Kinds, unreadable
-from fires.streams.text_blocks import Block, BlockTable, Lines, Parsed, TextSource
+from fires.streams.text import Block, BlockTable, Lines, Parsed, TextSource
 
 NOT_AN_OBJECT = "not a JSON object"
 NOT_UNICODE = r"a lone surrogate such as \ud800, which is not text"
@@ -24,7 +24,7 @@ _LONE = re.compile(
 )
 _NESTED = r"(?s)^(\{.*\}|\[.*\])$"
 _LOOK_EVERY = 100  # in one line of so many the reader looks for keys that are new
-_SAMPLE_BYTES = 2 * text_blocks.BLOCK
+_SAMPLE_BYTES = 2 * texts.BLOCK
 _INFINITE = {"Infinity": "inf", "-Infinity": "-inf"}
 _Row = dict[str, Json] | str | None
 
@@ -100,7 +100,7 @@ class JsonRows(BlockTable):
 
     def _fast(self, block: Block, kinds: Kinds) -> Parsed | None:
         """Parse lines that are all as they should be; None if one is not."""
-        if not text_blocks.is_utf8(block.data) or _LONE.search(block.data):
+        if not texts.is_utf8(block.data) or _LONE.search(block.data):
             return None
         for typed in (True, False) if self._typed else (False,):
             types = {"number": pl.Float64, "integer": pl.Int64} if typed else {}
@@ -151,7 +151,7 @@ def json_row(line: bytes) -> _Row:
         if _LONE.search(line):
             json.dumps(row, ensure_ascii=False).encode()
     except UnicodeDecodeError:
-        return text_blocks.NOT_UTF8
+        return texts.NOT_UTF8
     except UnicodeEncodeError:
         return NOT_UNICODE
     except (ValueError, RecursionError):

@@ -21,7 +21,7 @@ from fires.streams.json_table import JsonRows
 from fires.streams.registry import refuse_secrets
 from fires.streams.table import Chunk, Chunks, Fault, Kinds
 from fires.streams.table_stream import TableStream, stream_of
-from fires.streams.text_blocks import BLOCK, Block
+from fires.streams.text import BLOCK, Block
 
 WAIT = 0.2  # seconds to wait for messages at a time
 START = 5.0  # seconds to wait for a broker that was not reached before

@@ -18,7 +18,7 @@ from fires.streams import table as tables
 from fires.streams.base import Batch, Bookmark, Position, Schema
 from fires.streams.byte_sources import plain_errors, read_so_far, refuse_others
 from fires.streams.table import BlockStream, Fault, Left
-from fires.streams.text_blocks import Block, Lines, TextSource
+from fires.streams.text import Block, Lines, TextSource
 
 ENDINGS = {".svm", ".svmlight", ".libsvm"}
 MAX_FEATURES = 10_000_000  # each has a name and a belief of its own

@@ -20,11 +20,10 @@ from fires.core.settings import check_choice
 from fires.core.types import Floats, Mask
 from fires.core.validation import take_rows
 from fires.streams import table as tables
-from fires.streams import text_blocks
+from fires.streams import text as texts
 from fires.streams.base import Batch, Bookmark, Position, Schema
 from fires.streams.byte_sources import changed, read_so_far, refuse_others
 from fires.streams.table import Chunk, Chunks, Fault, Left, Rejected, Start, Table
-from fires.streams.text_table import not_text
 
 _SAMPLE_CELLS = 2_000_000
 # A text of which more rows of the sample are not UTF-8 was written in another way.
@@ -66,7 +65,7 @@ def read_sample(
     """Read the first rows of a table."""
     n_rows = min(tables.SAMPLE_ROWS, max(tables.LEAST_ROWS, _SAMPLE_CELLS // len(names)))
     kinds: dict[str, Kind] = dict.fromkeys(names, "category")
-    if len(names) > text_blocks.WIDE:
+    if len(names) > texts.WIDE:
         kinds.update(dict.fromkeys(set(names).difference(as_text), "number"))
     kinds |= {name: "label" for name in names if name == label}
     frames: list[pl.DataFrame] = []
@@ -85,10 +84,10 @@ def read_sample(
         if n_read == 0:
             raise
         # What was read before the damage is read again, and then the error is met again.
-    no_text = [fault.line for fault in faults if fault.reason == text_blocks.NOT_UTF8]
+    no_text = [fault.line for fault in faults if fault.reason == texts.NOT_UTF8]
     most = _MOST_NOT_TEXT * (len(no_text) + min(n_read, n_rows))
     if table.unit == "line" and len(no_text) > most:
-        raise not_text(table.name, no_text[0])
+        raise texts.not_text(table.name, no_text[0])
     if n_read == 0 and faults:
         raise tables.unreadable(table.name, table.unit, *faults[0][:2])
     if n_read == 0:
@@ -351,7 +350,7 @@ class TableStream(tables.BlockStream):
             kinds[time] = "category"
         kinds[target.name] = target.kind if target.kind == "integer" or target.is_plain else "label"
         # Beyond the range of the usual whole numbers; or it would come among very many numbers.
-        if target.why or max(map(len, names)) > text_blocks.WIDE:
+        if target.why or max(map(len, names)) > texts.WIDE:
             kinds[target.name] = "label"
         chunks = self._table.chunks(kinds, start.position)
         if self.n_bytes is None:  # reading may wait for others, and then Ctrl-C would wait for it
