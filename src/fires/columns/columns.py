@@ -12,8 +12,7 @@ import numpy as np
 import polars as pl
 
 from fires.columns import schema
-from fires.columns.cells import parsed, read_cells, since_first
-from fires.columns.kinds import find_column, find_columns
+from fires.columns.kinds import find_column, find_columns, parsed, read_cells, since_first
 from fires.columns.schema import NO_HINTS, Column, DateForm, Doubt, Hints, NumberForm
 from fires.columns.target import TargetStatistics, labels_of
 from fires.core.errors import undamaged

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fires.columns.cells import parsed, read_cells
 from fires.columns.columns import Columns
-from fires.columns.kinds import as_polars, find_columns
+from fires.columns.kinds import as_polars, find_columns, parsed, read_cells
 from fires.columns.schema import NO_HINTS, Column, Doubt, Hints
 from fires.core.types import Floats, Ints, Mask, RowsLike
 

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fires.columns.cells import MISSING, tidy
+from fires.columns.kinds import MISSING, tidy
 from fires.core.errors import InputError
 from fires.core.types import Ints as Ints
 from fires.core.types import NamedRows
