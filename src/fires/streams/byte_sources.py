@@ -137,13 +137,16 @@ PACKINGS = tuple(_READERS)  # the kinds of packed files that can be read
 
 
 def unpacked(file: Bytes, packing: str) -> Iterator[bytes]:
-    r"""The text of packed files, one behind the other, as far as they can be read.
+    r"""The bytes of a file, or of packed ones, one behind the other, as far as they can be read.
 
     Examples
     --------
     >>> list(unpacked(io.BytesIO(bz2.compress(b"1,2\n")), "bz2"))
     [b'1,2\n']
     """
+    if packing not in PACKINGS:
+        yield from iter(partial(file.read, STEP), b"")
+        return
     try:
         if packing == "zstd" and sys.version_info < (3, 14):
             yield from _zstd(file)

@@ -230,10 +230,8 @@ class Records(Lines):
     def __init__(
         self, delimiter: str, width: int, comment: str | None = None, size: int = BLOCK
     ) -> None:
-        if width > WIDE:
-            super().__init__(min(size, _WIDE_BLOCK), _WIDE_BLOCK)
-        else:
-            super().__init__(size)
+        wide = width > WIDE
+        super().__init__(min(size, _WIDE_BLOCK) if wide else size, _WIDE_BLOCK if wide else PIECE)
         self._delimiter, self._width, self._comment = delimiter, width, comment
 
     def ends(self, buffer: bytes, newlines: Ints, final: bool) -> tuple[Ints, bool]:
@@ -460,8 +458,7 @@ class TextSource:
         self, name: str, source: byte_sources.ByteSource, encoding: str | None = None
     ) -> None:
         self.name, self.source = name, source
-        kind = byte_sources.kind_of(source.magic)
-        self._packing = kind if kind in byte_sources.PACKINGS else None
+        self._packing = byte_sources.kind_of(source.magic)
         self._plain, self._top, self._is_all = True, b"", False
         head, _ = self.top(lambda head: len(head) >= byte_sources.N_MAGIC)
         self._top, self._is_all = b"", False
@@ -474,15 +471,10 @@ class TextSource:
         self.encoding = encoding or next(marked, "utf-8")
         self._plain = codecs.lookup(self.encoding).name == "utf-8"
 
-    def _unpacked(self, file: byte_sources.Bytes) -> Iterator[bytes]:
-        if self._packing is None:
-            return iter(partial(file.read, byte_sources.STEP), b"")
-        return byte_sources.unpacked(file, self._packing)
-
     @property
     def is_direct(self) -> bool:
         """Whether the bytes of the source are those of the text."""
-        return self._packing is None and self._plain
+        return self._packing not in byte_sources.PACKINGS and self._plain
 
     @contextmanager
     def open(
@@ -494,7 +486,7 @@ class TextSource:
                 file.seek(offset)
                 yield file.read, lambda ends: ends
                 return
-            pieces = self._unpacked(file)
+            pieces = byte_sources.unpacked(file, self._packing)
             text = Pieces(pieces if self._plain else decoded(pieces, self.encoding), file.tell)
             byte_sources.skip(text.read, offset)
             yield text.read, text.used
@@ -620,10 +612,9 @@ class BlockTable(Table):
         wanted = self._wanted(block, kinds)
         found = self._fast(block, wanted) if len(block.ends) else None
         if found is not None:
-            short, ragged = block.short, self.is_open
             frame, numbers = found
-            lines, end, raw = block.lines[:-1], block.end, block.text
-            yield Chunk(frame, lines, end, (), short, numbers, raw, ragged=ragged)
+            about = block.lines[:-1], block.end, (), block.short, numbers, block.text
+            yield Chunk(frame, *about, ragged=self.is_open)
         elif len(block.data) <= PIECE or len(block.ends) <= 1:
             yield self._slow(block, wanted)
         else:
