@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -23,9 +24,10 @@ from fires.core.optional import require
 from fires.core.types import Json, JsonObject
 from fires.streams import messages as common
 from fires.streams.base import Position
-from fires.streams.messages import NOTHING, Messages, portion, read_address, stream_from
+from fires.streams.messages import NOTHING, as_block, portion, read_address, stream_from
 from fires.streams.registry import KAFKA_CONFIG
 from fires.streams.table_stream import TableStream
+from fires.streams.text import Block
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, TopicPartition
@@ -180,13 +182,13 @@ class KafkaReader(_Client):
                 return sum(max(end - next_, 0) for end, next_ in zip(found, at, strict=True))
         return None
 
-    def messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Messages]:
+    def messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Block]:
         """Read from a position on."""
         fixed = _FIXED | {"stats_cb": self._count_partitions}
         with closing(self._connect("Consumer", _DEFAULTS, fixed)) as self._consumer:
             yield from self._messages(start, until_end, sample)
 
-    def _messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Messages]:
+    def _messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Block]:
         bounds = self._bounds()
         marks = self._checked(start.mark, bounds)
         self._next, self._line = [at for at, *_ in marks], start.line
@@ -201,10 +203,10 @@ class KafkaReader(_Client):
             share = n // len(bounds) + 1
             ends = [min(high, at + share) for at, high in zip(before, highs, strict=True)]
             is_last = ends == highs
-            for messages in self._again(ends):
-                if n_values := len(messages.values):
-                    n = portion(n_values, sum(map(len, messages.values)))
-                yield messages._replace(short=is_last and n_values > 0)
+            for block in self._again(ends):
+                if n_values := len(block.ends):
+                    n = portion(n_values, len(block.data))
+                yield replace(block, short=is_last and n_values > 0)
         while not until_end or self._is_before(highs):
             begin = self._next.copy()
             rows = self._take(min(n, most), highs if until_end else None)
@@ -266,7 +268,7 @@ class KafkaReader(_Client):
     def _lost(self, p: int, what: str, hint: str = _GONE) -> InputError:
         return InputError(f'partition {p} of topic "{self._topic}": {what}', self.name, hint)
 
-    def _again(self, ends: list[int], crcs: Sequence[int] | None = None) -> Generator[Messages]:
+    def _again(self, ends: list[int], crcs: Sequence[int] | None = None) -> Generator[Block]:
         """Read up to some offsets, partition by partition; if known, by these checksums."""
         begin, ends = self._next.copy(), ends.copy()
         rows: list[_Row] = []
@@ -329,7 +331,7 @@ class KafkaReader(_Client):
         elif not error.retriable():
             self._broken = self._lost(p, error.str())
 
-    def _together(self, rows: list[_Row], begin: list[int], short: bool) -> Messages:
+    def _together(self, rows: list[_Row], begin: list[int], short: bool) -> Block:
         """Messages, partition by partition, with the places where they end."""
         n_rows, n_partitions = len(rows), len(begin)
         partitions, offsets = (
@@ -352,7 +354,7 @@ class KafkaReader(_Client):
             marks = zip(nexts[at].tolist(), nexts[-1].tolist(), crcs, strict=True)
             return {str(p): list(mark) for p, mark in enumerate(marks)}
 
-        return Messages([row[2] for row in rows], first, where, mark, again, short)
+        return as_block([row[2] for row in rows], first, where, mark, again, short)
 
     def _assign(self) -> None:
         self._consumer.assign([self._partition(p, at) for p, at in enumerate(self._next)])

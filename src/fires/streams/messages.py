@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
-from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import numpy as np
-import polars as pl
 
 from fires.columns.target import Target
 from fires.core.errors import InputError, undamaged
@@ -19,7 +16,7 @@ from fires.core.types import Json, JsonObject
 from fires.streams.base import Bookmark, Position
 from fires.streams.json_table import JsonRows
 from fires.streams.registry import refuse_secrets
-from fires.streams.table import Chunk, Chunks, Fault, Kinds
+from fires.streams.table import Chunks, Kinds
 from fires.streams.table_stream import TableStream, stream_of
 from fires.streams.text import BLOCK, Block
 
@@ -31,39 +28,40 @@ FIRST = 1_000  # messages taken at once before their size is known
 MOST = 10_000  # messages taken at once, at most
 
 
-class Messages(NamedTuple):
-    """Messages that came together; none says that there are no more for now.
+# None: the broker has no more for now.
+NOTHING = Block(b"", np.empty(0, np.int64), np.ones(1, np.int64), regular=True, short=True)
+
+
+def as_block(
+    values: Sequence[bytes],
+    first: int,
+    where: Callable[[int], JsonObject],
+    mark: Callable[[int], Json],
+    again: Callable[[int], Json],
+    short: bool,
+) -> Block:
+    """Messages that came together, with a line for each.
 
     ``first`` is the number of the first, from 1 on, and ``mark`` says where each of them ends.
     ``again`` is the mark where those from one of them on are read again.
     """
-
-    values: Sequence[bytes] = ()
-    first: int = 1
-    where: Callable[[int], JsonObject] = lambda at: {}
-    mark: Callable[[int], Json] = lambda at: None
-    again: Callable[[int], Json] = lambda at: None
-    short: bool = True
-
-    def as_block(self) -> Block:
-        """A line for each message."""
-        values, lines = self.values, np.arange(self.first, self.first + len(self.values) + 1)
-        if not values:
-            return Block(b"", lines[:0], lines, True, self.short)
-        data = b"\n".join(values) + b"\n"
-        if data.count(b"\n") > len(values) or any(not v or v.isspace() for v in values):
-            # Line ends mean nothing in JSON; and an empty text is no object.
-            values = [v.replace(b"\n", b" ") if v.strip() else b"null" for v in values]
-            data = b"\n".join(values) + b"\n"
-        ends = np.cumsum(np.fromiter(map(len, values), np.int64, len(values)) + 1)
-        return Block(data, ends, lines, True, self.short, self.end)
-
-    def end(self, at: int) -> Position:
-        """Where a message ends."""
-        return Position(line=self.first + at, mark=self.mark(at))
-
-
-NOTHING = Messages()  # the broker has no more for now
+    lines = values
+    data = b"\n".join(lines) + b"\n"
+    if data.count(b"\n") > len(values) or any(not v or v.isspace() for v in values):
+        # Line ends mean nothing in JSON; and an empty text is no object.
+        lines = [v.replace(b"\n", b" ") if v.strip() else b"null" for v in values]
+        data = b"\n".join(lines) + b"\n"
+    return Block(
+        data,
+        np.cumsum(np.fromiter(map(len, lines), np.int64, len(lines)) + 1),
+        np.arange(first, first + len(values) + 1),
+        regular=True,
+        short=short,
+        end=lambda at: Position(line=first + at, mark=mark(at)),
+        raw=lambda at: values[at].decode("utf-8", "backslashreplace"),
+        where=where,
+        again=lambda at: Position(line=first - 1 + at, mark=again(at)),
+    )
 
 
 class Reader(Protocol):
@@ -76,7 +74,7 @@ class Reader(Protocol):
     def notes(self) -> Sequence[str]:
         """What a user should know of what was read, in one line each."""
 
-    def messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Messages]:
+    def messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Block]:
         """Read from a position on, waiting for more at most a fifth of a second at a time."""
 
     def lag(self) -> int | None:
@@ -102,7 +100,7 @@ class MessageTable(JsonRows):
         """See :class:`Reader`, as of what was read last."""
         return self._reader.lag()
 
-    def _portions(self, start: Position, sample: bool) -> Generator[Messages]:
+    def _portions(self, start: Position, sample: bool) -> Generator[Block]:
         self._reader = self._connect()
         return self._reader.messages(start, self._until_end, sample)
 
@@ -110,46 +108,16 @@ class MessageTable(JsonRows):
         """The columns are those of the first messages, unless they are known."""
         if names is not None:
             line = json.dumps(dict.fromkeys(names)).encode()
-            self._find_columns([Messages([line]).as_block()])
+            self._find_columns([Block(line, np.array([len(line)]), np.array([1, 2]), regular=True)])
             return
         with closing(self._portions(Position(), True)) as portions:
-            self._find_columns(portion.as_block() for portion in portions)
+            self._find_columns(portions)
 
     def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
         """Read the messages as they come; see :meth:`fires.streams.table.Table.chunks`."""
         with closing(self._portions(start, n_rows is not None)) as portions:
-            for messages in portions:
-                if messages.values:
-                    yield from self._placed(messages, kinds)
-                else:
-                    lines = np.empty(0, dtype=np.int64)
-                    yield Chunk(pl.DataFrame(), lines, messages.end, short=messages.short)
-
-    def _placed(self, messages: Messages, kinds: Kinds) -> Iterator[Chunk]:
-        """Parse messages, and say of each where it is."""
-        first, n_before = messages.first, 0
-
-        def text(at: int) -> str:
-            return messages.values[at].decode("utf-8", "backslashreplace")
-
-        for chunk in self._parsed(messages.as_block(), kinds):
-            at = (chunk.lines - first).tolist()
-            faults = [
-                Fault(line, reason, text(line - first), messages.where(line - first))
-                for line, reason, *_ in chunk.faults
-            ]
-            yield replace(
-                chunk,
-                faults=faults,
-                raw=partial(_of, text, at),
-                where=partial(_of, messages.where, at),
-                start=Position(line=first - 1 + n_before, mark=messages.again(n_before)),
-            )
-            n_before += len(at) + len(faults)
-
-
-def _of(facts: Callable[[int], Any], at: Sequence[int], row: int) -> Any:
-    return facts(at[row])
+            for block in portions:
+                yield from self._parsed(block, kinds)
 
 
 def stream_from(

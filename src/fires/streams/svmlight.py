@@ -189,7 +189,7 @@ class SvmlightStream(BlockStream):
             X, y, records = X[wrong == 0], y[wrong == 0], records[wrong == 0]
         y = y.astype(np.int64) if whole else y
         found = tables.among(block.lines[records], faults)
-        return Batch(X, y, end=tables.end_of(block.end, records), faults=found)
+        return Batch(X, y, end=tables.of_rows(block.end, records), faults=found)
 
     def _load(self, data: bytes) -> tuple[CsrRows, Floats]:
         """Parse lines; a ValueError says that one of them is wrong."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fires.columns.target import Target, TargetStatistics
     from fires.streams.byte_sources import Identity
 
+Item = TypeVar("Item")
 End = Callable[[int], Position]  # where a row ends
 Kinds = Mapping[str, Kind]  # the columns to read, and how
 SAMPLE_ROWS = 10_000  # how many rows at most decide what the columns hold
@@ -77,9 +78,11 @@ class Chunk:
 Chunks = Generator[Chunk]
 
 
-def end_of(end: End, rows: Sequence[int] | npt.NDArray[np.int64]) -> End:
-    """Where each of some rows ends."""
-    return lambda row: end(int(rows[row]))
+def of_rows(
+    facts: Callable[[int], Item], rows: Sequence[int] | npt.NDArray[np.int64]
+) -> Callable[[int], Item]:
+    """What holds of each of some rows, such as where it ends."""
+    return lambda row: facts(int(rows[row]))
 
 
 def moved(end: End, n_before: int, row: int, **other: Any) -> Position:
@@ -178,7 +181,6 @@ class Rejected:
         return Rejected(self.count + len(faults), (*self.examples, *named), self.unit)
 
 
-Item = TypeVar("Item")
 _MOST_FAULTS = 10_000  # faults that wait for the end of their batch; more are handed on before it
 
 

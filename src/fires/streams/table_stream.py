@@ -374,7 +374,7 @@ class TableStream(tables.BlockStream):
                 self.target, labels = target, target.read(values)
                 usable = labels.usable
                 if usable is not None:
-                    frame, end = frame.filter(usable), tables.end_of(end, usable.nonzero()[0])
+                    frame, end = frame.filter(usable), tables.of_rows(end, usable.nonzero()[0])
                     numbers = numbers and take_rows(numbers, usable)
                 faults = _faults(chunk, usable, labels.reasons)
                 frame = frame.drop(name)

@@ -34,13 +34,13 @@ import polars as pl
 from fires.columns.kinds import MISSING, tidy
 from fires.core.errors import InputError
 from fires.core.types import Ints as Ints
-from fires.core.types import NamedRows
+from fires.core.types import JsonObject, NamedRows
 from fires.core.validation import LARGEST
 from fires.kernels import scan
 from fires.streams import byte_sources
 from fires.streams.base import Position
 from fires.streams.byte_sources import Damaged, Follow
-from fires.streams.table import Chunk, Chunks, Fault, Kinds, Table, end_of, moved, read_ahead
+from fires.streams.table import Chunk, Chunks, Fault, Kinds, Table, moved, of_rows, read_ahead
 
 MAX_LINE = 64 << 20  # a longer line is no table
 MAX_RECORD = 1 << 20  # a record of several lines that is longer has a quote that nobody closed
@@ -98,6 +98,9 @@ class Block:
     regular: bool
     short: bool = False
     end: Callable[[int], Position] = lambda number: Position()  # behind a record, in the source
+    raw: Callable[[int], str] | None = None  # what a person reads, if it is not the record
+    where: Callable[[int], JsonObject] | None = None
+    again: Callable[[int], Position] | None = None  # from where a record is read again
 
     def record(self, number: int) -> bytes:
         """One record as it stands in the source."""
@@ -107,11 +110,14 @@ class Block:
 
     def text(self, number: int) -> str:
         """One record for a person to read."""
+        if self.raw is not None:
+            return self.raw(number)
         return self.record(number).decode("utf-8", "backslashreplace").rstrip("\r\n")
 
     def fault(self, number: int, reason: str) -> Fault:
         """A record that cannot be used."""
-        return Fault(int(self.lines[number]), reason, self.text(number))
+        where = self.where and self.where(number)
+        return Fault(int(self.lines[number]), reason, self.text(number), where)
 
     def pieces(self, is_regular: Callable[[bytes, int], bool]) -> Iterator[Block]:
         """Cut the block further."""
@@ -120,10 +126,13 @@ class Block:
         while first < len(self.ends):
             last = max(int(np.searchsorted(self.ends, start + PIECE, side="right")), first + 1)
             stop = int(self.ends[last - 1])
-            data = self.data[start - offset : stop - offset]
+            data, rows = self.data[start - offset : stop - offset], range(first, last)
             ends, lines = self.ends[first:last], self.lines[first : last + 1]
-            end = end_of(self.end, range(first, last))
-            yield Block(data, ends, lines, is_regular(data, last - first), self.short, end)
+            end, raw = of_rows(self.end, rows), of_rows(self.text, rows)
+            where = self.where and of_rows(self.where, rows)
+            again = self.again and of_rows(self.again, rows)
+            about = is_regular(data, last - first), self.short, end, raw, where, again
+            yield Block(data, ends, lines, *about)
             first, start = last, stop
 
 
@@ -611,34 +620,23 @@ class BlockTable(Table):
         """Parse a block whole; if that fails, in pieces; and a small piece record by record."""
         wanted = self._wanted(block, kinds)
         found = self._fast(block, wanted) if len(block.ends) else None
-        if found is not None:
-            frame, numbers = found
-            about = block.lines[:-1], block.end, (), block.short, numbers, block.text
-            yield Chunk(frame, *about, ragged=self.is_open)
-        elif len(block.data) <= PIECE or len(block.ends) <= 1:
-            yield self._slow(block, wanted)
-        else:
+        if found is None and len(block.data) > PIECE and len(block.ends) > 1:
             for piece in block.pieces(self._looks_regular):
                 yield from self._parsed(piece, kinds)
-
-    def _slow(self, block: Block, kinds: Kinds) -> Chunk:
-        """Read a block record by record."""
-        rows, good, faults = [], [], []
-        for i, row in enumerate(self._records(block, kinds)):
-            if isinstance(row, str):
-                faults.append(block.fault(i, row))
-            elif row is not None:
-                rows.append(row)
-                good.append(i)
-        return Chunk(
-            self._frame(rows, kinds),
-            block.lines[np.array(good, dtype=np.int64)],
-            end_of(block.end, good),
-            faults,
-            block.short,
-            raw=lambda row: block.text(good[row]),
-            ragged=self.is_open,
-        )
+            return
+        good, faults = np.arange(len(block.ends)), list[Fault]()
+        if found is None:
+            rows = list(self._records(block, wanted))
+            faults = [block.fault(i, row) for i, row in enumerate(rows) if isinstance(row, str)]
+            is_row = [row is not None and not isinstance(row, str) for row in rows]
+            good = np.flatnonzero(is_row)
+            found = self._frame([*compress(rows, is_row)], wanted), None
+        frame, numbers = found
+        end, raw = of_rows(block.end, good), of_rows(block.text, good)
+        where = block.where and of_rows(block.where, good)
+        start = block.again and block.again(0)
+        about = faults, block.short, numbers, raw, where, None, start, self.is_open
+        yield Chunk(frame, block.lines[good], end, *about)
 
 
 # --- fields between delimiters: CSV, TSV and the like ------------------------------------------
