@@ -108,16 +108,17 @@ class ManyTables(Table):
             lacking = [pl.lit(None, pl.String).alias(name) for name in absent]
             wanted = {name: kinds[name] for name in names if name in present}
             begin = start if index == start.file else Position()
-            file: JsonObject = {"file": table.name}
             for chunk in table.chunks(wanted, begin, n_rows):
-                yield replace(
-                    chunk,
-                    frame=chunk.frame.with_columns(lacking),
-                    end=partial(tables.moved, chunk.end, self._before[index], file=index),
-                    faults=[fault._replace(where=file) for fault in chunk.faults],
-                    file=file,
-                )
+                end = partial(tables.moved, chunk.end, self._before[index], file=index)
+                where = partial(_in_file, table.name)
+                faults = [fault._replace(where=where(0)) for fault in chunk.faults]
+                frame = chunk.frame.with_columns(lacking)
+                yield replace(chunk, frame=frame, end=end, faults=faults, where=where)
                 wanted.update({name: kinds[name] for name in wanted})  # it may have changed
+
+
+def _in_file(name: str, row: int) -> JsonObject:
+    return {"file": name}
 
 
 def _some(name: str, *more: str) -> str:

@@ -186,41 +186,38 @@ class KafkaReader(_Client):
         """Read from a position on."""
         fixed = _FIXED | {"stats_cb": self._count_partitions}
         with closing(self._connect("Consumer", _DEFAULTS, fixed)) as self._consumer:
-            yield from self._messages(start, until_end, sample)
-
-    def _messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Block]:
-        bounds = self._bounds()
-        marks = self._checked(start.mark, bounds)
-        self._next, self._line = [at for at, *_ in marks], start.line
-        self._assign()
-        if len(marks[0]) == 3:  # these were handed out before, in part
-            yield from self._again([end for _, end, _ in marks], [crc for *_, crc in marks])
-        n, most = common.FIRST, max(1, _MOST_PLACES // len(bounds))
-        before: list[int] = []
-        highs = [high for _, high in bounds]
-        while sample and self._next not in (before, highs):  # a transaction may be open
-            before = self._next.copy()  # as many offsets of each partition, whatever arrives
-            share = n // len(bounds) + 1
-            ends = [min(high, at + share) for at, high in zip(before, highs, strict=True)]
-            is_last = ends == highs
-            for block in self._again(ends):
-                if n_values := len(block.ends):
-                    n = portion(n_values, len(block.data))
-                yield replace(block, short=is_last and n_values > 0)
-        while not until_end or self._is_before(highs):
-            begin = self._next.copy()
-            rows = self._take(min(n, most), highs if until_end else None)
-            if rows:
-                short = len(rows) < min(n, most)
-                n = portion(len(rows), sum(len(value) for *_, value in rows))
-                yield self._together(rows, begin, short)
-            else:
-                yield NOTHING
-            if self._broken is not None:
-                raise self._broken
-            if self._n_present > len(bounds):
-                raise self._lost(len(bounds), "is new", _NEW)
-            self._commit()
+            bounds = self._bounds()
+            marks = self._checked(start.mark, bounds)
+            self._next, self._line = [at for at, *_ in marks], start.line
+            self._assign()
+            if len(marks[0]) == 3:  # these were handed out before, in part
+                yield from self._again([end for _, end, _ in marks], [crc for *_, crc in marks])
+            n, most = common.FIRST, max(1, _MOST_PLACES // len(bounds))
+            before: list[int] = []
+            highs = [high for _, high in bounds]
+            while sample and self._next not in (before, highs):  # a transaction may be open
+                before = self._next.copy()  # as many offsets of each partition, whatever arrives
+                share = n // len(bounds) + 1
+                ends = [min(high, at + share) for at, high in zip(before, highs, strict=True)]
+                is_last = ends == highs
+                for block in self._again(ends):
+                    if n_values := len(block.ends):
+                        n = portion(n_values, len(block.data))
+                    yield replace(block, short=is_last and n_values > 0)
+            while not until_end or self._is_before(highs):
+                begin = self._next.copy()
+                rows = self._take(min(n, most), highs if until_end else None)
+                if rows:
+                    short = len(rows) < min(n, most)
+                    n = portion(len(rows), sum(len(value) for *_, value in rows))
+                    yield self._together(rows, begin, short)
+                else:
+                    yield NOTHING
+                if self._broken is not None:
+                    raise self._broken
+                if self._n_present > len(bounds):
+                    raise self._lost(len(bounds), "is new", _NEW)
+                self._commit()
 
     def _is_before(self, ends: list[int]) -> bool:
         return any(at < end for at, end in zip(self._next, ends, strict=True))

@@ -43,11 +43,6 @@ class Fault(NamedTuple):
     raw: str = ""
     where: JsonObject | None = None
 
-    @property
-    def in_file(self) -> str:
-        """Its file in brackets, if there are several."""
-        return f" ({self.where['file']})" if self.where and "file" in self.where else ""
-
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
@@ -61,7 +56,6 @@ class Chunk:
     numbers: NamedRows | None = None
     raw: Callable[[int], str] | None = None
     where: Callable[[int], JsonObject] | None = None
-    file: JsonObject | None = None
     start: Position | None = None
     ragged: bool = False
 
@@ -71,8 +65,7 @@ class Chunk:
             raw = self.raw(row)
         else:
             raw = json.dumps(self.frame.row(row, named=True), default=str, ensure_ascii=False)
-        where = self.where(row) if self.where else self.file
-        return Fault(int(self.lines[row]), reason, raw, where)
+        return Fault(int(self.lines[row]), reason, raw, self.where and self.where(row))
 
 
 Chunks = Generator[Chunk]
@@ -176,9 +169,11 @@ class Rejected:
 
     def more(self, faults: Sequence[Fault]) -> Rejected:
         """With more rows, in the order in which they come."""
-        room = N_EXAMPLES - len(self.examples)
-        named = [(one.line, one.reason + one.in_file) for one in faults[: max(room, 0)]]
-        return Rejected(self.count + len(faults), (*self.examples, *named), self.unit)
+        examples = list(self.examples)
+        for fault in faults[: max(N_EXAMPLES - len(examples), 0)]:
+            file = (fault.where or {}).get("file")  # if there are several
+            examples.append((fault.line, fault.reason + (f" ({file})" if file else "")))
+        return Rejected(self.count + len(faults), tuple(examples), self.unit)
 
 
 _MOST_FAULTS = 10_000  # faults that wait for the end of their batch; more are handed on before it

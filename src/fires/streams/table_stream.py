@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from fires.columns.schema import Column, DateForm, Doubt, Hints, Kind
 from fires.columns.target import Target, TargetStatistics
 from fires.core.errors import InputError, Question, closest, undamaged
 from fires.core.settings import check_choice
-from fires.core.types import Floats, Mask
+from fires.core.types import Floats
 from fires.core.validation import take_rows
 from fires.streams import table as tables
 from fires.streams import text as texts
@@ -376,7 +376,9 @@ class TableStream(tables.BlockStream):
                 if usable is not None:
                     frame, end = frame.filter(usable), tables.of_rows(end, usable.nonzero()[0])
                     numbers = numbers and take_rows(numbers, usable)
-                faults = _faults(chunk, usable, labels.reasons)
+                lines = chunk.lines if usable is None else chunk.lines[usable]
+                wrong = [chunk.fault(row, why) for row, why in labels.reasons.items()]
+                faults = tables.among(lines, [*chunk.faults, *wrong])
                 frame = frame.drop(name)
                 if hints.time is not None:
                     frame, times = split_time(frame, hints.time, hints, needed=False)
@@ -399,17 +401,6 @@ class TableStream(tables.BlockStream):
                 yield replace(rows, end=end if len(X) else None, faults=faults, start=start)
                 if chunk.short:
                     self.on_idle()
-
-
-def _faults(
-    chunk: Chunk, usable: Mask | None, reasons: Mapping[int, str]
-) -> list[tuple[int, Fault]]:
-    """All records of a chunk that are left out, each with the number of usable rows before it."""
-    if not chunk.faults and not reasons:
-        return []
-    lines = chunk.lines if usable is None else chunk.lines[usable]
-    found = [*chunk.faults, *(chunk.fault(row, why) for row, why in reasons.items())]
-    return tables.among(lines, found)
 
 
 def _take_as_text(kinds: dict[str, Kind], frame: pl.DataFrame) -> None:

@@ -635,7 +635,7 @@ class BlockTable(Table):
         end, raw = of_rows(block.end, good), of_rows(block.text, good)
         where = block.where and of_rows(block.where, good)
         start = block.again and block.again(0)
-        about = faults, block.short, numbers, raw, where, None, start, self.is_open
+        about = faults, block.short, numbers, raw, where, start, self.is_open
         yield Chunk(frame, block.lines[good], end, *about)
 
 
