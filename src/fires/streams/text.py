@@ -945,22 +945,18 @@ class ArffTable(TextTable):
     def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
         """Read the records in order; see :meth:`Table.chunks`."""
         for chunk in super().chunks(kinds, start, n_rows=n_rows):
-            if n_rows is not None:  # their text does not tell what they hold
-                chunk = replace(chunk, frame=self._typed(chunk.frame))
-            yield chunk
+            # The text of a sample does not tell what its columns hold.
+            typed = map(self._typed, chunk.frame) if n_rows is not None else ()
+            yield replace(chunk, frame=chunk.frame.with_columns(typed))
 
-    def _typed(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Columns as the header declares them, if they can be read so."""
-        found = []
-        for column in frame:
-            declared = self._declared[column.name]
-            if declared == "nominal":
-                found.append(tidy(column).cast(pl.Categorical))
-            elif declared == "numeric" and column.dtype == pl.String:
-                text = tidy(column)
-                numbers = text.cast(pl.Float64, strict=False)
-                found += [numbers] if numbers.null_count() == text.null_count() else []
-        return frame.with_columns(found)
+    def _typed(self, column: pl.Series) -> pl.Series:
+        """A column as the header declares it, if it can be read so."""
+        declared = self._declared[column.name]
+        if declared == "string" or column.dtype != pl.String:
+            return column
+        text = tidy(column)
+        found = text.cast(pl.Categorical if declared == "nominal" else pl.Float64, strict=False)
+        return found if found.null_count() == text.null_count() else column
 
     def _as_parsed(self, block: Block) -> Block:
         """The block with the quotes of CSV, which it is otherwise."""
