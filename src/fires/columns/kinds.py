@@ -249,7 +249,11 @@ def _separator(thousands: str) -> str:
 
 def read_dates(text: pl.Series, form: DateForm) -> pl.Series:
     """Read dates, with or without a time."""
-    plain = _dashed(text)
+    # Dashes, a blank before the time, and years of four digits.
+    plain = text.str.replace(_NUMBERS_OF_DATE, "$1-$2-$3 $4").str.strip_chars_end()
+    # As in most libraries: 69 to 99 are of the last century.
+    plain = plain.str.replace(r"^(\d{1,2}-\d{1,2}-)([0-5]\d|6[0-8])( |$)", "${1}20$2$3")
+    plain = plain.str.replace(r"^(\d{1,2}-\d{1,2}-)(69|[7-9]\d)( |$)", "${1}19$2$3")
     seconds = _none(text)
     of_day, shape = _DATES[form.order]
     named = _named(_only(plain, NAMED_DATE))
@@ -265,14 +269,6 @@ def read_dates(text: pl.Series, form: DateForm) -> pl.Series:
 
 def _only(text: pl.Series, shape: str) -> pl.Series:
     return text.set(~text.str.contains(shape).fill_null(False), None)
-
-
-def _dashed(text: pl.Series) -> pl.Series:
-    """Dates with dashes, a blank before the time, and years of four digits."""
-    text = text.str.replace(_NUMBERS_OF_DATE, "$1-$2-$3 $4").str.strip_chars_end()
-    # As in most libraries: 69 to 99 are of the last century.
-    text = text.str.replace(r"^(\d{1,2}-\d{1,2}-)([0-5]\d|6[0-8])( |$)", "${1}20$2$3")
-    return text.str.replace(r"^(\d{1,2}-\d{1,2}-)(69|[7-9]\d)( |$)", "${1}19$2$3")
 
 
 def _named(text: pl.Series) -> pl.Series:
