@@ -418,7 +418,7 @@ def zipped(*names):
         ),
         (b"7z\xbc\xaf\x27\x1c" + bytes(99), "holds a file of type 7z; unpack it first"),
         (b"\xff\xff\xff\xff" + bytes(99), "is an Arrow stream; write it as an Arrow file"),
-        (b"FEA1" + bytes(99), "is a feather file of version 1; rewrite it"),
+        (b"FEA1" + bytes(99), "is a binary file, not a table; write it as CSV"),
     ],
 )
 def test_what_else_a_file_may_be_is_said_with_what_to_do(tmp_path, data, words):

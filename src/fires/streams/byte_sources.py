@@ -45,20 +45,17 @@ _MAGIC = {
     rb"PAR1": "Parquet",
     rb"ARROW1\0\0": "Arrow",
     rb"\xff\xff\xff\xff": "Arrow stream",
-    rb"FEA1\0": "feather version 1",
     rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "Excel",
     rb"7z\xbc\xaf\x27\x1c": "7z",
     rb"Rar!\x1a\x07": "rar",
     rb"SQLite format 3\0": "SQLite",
-    # Images, PDF, programs, HDF5, pickles, NumPy
-    rb"\x89PNG|\xff\xd8\xff|GIF8|%PDF-|\x7fELF|\x89HDF|\x80[\x02-\x05]|\x93NUMPY": "binary",
+    # Images, PDF, programs, HDF5, pickles, NumPy, feather of version 1
+    rb"\x89PNG|\xff\xd8\xff|GIF8|%PDF-|\x7fELF|\x89HDF|\x80[\x02-\x05]|\x93NUMPY|FEA1\0": "binary",
 }
 # What is said about files that cannot be read, behind their names.
 ADVICE: Mapping[str, str] = {
     "Excel": "is an Excel workbook; save it as CSV there, or convert it, for instance with "
     'polars.read_excel("book.xlsx").write_parquet("table.parquet")',
-    "feather version 1": "is a feather file of version 1; rewrite it with a current library, or as "
-    "Parquet",
     "Arrow stream": "is an Arrow stream; write it as an Arrow file (.arrow) or as Parquet",
     "SQLite": 'is a SQLite database; name a query: "sqlite:FILE?select * from TABLE"',
     "binary": "is a binary file, not a table; write it as CSV or Parquet",

@@ -150,7 +150,6 @@ class KafkaReader(_Client):
 
     def __init__(self, uri: str) -> None:
         super().__init__(uri)
-        self._n_tombstones = 0
         self._next: list[int] = []  # the offset of each partition that comes next
         self._line = 0  # messages before the next
         self._committed = time.monotonic()
@@ -159,13 +158,6 @@ class KafkaReader(_Client):
         self._consumer: Any = None
         self._asker: Any = None
         self._asking = threading.Lock()
-
-    @property
-    def notes(self) -> list[str]:
-        """How many tombstones were met."""
-        n = self._n_tombstones
-        some = f"{n:,} messages without a value" if n > 1 else "a message without a value"
-        return [f"{some} left out, as deletion marks"] if n else []
 
     def lag(self) -> int | None:
         """How many messages are there that were not read yet."""
@@ -302,9 +294,7 @@ class KafkaReader(_Client):
                 self._next[p] = ends[p]
                 continue
             self._next[p] = offset + 1
-            if value is None:
-                self._n_tombstones += 1
-            else:
+            if value is not None:
                 rows.append((p, offset, value))
         rows.sort(key=itemgetter(0))
         return rows

@@ -70,10 +70,6 @@ class Reader(Protocol):
     unit: str
     name: str
 
-    @property
-    def notes(self) -> Sequence[str]:
-        """What a user should know of what was read, in one line each."""
-
     def messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Block]:
         """Read from a position on, waiting for more at most a fifth of a second at a time."""
 
@@ -90,11 +86,6 @@ class MessageTable(JsonRows):
         self._connect, self._until_end = connect, until_end
         self._reader = connect()
         self.name, self.unit = self._reader.name, self._reader.unit
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """See :class:`Reader`, as of what was read last."""
-        return self._reader.notes
 
     def lag(self) -> int | None:
         """See :class:`Reader`, as of what was read last."""

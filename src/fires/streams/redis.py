@@ -136,7 +136,6 @@ class RedisReader(_Client):
     """
 
     unit = "entry"
-    notes = ()
 
     def __init__(self, uri: str) -> None:
         super().__init__(uri)
