@@ -222,63 +222,60 @@ def cut(
     [[0, 1], [2, 0], [1, 2], [3]]
     """
     held: list[Batch] = []  # too few rows for a batch
-    faults: list[tuple[int, Fault]] = []  # before the last of them
-    behind: list[tuple[int, Fault]] = []
+    waiting: list[tuple[int, Fault]] = []  # with the number of all rows before each
     broken: InputError | None = None
-    n_held, since = 0, 0.0
+    n_rows, n_done, n_held, since = 0, skip, 0, 0.0
 
     def whole(*, waited: bool = False) -> Batch:
-        nonlocal n_held, faults
-        batch = _joined(held, faults, waited)
+        nonlocal n_done, n_held
+        n_done, n_held, batch = n_done + n_held, 0, _joined(held)
         held.clear()
-        n_held, faults = 0, []
-        return batch
+        at = _n_before(waiting, n_done)
+        faults, waiting[:at] = waiting[:at], []
+        return replace(batch, faults=faults, waited=waited)
 
     try:
         for block in blocks:
-            n_rows, start = len(block.y), min(skip, len(block.y))
+            stop = start = min(skip, len(block.y))
             skip -= start
-            told, at = block.faults, _n_before(block.faults, start)
-            n_again = len(told) - at if skip else min(n_told, len(told) - at)
-            at, n_told = at + n_again, n_told - (0 if skip else n_again)
-            if held and start < n_rows and held[-1].names != block.names:
+            at = _n_before(block.faults, start)
+            n_again = len(block.faults) - at if skip else min(n_told, len(block.faults) - at)
+            n_told -= 0 if skip else n_again
+            waiting += [(n_rows + row, fault) for row, fault in block.faults[at + n_again :]]
+            n_rows += len(block.y)
+            if held and start < len(block.y) and held[-1].names != block.names:
                 yield whole()
-            while start < n_rows:
+            while stop < len(block.y):
                 since = since if held else time.monotonic()
-                stop = min(start + size - n_held, n_rows)
-                before = max(at, _n_before(told, stop))
-                faults += [*behind, *told[at:before]]
+                start, stop = stop, min(stop + size - n_held, len(block.y))
                 rows = slice(start, stop)
                 times = None if block.times is None else block.times[rows]
                 X, y = block.X[rows], block.y[rows]
                 held.append(replace(block, X=X, y=y, times=times, faults=(), n_used=stop))
                 n_held += stop - start
-                behind, start, at = [], stop, before
                 if n_held == size:
                     yield whole()
-            behind += told[at:]
             if held and max_wait is not None and time.monotonic() - since >= max_wait:
                 yield whole(waited=True)
-            if len(faults) + len(behind) > _MOST_FAULTS:
-                yield no_rows(faults + behind)
-                faults, behind = [], []
+            if len(waiting) > _MOST_FAULTS:
+                yield no_rows(waiting)
+                waiting = []
     except InputError as error:  # the rows before the damage come first
         broken = error
     if held:
         yield whole()
-    if behind:
-        yield no_rows(behind)
+    if waiting:
+        yield no_rows(waiting)
     if broken is not None:
         raise broken
 
 
-def _joined(parts: Sequence[Batch], faults: Sequence[tuple[int, Fault]], waited: bool) -> Batch:
-    batch = parts[-1]
-    if len(parts) > 1:
-        X, y = stacked([part.X for part in parts]), np.concatenate([part.y for part in parts])
-        times = [part.times for part in parts if part.times is not None]
-        batch = replace(batch, X=X, y=y, times=np.concatenate(times) if times else None)
-    return replace(batch, faults=faults, waited=waited) if faults or waited else batch
+def _joined(parts: Sequence[Batch]) -> Batch:
+    if len(parts) == 1:
+        return parts[0]
+    X, y = stacked([part.X for part in parts]), np.concatenate([part.y for part in parts])
+    times = [part.times for part in parts if part.times is not None]
+    return replace(parts[-1], X=X, y=y, times=np.concatenate(times) if times else None)
 
 
 def among(lines: npt.NDArray[np.int64], faults: Iterable[Fault]) -> list[tuple[int, Fault]]:
