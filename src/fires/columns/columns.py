@@ -17,6 +17,7 @@ from fires.columns.schema import NO_HINTS, Column, DateForm, Doubt, Hints, Numbe
 from fires.columns.target import TargetStatistics, labels_of
 from fires.core.errors import undamaged
 from fires.core.output import columns_named
+from fires.core.settings import plain
 from fires.core.types import Floats, Header, Ints, Labels, NamedRows, Places
 from fires.core.validation import LARGEST, refuse_names
 from fires.kernels import scan
@@ -467,10 +468,9 @@ class Columns:
             written["columns"] = [column.as_json() for column in self.all]
             facts = [self.facts.get(column.name, (None, None)) for column in self.all]
             written["facts"] = [list(of) for of in zip(*facts, strict=True)] if self.facts else None
-        known = {k: list(v) if isinstance(v, (list, tuple)) else v for k, v in vars(hints).items()}
         return {
             "columns": written["columns"],
-            "hints": known,
+            "hints": plain(vars(hints)),
             "n_rows": tallies.n_rows,
             "missing": tallies.missing.tolist(),
             "unreadable": tallies.unreadable.tolist(),

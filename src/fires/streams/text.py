@@ -1019,14 +1019,10 @@ def read_arff_header(head: bytes, source: str) -> tuple[Header, dict[str, str]]:
 def _attribute(line: str, where: str) -> tuple[str, str]:
     """The name of a column, and what it is declared as."""
     found = _ATTRIBUTE.fullmatch(line)
-    if found is None:
-        raise InputError(f"{where} is not an attribute: {line.strip()}")
-    name, word = found[1], found[2]
+    kind = _KINDS.get(found[2].lower()) if found else None
+    if found is None or kind is None or (kind == "nominal" and "}" not in found[3]):
+        raise InputError(f"{where} is not an attribute of a known type: {line.strip()}")
+    name = found[1]
     if name[0] in "'\"":
         name = re.sub(r"\\(.)", r"\1", name[1:-1])
-    if word == "{" and "}" not in found[3]:
-        raise InputError(f'{where}: the values of the attribute "{name}" do not end with }}')
-    if word.lower() not in _KINDS:
-        kind = word or "none"
-        raise InputError(f'{where}: attribute "{name}" has the unsupported type {kind}')
-    return name, _KINDS[word.lower()]
+    return name, kind
