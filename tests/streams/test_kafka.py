@@ -13,8 +13,8 @@ from tests.streams.brokers import Live, ids, wait_until
 from fires.checks import check_stream
 from fires.core.errors import InputError, StateError
 from fires.streams import kafka as kafka_module
+from fires.streams.json_table import portion, read_address
 from fires.streams.kafka import KafkaSink, from_kafka
-from fires.streams.messages import portion, read_address
 
 
 def events(n, first=0):
@@ -70,8 +70,8 @@ def test_messages_are_rows_in_order(kafka):
 
 
 def test_a_bookmark_after_any_batch_gives_the_rest_to_the_bit(kafka, monkeypatch):
-    monkeypatch.setattr("fires.streams.messages.FIRST", 130)
-    monkeypatch.setattr("fires.streams.messages.MOST", 130)
+    monkeypatch.setattr("fires.streams.json_table.FIRST", 130)
+    monkeypatch.setattr("fires.streams.json_table.MOST", 130)
     kafka.create("events")
     kafka.write("events", with_faults(events(500)))
     stream = from_kafka(kafka.uri("events"), "label", until_end=True)
@@ -98,8 +98,8 @@ def test_a_bookmark_after_any_batch_gives_the_rest_to_the_bit(kafka, monkeypatch
 
 
 def test_every_row_of_several_partitions_comes_once_over_many_restarts(kafka, monkeypatch):
-    monkeypatch.setattr("fires.streams.messages.FIRST", 90)
-    monkeypatch.setattr("fires.streams.messages.MOST", 90)
+    monkeypatch.setattr("fires.streams.json_table.FIRST", 90)
+    monkeypatch.setattr("fires.streams.json_table.MOST", 90)
     rng = np.random.default_rng(0)
     kafka.create("events", 3)
     kafka.write("events", with_faults(events(1_200)), lambda i: int(rng.integers(3)))
@@ -178,7 +178,7 @@ def test_a_stream_without_an_end_hands_on_what_comes(kafka):
 
 def test_the_lag_is_that_of_the_moment_it_is_asked_for(kafka, monkeypatch):
     """Another thread asks, and whoever reads is busy with a batch."""
-    monkeypatch.setattr("fires.streams.messages.ASK", 2.0)  # a busy machine may need one
+    monkeypatch.setattr("fires.streams.json_table.ASK", 2.0)  # a busy machine may need one
     kafka.create("events", 3)
     kafka.write("events", events(300), lambda i: i % 3)
     stream = from_kafka(kafka.uri("events"), "label")
@@ -317,7 +317,7 @@ def test_a_damaged_bookmark_is_refused(kafka):
 
 
 def test_what_is_not_there_is_said_in_one_line(kafka, monkeypatch):
-    monkeypatch.setattr("fires.streams.messages.START", 0.5)
+    monkeypatch.setattr("fires.streams.json_table.START", 0.5)
     with pytest.raises(InputError, match='there is no topic "nothing"'):
         from_kafka(kafka.uri("nothing"), "label")
     with pytest.raises(InputError, match="no broker answers"):
@@ -385,8 +385,8 @@ def test_records_are_written_under_their_id(kafka):
 
 
 def test_records_that_no_broker_takes_are_an_error(kafka, monkeypatch):
-    monkeypatch.setattr("fires.streams.messages.FLUSH", 0.5)
-    monkeypatch.setattr("fires.streams.messages.START", 0.5)
+    monkeypatch.setattr("fires.streams.json_table.FLUSH", 0.5)
+    monkeypatch.setattr("fires.streams.json_table.START", 0.5)
     kafka.create("answers")
     sink = KafkaSink(kafka.uri("answers"))
     kafka.down()

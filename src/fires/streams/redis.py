@@ -18,9 +18,9 @@ from fires.columns.target import Target
 from fires.core.errors import InputError, undamaged
 from fires.core.optional import require
 from fires.core.types import Json, JsonObject
-from fires.streams import messages as common
+from fires.streams import json_table as common
 from fires.streams.base import Position
-from fires.streams.messages import NOTHING, as_block, portion, read_address, stream_from
+from fires.streams.json_table import NOTHING, as_block, portion, read_address, stream_from
 from fires.streams.registry import REDIS_PASSWORD, REDIS_USERNAME
 from fires.streams.table_stream import TableStream
 from fires.streams.text import Block

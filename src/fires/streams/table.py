@@ -232,7 +232,7 @@ def cut(
         held.clear()
         at = _n_before(waiting, n_done)
         faults, waiting[:at] = waiting[:at], []
-        return replace(batch, faults=faults, waited=waited)
+        return replace(batch, faults=faults, waited=waited) if faults or waited else batch
 
     try:
         for block in blocks:
