@@ -119,21 +119,17 @@ class Block:
         where = self.where and self.where(number)
         return Fault(int(self.lines[number]), reason, self.text(number), where)
 
-    def pieces(self, is_regular: Callable[[bytes, int], bool]) -> Iterator[Block]:
-        """Cut the block further."""
-        offset = int(self.ends[-1]) - len(self.data)
-        first, start = 0, offset
-        while first < len(self.ends):
-            last = max(int(np.searchsorted(self.ends, start + PIECE, side="right")), first + 1)
-            stop = int(self.ends[last - 1])
-            data, rows = self.data[start - offset : stop - offset], range(first, last)
-            ends, lines = self.ends[first:last], self.lines[first : last + 1]
+    def halves(self) -> Iterator[Block]:
+        """The block in two."""
+        n, middle, start = len(self.ends), len(self.ends) // 2, 0
+        for rows in (range(middle), range(middle, n)):
+            size = int(self.ends[rows[-1]] - self.ends[-1]) + len(self.data) - start
+            data, start = self.data[start : start + size], start + size
+            ends, lines = self.ends[rows[0] : rows[-1] + 1], self.lines[rows[0] : rows[-1] + 2]
             end, raw = of_rows(self.end, rows), of_rows(self.text, rows)
             where = self.where and of_rows(self.where, rows)
             again = self.again and of_rows(self.again, rows)
-            about = is_regular(data, last - first), self.short, end, raw, where, again
-            yield Block(data, ends, lines, *about)
-            first, start = last, stop
+            yield Block(data, ends, lines, False, self.short, end, raw, where, again)
 
 
 def always(seconds: float) -> bool:
@@ -621,8 +617,9 @@ class BlockTable(Table):
         wanted = self._wanted(block, kinds)
         found = self._fast(block, wanted) if len(block.ends) else None
         if found is None and len(block.data) > PIECE and len(block.ends) > 1:
-            for piece in block.pieces(self._looks_regular):
-                yield from self._parsed(piece, kinds)
+            for half in block.halves():
+                regular = self._looks_regular(half.data, len(half.ends))
+                yield from self._parsed(replace(half, regular=regular), kinds)
             return
         good, faults = np.arange(len(block.ends)), list[Fault]()
         if found is None:
