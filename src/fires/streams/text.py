@@ -36,7 +36,6 @@ from fires.core.errors import InputError
 from fires.core.types import Ints as Ints
 from fires.core.types import JsonObject, NamedRows
 from fires.core.validation import LARGEST
-from fires.kernels import scan
 from fires.streams import byte_sources
 from fires.streams.base import Position
 from fires.streams.byte_sources import Damaged, Follow
@@ -880,8 +879,7 @@ class TextTable(BlockTable):
         as_text = np.zeros(width, dtype=bool)
         as_text[odd.to_numpy() % width] = True
         values = found.to_numpy().reshape(n_rows, width)
-        if any(scan(values)[1:]):  # no good numbers after all
-            as_text |= (np.abs(values) > LARGEST).any(axis=0)
+        as_text |= (np.abs(values) > LARGEST).any(axis=0)  # no good numbers after all
         wanted = list(map(kinds.get, self.column_names))
         is_number = np.array([kind == "number" for kind in wanted]) & ~as_text
         is_text = np.array([kind is not None for kind in wanted]) & ~is_number
