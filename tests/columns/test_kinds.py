@@ -4,8 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fires.columns.cells import read_cells
-from fires.columns.kinds import find_column, find_columns
+from fires.columns.kinds import find_column, find_columns, read_cells
 from fires.columns.schema import Column, DateForm, Hints, NumberForm, short
 from fires.columns.target import Target
 from fires.core.errors import InputError, Question

@@ -11,7 +11,7 @@ from fires.checks import check_stream
 from fires.core.errors import InputError
 from fires.streams.base import Position
 from fires.streams.files import from_file, open_followed, open_table
-from fires.streams.text_table import ArffTable
+from fires.streams.text import ArffTable
 
 HEADER = """% A comment, with 'quotes" and @data in it
 @RELATION 'my table'
@@ -167,13 +167,13 @@ def test_very_many_columns():
         ("@relation r\n@data\n1\n", "has no @attribute before @data"),
         (
             "@relation r\n@attribute x\n@data\n1\n",
-            'line 2: attribute "x" has the unsupported type none',
+            "line 2 is not an attribute of a known type: @attribute x",
         ),
         (
             "@relation r\n@attribute x relational\n@data\n",
-            "has the unsupported type relational",
+            "line 2 is not an attribute of a known type: @attribute x relational",
         ),
-        ("@relation r\n@attribute x {a,'b'\n@data\n", 'line 2: the values of the attribute "x"'),
+        ("@relation r\n@attribute x {a,'b'\n@data\n", "line 2 is not an attribute of a known type"),
         ("@relation r\n@attribute\n@data\n", "line 2 is not an attribute"),
         ("@relation r\n@attribute x real\n@attribute y real\n@data\n", "has a header but no rows"),
     ],

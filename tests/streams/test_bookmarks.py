@@ -33,7 +33,7 @@ def small():
             "fires.streams.table.SAMPLE_ROWS": 20,
             "fires.streams.table.LEAST_ROWS": 20,
             "fires.streams.json_table.SAMPLE_ROWS": 20,
-            "fires.streams.text_blocks.PIECE": 300,
+            "fires.streams.text.PIECE": 300,
             "fires.streams.json_table._LOOK_EVERY": 5,
             "fires.streams.columnar._CHUNK_CELLS": 100,
             "fires.streams.columnar._READ_CELLS": 230,
@@ -315,7 +315,7 @@ def check_random(seed, folder, form):
         return check_sparse(seed, folder)
     if form == "wide":
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("fires.streams.text_blocks.WIDE", 1)
+            patch.setattr("fires.streams.text.WIDE", 1)
             return check_random(seed, folder, "csv")
     rng = random.Random(seed)
     names, rows = table(rng)

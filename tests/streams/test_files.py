@@ -176,7 +176,7 @@ def test_very_many_columns_are_read_as_few_are(monkeypatch, block_size, hints):
     text = "\n".join(["a,b,c,d,e,f,y", *(",".join(row) for row in rows)])
     narrow = from_text(text, block_size=block_size, **hints)
     expected = collect(narrow)
-    monkeypatch.setattr("fires.streams.text_blocks.WIDE", 2)
+    monkeypatch.setattr("fires.streams.text.WIDE", 2)
     wide = from_text(text, block_size=block_size, **hints)
     assert_same(collect(wide), expected)
     no_facts = {"facts": None}  # of numbers among very many columns there are none

@@ -12,7 +12,8 @@ import pytest
 
 from fires.checks import check_stream
 from fires.core.errors import InputError
-from fires.streams import following, text_blocks
+from fires.streams import byte_sources
+from fires.streams import text as texts
 from fires.streams.base import Position
 from fires.streams.files import from_file, open_followed
 
@@ -31,10 +32,10 @@ def objects(first, stop):
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(following, "WAIT", 0.02)
-    monkeypatch.setattr(following, "QUIET", 0.02)
-    monkeypatch.setattr(following, "_LOOK_EVERY", 0.001)
-    monkeypatch.setattr(text_blocks, "PATIENCE", 0.01)
+    monkeypatch.setattr(byte_sources, "WAIT", 0.02)
+    monkeypatch.setattr(byte_sources, "QUIET", 0.02)
+    monkeypatch.setattr(byte_sources, "_LOOK_EVERY", 0.001)
+    monkeypatch.setattr(texts, "PATIENCE", 0.01)
 
 
 class Log:
@@ -182,7 +183,7 @@ def test_a_reader_that_lags_behind_two_rotations_misses_none_of_them(any_log):
 
 
 def test_who_still_writes_to_the_old_file_is_heard(log, monkeypatch):
-    monkeypatch.setattr(following, "QUIET", 0.3)
+    monkeypatch.setattr(byte_sources, "QUIET", 0.3)
     log.grow(150)
     chunks = open_followed(log.path).chunks(KINDS, Position())
     rows_until(chunks, 150)

@@ -8,13 +8,13 @@ from itertools import islice
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from tests.streams.brokers import SECONDS, Live, ids, wait_until
+from tests.streams.brokers import Live, ids, wait_until
 
 from fires.checks import check_stream
 from fires.core.errors import InputError, StateError
 from fires.streams import kafka as kafka_module
+from fires.streams.json_table import portion, read_address
 from fires.streams.kafka import KafkaSink, from_kafka
-from fires.streams.messages import portion, read_address
 
 
 def events(n, first=0):
@@ -70,8 +70,8 @@ def test_messages_are_rows_in_order(kafka):
 
 
 def test_a_bookmark_after_any_batch_gives_the_rest_to_the_bit(kafka, monkeypatch):
-    monkeypatch.setattr("fires.streams.messages.FIRST", 130)
-    monkeypatch.setattr("fires.streams.messages.MOST", 130)
+    monkeypatch.setattr("fires.streams.json_table.FIRST", 130)
+    monkeypatch.setattr("fires.streams.json_table.MOST", 130)
     kafka.create("events")
     kafka.write("events", with_faults(events(500)))
     stream = from_kafka(kafka.uri("events"), "label", until_end=True)
@@ -98,8 +98,8 @@ def test_a_bookmark_after_any_batch_gives_the_rest_to_the_bit(kafka, monkeypatch
 
 
 def test_every_row_of_several_partitions_comes_once_over_many_restarts(kafka, monkeypatch):
-    monkeypatch.setattr("fires.streams.messages.FIRST", 90)
-    monkeypatch.setattr("fires.streams.messages.MOST", 90)
+    monkeypatch.setattr("fires.streams.json_table.FIRST", 90)
+    monkeypatch.setattr("fires.streams.json_table.MOST", 90)
     rng = np.random.default_rng(0)
     kafka.create("events", 3)
     kafka.write("events", with_faults(events(1_200)), lambda i: int(rng.integers(3)))
@@ -150,8 +150,6 @@ def test_faults_say_where_they_are_and_tombstones_are_none(kafka):
         ("", {"partition": 1, "offset": 204}),
     ]
     assert {fault.reason for fault in faults} == {"not a JSON object"}
-    (note,) = [line for line in stream.surprises() if "left out" in line]
-    assert note == "2 messages without a value left out, as deletion marks"
 
 
 def test_a_row_that_has_no_target_is_shown_as_it_was_written(kafka):
@@ -180,7 +178,7 @@ def test_a_stream_without_an_end_hands_on_what_comes(kafka):
 
 def test_the_lag_is_that_of_the_moment_it_is_asked_for(kafka, monkeypatch):
     """Another thread asks, and whoever reads is busy with a batch."""
-    monkeypatch.setattr("fires.streams.messages.ASK", 2.0)  # a busy machine may need one
+    monkeypatch.setattr("fires.streams.json_table.ASK", 2.0)  # a busy machine may need one
     kafka.create("events", 3)
     kafka.write("events", events(300), lambda i: i % 3)
     stream = from_kafka(kafka.uri("events"), "label")
@@ -319,7 +317,7 @@ def test_a_damaged_bookmark_is_refused(kafka):
 
 
 def test_what_is_not_there_is_said_in_one_line(kafka, monkeypatch):
-    monkeypatch.setattr("fires.streams.messages.START", 0.5)
+    monkeypatch.setattr("fires.streams.json_table.START", 0.5)
     with pytest.raises(InputError, match='there is no topic "nothing"'):
         from_kafka(kafka.uri("nothing"), "label")
     with pytest.raises(InputError, match="no broker answers"):
@@ -375,19 +373,6 @@ def test_properties_come_from_a_file(kafka, properties, monkeypatch):
         from_kafka(kafka.uri("events"), "label")
 
 
-def test_with_a_group_others_can_see_how_far_we_are(kafka, properties, monkeypatch):
-    monkeypatch.setattr(kafka_module, "_COMMIT_EVERY", 0.0)
-    properties(group_id="watched")
-    kafka.create("events")
-    kafka.write("events", events(150))
-    from confluent_kafka import Consumer, TopicPartition
-
-    group = Consumer({"bootstrap.servers": kafka.address, "group.id": "watched"})
-    with closing(group), Live(from_kafka(kafka.uri("events"), "label"), 50):
-        here = [TopicPartition("events", 0)]
-        wait_until(lambda: group.committed(here, timeout=SECONDS)[0].offset == 150)
-
-
 def test_records_are_written_under_their_id(kafka):
     kafka.create("answers")
     sink = KafkaSink(kafka.uri("answers"))
@@ -400,8 +385,8 @@ def test_records_are_written_under_their_id(kafka):
 
 
 def test_records_that_no_broker_takes_are_an_error(kafka, monkeypatch):
-    monkeypatch.setattr("fires.streams.messages.FLUSH", 0.5)
-    monkeypatch.setattr("fires.streams.messages.START", 0.5)
+    monkeypatch.setattr("fires.streams.json_table.FLUSH", 0.5)
+    monkeypatch.setattr("fires.streams.json_table.START", 0.5)
     kafka.create("answers")
     sink = KafkaSink(kafka.uri("answers"))
     kafka.down()

@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fires.streams import text_blocks
+from fires.streams import text as texts
 from fires.streams.byte_sources import Damaged, unpacked
 from fires.streams.files import from_file
 from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS
-from fires.streams.text_blocks import Pieces, Records
-from fires.streams.text_table import read_header
+from fires.streams.text import Pieces, Records, read_header
 
 SECONDS = 120  # until a test that waits in vain gives up
 
@@ -62,7 +61,7 @@ def piped():
 
 @pytest.fixture
 def pipe(monkeypatch):
-    monkeypatch.setattr(text_blocks, "PATIENCE", 0.01)
+    monkeypatch.setattr(texts, "PATIENCE", 0.01)
     with piped() as ends:
         yield ends
 
@@ -119,7 +118,7 @@ def test_fewer_rows_do_not_fix_the_kinds_until_the_end(pipe):
 
 
 def test_a_fast_pipe_is_sampled_as_a_file_is(monkeypatch):
-    monkeypatch.setattr(text_blocks, "PATIENCE", SECONDS)  # however busy the machine is
+    monkeypatch.setattr(texts, "PATIENCE", SECONDS)  # however busy the machine is
     words = "".join(f"word{i % 9},1,0\n" for i in range(SAMPLE_ROWS)).encode()
     data = HEADER + text(2 * LEAST_ROWS) + words
     with piped() as (file, writer):

@@ -65,8 +65,8 @@ def test_entries_are_rows_in_order(redis_server, form):
     [pytest.param(iter, id="fields", marks=pytest.mark.slow), pytest.param(as_json, id="JSON")],
 )
 def test_a_bookmark_after_any_batch_gives_the_rest_to_the_bit(redis_server, monkeypatch, form):
-    monkeypatch.setattr("fires.streams.messages.FIRST", 130)
-    monkeypatch.setattr("fires.streams.messages.MOST", 130)
+    monkeypatch.setattr("fires.streams.json_table.FIRST", 130)
+    monkeypatch.setattr("fires.streams.json_table.MOST", 130)
     redis_server.write("events", with_faults(form(flat(500))))
     stream = from_redis(redis_server.uri("events"), "label", until_end=True)
     told = []
@@ -93,8 +93,8 @@ def test_a_bookmark_after_any_batch_gives_the_rest_to_the_bit(redis_server, monk
 
 @pytest.mark.parametrize("form", [iter, as_json], ids=["fields", "JSON"])
 def test_fields_that_come_and_go(redis_server, monkeypatch, form):
-    monkeypatch.setattr("fires.streams.messages.FIRST", 130)
-    monkeypatch.setattr("fires.streams.messages.MOST", 130)
+    monkeypatch.setattr("fires.streams.json_table.FIRST", 130)
+    monkeypatch.setattr("fires.streams.json_table.MOST", 130)
     monkeypatch.setattr("fires.streams.json_table.SAMPLE_ROWS", 100)
     later = [{"late": str(i / 8), "x": str(i), "label": str(i % 2)} for i in range(300)]
     redis_server.write("events", form([*flat(400), *later]))
@@ -209,8 +209,8 @@ def refusal(server, bookmark):
 
 @pytest.fixture
 def small_portions(monkeypatch):
-    monkeypatch.setattr("fires.streams.messages.FIRST", 50)
-    monkeypatch.setattr("fires.streams.messages.MOST", 50)
+    monkeypatch.setattr("fires.streams.json_table.FIRST", 50)
+    monkeypatch.setattr("fires.streams.json_table.MOST", 50)
 
 
 def test_entries_that_were_trimmed_before_they_were_read_are_named(redis_server, small_portions):
@@ -275,7 +275,7 @@ def test_a_damaged_bookmark_is_refused(redis_server):
 
 
 def test_what_is_not_there_is_said_in_one_line(redis_server, monkeypatch):
-    monkeypatch.setattr("fires.streams.messages.START", 0.5)
+    monkeypatch.setattr("fires.streams.json_table.START", 0.5)
     with pytest.raises(InputError, match='there is no key "nothing"'):
         from_redis(redis_server.uri("nothing"), "label")
     redis_server.client.set("text", 1)
@@ -352,7 +352,7 @@ def test_records_are_written_with_their_id(redis_server):
 
 
 def test_records_that_no_server_takes_are_an_error(redis_server, monkeypatch):
-    monkeypatch.setattr("fires.streams.messages.FLUSH", 0.3)
+    monkeypatch.setattr("fires.streams.json_table.FLUSH", 0.3)
     redis_server.client.set("text", 1)
     sink = RedisSink(redis_server.uri("text"))
     sink.write({"id": 1})

@@ -500,7 +500,7 @@ def test_the_schema_names_the_columns_and_the_classes():
     [
         ({"n_samples": 0}, "n_samples"),
         ({"n_relevant": 0}, "n_relevant"),
-        ({"n_relevant": 26}, "half of n_features=50"),
+        ({"n_relevant": 26}, "n_features=50 cannot hold 2 x 26"),
         ({"drift_at": 0.0}, "drift_at"),
         ({"drift_at": 1.5}, "drift_at"),
         ({"positive_rate": 1.0}, "positive_rate"),

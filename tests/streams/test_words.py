@@ -1,7 +1,6 @@
 """Texts become rows of words, with names that are words."""
 
 import copy
-import json
 import pickle
 
 import numpy as np
@@ -13,8 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.feature_extraction.text import CountVectorizer
 
-from fires.core.errors import InputError, StateError
-from fires.core.state import read_state, write_state
+from fires.core.errors import InputError
 from fires.streams import Words
 
 # Letters of several scripts, those that grow in lower case, digits, and what ends a word.
@@ -137,7 +135,6 @@ def test_saved_words_go_on_as_if_nothing_had_happened(batches, max_words):
     words = Words(max_words)
     words.rows(batches[0])
     others = [
-        Words.from_json(json.loads(json.dumps(words.as_json()))),
         pickle.loads(pickle.dumps(words)),
         copy.deepcopy(words),
     ]
@@ -147,33 +144,6 @@ def test_saved_words_go_on_as_if_nothing_had_happened(batches, max_words):
             found = other.rows(texts)
             assert list(found.names) == list(expected.names)
             assert_array_equal(found.matrix.toarray(), expected.matrix.toarray())
-    assert all(other.as_json() == words.as_json() for other in others)
-
-
-def test_a_state_file_holds_them(tmp_path):
-    words = Words()
-    words.rows(["gold \u00f6l", "tin"])
-    write_state(tmp_path / "words", words.as_json(), {})
-    assert Words.from_json(read_state(tmp_path / "words")[0]).as_json() == words.as_json()
-
-
-def test_a_function_that_splits_must_be_given_again():
-    saved = Words(split=str.split).as_json()
-    with pytest.raises(InputError, match="made with split=; give the same function again"):
-        Words.from_json(saved)
-    assert Words.from_json(saved, split=str.split).split is str.split
-    with pytest.raises(InputError, match="made without split=; leave it out"):
-        Words.from_json(Words().as_json(), split=str.split)
-
-
-def test_a_damaged_state_is_refused():
-    with pytest.raises(StateError, match="the words are damaged"):
-        Words.from_json({"words": 3})
-
-
-def test_words_without_their_rows_are_refused():
-    with pytest.raises(StateError, match="there are 1 words, and 0 rows"):
-        Words.from_json(Words().as_json() | {"words": ["gold"]})
 
 
 def test_settings_are_checked():

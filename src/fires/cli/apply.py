@@ -287,7 +287,7 @@ class Reduce:
         """Reduce some rows."""
         import polars as pl
 
-        from fires.columns.cells import read_cells
+        from fires.columns.kinds import read_cells
 
         frame = rows[0]
         lacking = [name for name in self._names if name not in frame.columns]

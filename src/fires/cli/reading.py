@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fires.streams.registry import Scheme
     from fires.streams.table import Rejected
     from fires.streams.table_stream import TableStream
-    from fires.streams.text_table import TextOptions
+    from fires.streams.text import TextOptions
 
 
 # Seconds after which a user is told what is waited for.
@@ -220,7 +220,7 @@ class Reading:
         }
 
     def _text_options(self) -> TextOptions:
-        from fires.streams.text_table import TextOptions
+        from fires.streams.text import TextOptions
 
         return TextOptions(**self._said_of_text())
 

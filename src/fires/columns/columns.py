@@ -12,12 +12,12 @@ import numpy as np
 import polars as pl
 
 from fires.columns import schema
-from fires.columns.cells import parsed, read_cells, since_first
-from fires.columns.kinds import find_column, find_columns
+from fires.columns.kinds import find_column, find_columns, parsed, read_cells, since_first
 from fires.columns.schema import NO_HINTS, Column, DateForm, Doubt, Hints, NumberForm
 from fires.columns.target import TargetStatistics, labels_of
 from fires.core.errors import undamaged
 from fires.core.output import columns_named
+from fires.core.settings import plain
 from fires.core.types import Floats, Header, Ints, Labels, NamedRows, Places
 from fires.core.validation import LARGEST, refuse_names
 from fires.kernels import scan
@@ -91,9 +91,7 @@ class Columns:
         self._written: Header = {}  # what a state has to hold; copies share it
         self.used = tuple(column for column in columns if column.kind != "left out")
         self._places = {column.name: place for place, column in enumerate(self.used)}
-        self.known: Set[str] = self._places.keys()  # the names of all columns
-        if len(self.used) < len(columns):
-            self.known = {column.name for column in columns}
+        self.known: Set[str] = {column.name for column in columns}
         slots = np.array([column.slots for column in self.used], dtype=np.intp)
         self._in_order, self._all_places = list(self._places), np.arange(len(slots))
         self.groups = np.repeat(self._all_places, slots)
@@ -263,10 +261,7 @@ class Columns:
         part = self._at(here)
         plain = part._plain(frame, numbers)
         if plain is not None:
-            X, n_missing = plain
-            if part is self and not n_missing:
-                return X, self._counted(len(X))
-            return X, self._counted(len(X), here, np.isnan(X).sum(axis=0))
+            return plain, self._counted(len(plain), here, np.isnan(plain).sum(axis=0))
         X, found, n_bad, examples = part._read(frame, numbers, learn=True)
         n_missing = np.isnan(X[:, part._first]).sum(axis=0) - n_bad
         return X, self._with(found)._counted(len(X), here, n_missing, n_bad, examples)
@@ -275,8 +270,8 @@ class Columns:
         """Turn rows into numbers by what is known; nothing is learnt. NaN where a column lacks."""
         here = self._here(frame.columns)
         part = self._at(here)
-        plain = part._plain(frame)
-        X = plain[0] if plain is not None else part.by_target(part._read(frame)[0])[0]
+        X = part._plain(frame)
+        X = part.by_target(part._read(frame)[0])[0] if X is None else X
         if part is self:
             return X
         wide = np.full((len(frame), len(self.names)), np.nan)
@@ -306,10 +301,8 @@ class Columns:
         """The same columns, and what categories say about the target."""
         return self if statistics is self.statistics else self._other(statistics=statistics)
 
-    def _plain(
-        self, frame: pl.DataFrame, numbers: NamedRows | None = None
-    ) -> tuple[Floats, int] | None:
-        """All rows at once and how many cells are missing, if all others are good numbers already.
+    def _plain(self, frame: pl.DataFrame, numbers: NamedRows | None = None) -> Floats | None:
+        """All rows at once, if all cells but missing ones are good numbers already.
 
         Each call into polars waits for the interpreter when it returns, and while a batch is
         learnt from that takes long: column by column, reading ahead would be no gain.
@@ -326,8 +319,7 @@ class Columns:
             if set(frame.dtypes) != {pl.Float64}:
                 return None
             X = frame.to_numpy(order="c", writable=bool(self.hints.na_values))
-        n_missing, *strange = scan(self._without_words(X))
-        return None if any(strange) else (X, n_missing)
+        return None if any(scan(self._without_words(X))[1:]) else X
 
     def _without_words(self, X: Floats) -> Floats:
         """Numbers that stand for a missing value are missing."""
@@ -355,9 +347,11 @@ class Columns:
                 column, series = self._opened(column, series)
             if not (column.is_plain and not self.hints.na_values and _is_ready(series)):
                 cells = read_cells(series, column, self.hints)
-                if learn and column.kind == "category":
-                    column = self._with_new(column, cells.values)
-                series, n_bad[place] = self._numbers(column, cells.values), cells.n_unreadable
+                if column.kind == "category":
+                    column, series = self._coded(column, cells.values, learn=learn)
+                else:
+                    series = cells.values.cast(pl.Float64)
+                n_bad[place] = cells.n_unreadable
                 if n_bad[place] and name not in self.tallies.examples:
                     examples[name] = schema.one_form(str(cells.source.filter(cells.unreadable)[0]))
             X[:, first] = series.to_numpy()
@@ -382,42 +376,33 @@ class Columns:
         kind = Column(column.name, "category") if kind.kind == "left out" else kind
         return replace(kind, slots=column.slots), values
 
-    def _with_new(self, column: Column, values: pl.Series) -> Column:
-        """With categories that come for the first time: those get the next codes."""
-        room = self.hints.max_categories - len(column.categories)
-        if room <= 0:
-            return column
-        met = values.drop_nulls().unique(maintain_order=True)
-        new = met.filter(~met.is_in(column.categories)).head(room).to_list()
-        return replace(column, categories=(*column.categories, *new)) if new else column
-
-    def _numbers(self, column: Column, values: pl.Series) -> pl.Series:
-        if column.kind != "category":
-            return values.cast(pl.Float64)
-        codes = [float(code) for code in range(len(column.categories))]
-        return values.replace_strict(
-            [*column.categories, None],
-            [*codes, None],
-            default=float(self.hints.max_categories),
-            return_dtype=pl.Float64,
-        )
+    def _coded(self, column: Column, values: pl.Series, *, learn: bool) -> tuple[Column, pl.Series]:
+        """Categories as codes; those that come for the first time may get the next ones."""
+        known, most = column.categories, self.hints.max_categories
+        if learn and len(known) < most:
+            met = values.drop_nulls().unique(maintain_order=True)
+            new = met.filter(~met.is_in(known)).head(most - len(known)).to_list()
+            known = (*known, *new)
+            column = replace(column, categories=known) if new else column
+        codes = [*map(float, range(len(known))), None]
+        kind = pl.Float64()
+        coded = values.replace_strict([*known, None], codes, default=most, return_dtype=kind)
+        return column, coded
 
     def _counted(
         self,
         n_rows: int,
-        here: Places | None = None,
-        n_missing: Ints | int = 0,
+        here: Places,
+        n_missing: Ints,
         n_bad: Ints | int = 0,
         examples: Mapping[str, str] | None = None,
     ) -> Columns:
         """With some rows counted; of columns that are not here, all cells are missing."""
         before = self.tallies
-        missing, unreadable = before.missing, before.unreadable
-        if here is not None:
-            missing, unreadable = missing + n_rows, unreadable.copy()
-            missing[here] += n_missing - n_rows
-            unreadable[here] += n_bad
-        examples = {**before.examples, **examples} if examples else before.examples
+        missing, unreadable = before.missing + n_rows, before.unreadable.copy()
+        missing[here] += n_missing - n_rows
+        unreadable[here] += n_bad
+        examples = {**before.examples, **(examples or {})}
         return self._other(tallies=Tallies(before.n_rows + n_rows, missing, unreadable, examples))
 
     # --- what is known ----------------------------------------------------------------------
@@ -464,23 +449,17 @@ class Columns:
             if why:
                 lines.setdefault(why, []).append(column.name)
         notes = [f"{columns_named(names, 3)}: {line}" for line, names in lines.items()]
-        return notes + self._unreadable()
-
-    def _unreadable(self) -> list[str]:
-        tallies, lines = self.tallies, []
+        tallies = self.tallies
         n_values = tallies.n_rows - tallies.missing
         for place in (tallies.unreadable > _MANY_UNREADABLE * n_values).nonzero()[0].tolist():
             column = self.used[place]
-            if column.kind not in schema.WORDS:  # an earlier version let kinds change
-                continue
-            share = tallies.unreadable[place] / n_values[place]
-            example = tallies.examples.get(column.name)
-            such = "" if example is None else f', such as "{schema.short(example)}"'
-            lines.append(
-                f'column "{column.name}": {share:.0%} of its values are not '
-                f"{schema.WORDS[column.kind].many}{such}: they count as missing"
-            )
-        return lines
+            if column.kind in schema.WORDS:  # an earlier version let kinds change
+                share = tallies.unreadable[place] / n_values[place]
+                example = tallies.examples.get(column.name)
+                such = "" if example is None else f', such as "{schema.short(example)}"'
+                what = f"{share:.0%} of its values are not {schema.WORDS[column.kind].many}{such}"
+                notes.append(f'column "{column.name}": {what}: they count as missing')
+        return notes
 
     def as_json(self) -> Header:
         """All that a state file has to hold."""
@@ -489,10 +468,9 @@ class Columns:
             written["columns"] = [column.as_json() for column in self.all]
             facts = [self.facts.get(column.name, (None, None)) for column in self.all]
             written["facts"] = [list(of) for of in zip(*facts, strict=True)] if self.facts else None
-        known = {k: list(v) if isinstance(v, (list, tuple)) else v for k, v in vars(hints).items()}
         return {
             "columns": written["columns"],
-            "hints": known,
+            "hints": plain(vars(hints)),
             "n_rows": tallies.n_rows,
             "missing": tallies.missing.tolist(),
             "unreadable": tallies.unreadable.tolist(),

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fires.columns.cells import drop_words, kind_of_type, read_cells, since_first, tidy
-from fires.columns.kinds import find_column
+from fires.columns.kinds import drop_words, find_column, kind_of_type, read_cells, since_first, tidy
 from fires.columns.schema import NO_HINTS, WORDS, Column, Hints, NumberForm, one_form, short
 from fires.core.errors import InputError, Question, StateError
 from fires.core.types import Floats, Header, Ints, Label, Labels, Mask

@@ -26,16 +26,23 @@ from fires.core.types import Ints, JsonObject
 from fires.streams import table as tables
 from fires.streams import table_stream
 from fires.streams.base import Bookmark, Position
-from fires.streams.byte_sources import ADVICE, ByteSource, File, Pipe, kind_of, plain_errors
+from fires.streams.byte_sources import ADVICE, ByteSource, File, Follow, Pipe, kind_of, plain_errors
 from fires.streams.columnar import ScannedTable
-from fires.streams.following import Follow
 from fires.streams.json_table import JsonTable
 from fires.streams.svmlight import ENDINGS as SVMLIGHT_ENDINGS
 from fires.streams.svmlight import SvmlightStream, looks_like_svmlight
 from fires.streams.table import Chunk, Chunks, Kinds, Rejected, Table
 from fires.streams.table_stream import TableStream, refuse_unknown, start_of, stream_of
-from fires.streams.text_blocks import BLOCK, BlockTable, TextSource
-from fires.streams.text_table import FOUND_OUT, ArffTable, TextOptions, TextTable, looks_like_arff
+from fires.streams.text import (
+    BLOCK,
+    FOUND_OUT,
+    ArffTable,
+    BlockTable,
+    TextOptions,
+    TextSource,
+    TextTable,
+    looks_like_arff,
+)
 
 
 class ManyTables(Table):
@@ -101,16 +108,17 @@ class ManyTables(Table):
             lacking = [pl.lit(None, pl.String).alias(name) for name in absent]
             wanted = {name: kinds[name] for name in names if name in present}
             begin = start if index == start.file else Position()
-            file: JsonObject = {"file": table.name}
             for chunk in table.chunks(wanted, begin, n_rows):
-                yield replace(
-                    chunk,
-                    frame=chunk.frame.with_columns(lacking),
-                    end=partial(tables.moved, chunk.end, self._before[index], file=index),
-                    faults=[fault._replace(where=file) for fault in chunk.faults],
-                    file=file,
-                )
+                end = partial(tables.moved, chunk.end, self._before[index], file=index)
+                where = partial(_in_file, table.name)
+                faults = [fault._replace(where=where(0)) for fault in chunk.faults]
+                frame = chunk.frame.with_columns(lacking)
+                yield replace(chunk, frame=frame, end=end, faults=faults, where=where)
                 wanted.update({name: kinds[name] for name in wanted})  # it may have changed
+
+
+def _in_file(name: str, row: int) -> JsonObject:
+    return {"file": name}
 
 
 def _some(name: str, *more: str) -> str:
@@ -278,7 +286,7 @@ def from_file(
     follow : bool
         Whether the file grows: the stream then does not end, and waits for more lines. It continues
         with the next file after a rotation, that is, when this one is renamed or truncated; see
-        :mod:`fires.streams.following`.
+        :class:`fires.streams.byte_sources.Follow`.
     after : dict, optional
         The ``bookmark()`` of an earlier stream of this table: reading continues after its last
         batch, with the same kinds of columns, whatever the other options are.

@@ -1,20 +1,29 @@
-"""Tables of JSON objects, one a line, whose keys are columns: NDJSON, and messages of brokers."""
+"""Tables of JSON objects whose keys are columns: NDJSON, one a line, and messages of brokers.
+
+The topics of Kafka and the streams of Redis have an object in each message.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import parse_qsl, unquote, urlsplit
 
+import numpy as np
 import polars as pl
 
-from fires.core.errors import InputError
+from fires.columns.target import Target
+from fires.core.errors import InputError, undamaged
 from fires.core.types import Json, JsonObject
-from fires.streams import text_blocks
-from fires.streams.base import Position
-from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Kinds, unreadable
-from fires.streams.text_blocks import Block, BlockTable, Lines, Parsed, TextSource
+from fires.streams import text as texts
+from fires.streams.base import Bookmark, Position
+from fires.streams.registry import refuse_secrets
+from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunks, Kinds, unreadable
+from fires.streams.table_stream import TableStream, stream_of
+from fires.streams.text import BLOCK, Block, BlockTable, Lines, Parsed, TextSource
 
 NOT_AN_OBJECT = "not a JSON object"
 NOT_UNICODE = r"a lone surrogate such as \ud800, which is not text"
@@ -24,7 +33,7 @@ _LONE = re.compile(
 )
 _NESTED = r"(?s)^(\{.*\}|\[.*\])$"
 _LOOK_EVERY = 100  # in one line of so many the reader looks for keys that are new
-_SAMPLE_BYTES = 2 * text_blocks.BLOCK
+_SAMPLE_BYTES = 2 * texts.BLOCK
 _INFINITE = {"Infinity": "inf", "-Infinity": "-inf"}
 _Row = dict[str, Json] | str | None
 
@@ -78,22 +87,30 @@ class JsonRows(BlockTable):
         self.is_open = True
 
     def _wanted(self, block: Block, kinds: Kinds) -> Kinds:
-        new = self._take_new_fields(block) if self.is_open else ()
+        """Look for keys that the first objects did not have: in a few lines, or, if open, in all.
+
+        The few are the same ones, however the text is cut into blocks. Keys of other blocks are not
+        columns of this one: what is told of a block depends on it alone.
+        """
+        first, step = int(block.lines[0]), 1 if self.is_open else _LOOK_EVERY
+        new: dict[str, int] = {}
+        for i in range((1 - first) % step, len(block.ends), step):
+            row = json_row(block.record(i))
+            if isinstance(row, dict) and not self._known.issuperset(row):
+                late = [name for name in row if name not in self._known and name not in new]
+                new |= dict.fromkeys(late, first + i)
+                self._nested.update(name for name in late if isinstance(row[name], (dict, list)))
+        if not self.is_open:
+            self.new_fields = self.new_fields | {**new, **self.new_fields}
+            new = {}
+        self._met = tuple(dict.fromkeys([*self._met, *new]))
         names = [name for name in self._met if name in kinds or name in new]
         return {name: kinds.get(name, "category") for name in names}
 
     def _fast(self, block: Block, kinds: Kinds) -> Parsed | None:
         """Parse lines that are all as they should be; None if one is not."""
-        if not text_blocks.is_utf8(block.data) or _LONE.search(block.data):
+        if not texts.is_utf8(block.data) or _LONE.search(block.data):
             return None
-        frame = self._ndjson(block, kinds)
-        if frame is None:
-            return None
-        if not self.is_open:
-            self._look_for_new_fields(block)
-        return self._in_lists(frame, kinds), None
-
-    def _ndjson(self, block: Block, kinds: Kinds) -> pl.DataFrame | None:
         for typed in (True, False) if self._typed else (False,):
             types = {"number": pl.Float64, "integer": pl.Int64} if typed else {}
             schema = {name: types.get(kind, pl.String) for name, kind in kinds.items()}
@@ -104,7 +121,8 @@ class JsonRows(BlockTable):
             self._typed = typed
             labels = [frame[name] for name, kind in kinds.items() if kind == "label"]
             is_nested = any(label.str.contains(_NESTED).any() for label in labels)
-            return frame if len(frame) == len(block.ends) and not is_nested else None
+            fits = len(frame) == len(block.ends) and not is_nested
+            return (self._in_lists(frame, kinds), None) if fits else None
         return None
 
     def _in_lists(self, frame: pl.DataFrame, kinds: Kinds) -> pl.DataFrame:
@@ -114,14 +132,10 @@ class JsonRows(BlockTable):
 
     def _records(self, block: Block, kinds: Kinds) -> Iterator[_Row]:
         labels = [name for name, kind in kinds.items() if kind == "label"]
-        for i, row in enumerate(json_rows(block.data)):
-            if isinstance(row, dict):
-                nested = [name for name in labels if isinstance(row.get(name), (dict, list))]
-                if nested:
-                    yield f'an object or a list in the target column "{nested[0]}"'
-                    continue
-                self._note_new_fields(row, int(block.lines[i]))
-            yield row
+        for row in json_rows(block.data):
+            fields = row if isinstance(row, dict) else {}
+            nested = [name for name in labels if isinstance(fields.get(name), (dict, list))]
+            yield f'an object or a list in the target column "{nested[0]}"' if nested else row
 
     def _frame(self, rows: list[dict[str, Json]], kinds: Kinds) -> pl.DataFrame:
         lines = "\n".join(_line({name: row.get(name) for name in kinds}) for row in rows)
@@ -130,34 +144,6 @@ class JsonRows(BlockTable):
             pl.read_ndjson(lines.encode(), schema=schema) if rows else pl.DataFrame(schema=schema)
         )
         return self._in_lists(frame, kinds)
-
-    def _take_new_fields(self, block: Block) -> Set[str]:
-        """Look at all lines; give those of their keys that the first objects did not have.
-
-        Those of other blocks are not among them: what is told of a block depends on it alone.
-        """
-        met: dict[str, None] = {}
-        for row in json_rows(block.data):
-            if isinstance(row, dict) and not met.keys() >= row.keys():
-                new = [name for name in row if name not in met]
-                met.update(dict.fromkeys(new))
-                self._nested.update(name for name in new if isinstance(row[name], (dict, list)))
-        self._met = tuple(dict.fromkeys([*self._met, *met]))
-        return met.keys() - self._known
-
-    def _look_for_new_fields(self, block: Block) -> None:
-        """Look at a few lines: the same ones, however the text is cut into blocks."""
-        first = int(block.lines[0])
-        for i in range((1 - first) % _LOOK_EVERY, len(block.ends), _LOOK_EVERY):
-            row = json_row(block.record(i))
-            if isinstance(row, dict):
-                self._note_new_fields(row, first + i)
-
-    def _note_new_fields(self, row: JsonObject, line: int) -> None:
-        if line % _LOOK_EVERY == 1 and not self.is_open:
-            for name in row:
-                if name not in self._known:
-                    self.new_fields.setdefault(name, line)
 
 
 def json_rows(data: bytes) -> Iterator[_Row]:
@@ -174,7 +160,7 @@ def json_row(line: bytes) -> _Row:
         if _LONE.search(line):
             json.dumps(row, ensure_ascii=False).encode()
     except UnicodeDecodeError:
-        return text_blocks.NOT_UTF8
+        return texts.NOT_UTF8
     except UnicodeEncodeError:
         return NOT_UNICODE
     except (ValueError, RecursionError):
@@ -197,3 +183,159 @@ class JsonTable(JsonRows):
         self._read_from(text, Lines(block_size))
         with closing(text.blocks(self._cut, Position(), again=True)) as blocks:
             self._find_columns(blocks)
+
+
+# --- messages of brokers --------------------------------------------------------------------------
+
+WAIT = 0.2  # seconds to wait for messages at a time
+START = 5.0  # seconds to wait for a broker that was not reached before
+ASK = 2.0  # seconds to wait for an answer about the lag
+FLUSH = 30.0  # seconds within which a broker has to take what is written
+FIRST = 1_000  # messages taken at once before their size is known
+MOST = 10_000  # messages taken at once, at most
+
+
+# None: the broker has no more for now.
+NOTHING = Block(b"", np.empty(0, np.int64), np.ones(1, np.int64), regular=True, short=True)
+
+
+def as_block(
+    values: Sequence[bytes],
+    first: int,
+    where: Callable[[int], JsonObject],
+    mark: Callable[[int], Json],
+    again: Callable[[int], Json],
+    short: bool,
+) -> Block:
+    """Messages that came together, with a line for each.
+
+    ``first`` is the number of the first, from 1 on, and ``mark`` says where each of them ends.
+    ``again`` is the mark where those from one of them on are read again.
+    """
+    lines = values
+    data = b"\n".join(lines) + b"\n"
+    if data.count(b"\n") > len(values) or any(not v or v.isspace() for v in values):
+        # Line ends mean nothing in JSON; and an empty text is no object.
+        lines = [v.replace(b"\n", b" ") if v.strip() else b"null" for v in values]
+        data = b"\n".join(lines) + b"\n"
+    return Block(
+        data,
+        np.cumsum(np.fromiter(map(len, lines), np.int64, len(lines)) + 1),
+        np.arange(first, first + len(values) + 1),
+        regular=True,
+        short=short,
+        end=lambda at: Position(line=first + at, mark=mark(at)),
+        raw=lambda at: values[at].decode("utf-8", "backslashreplace"),
+        where=where,
+        again=lambda at: Position(line=first - 1 + at, mark=again(at)),
+    )
+
+
+class Reader(Protocol):
+    """Reads the messages at an address, once."""
+
+    unit: str
+    name: str
+
+    def messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Block]:
+        """Read from a position on, waiting for more at most a fifth of a second at a time."""
+
+    def lag(self) -> int | None:
+        """How many messages are there that were not read yet, asked for now and by any thread."""
+
+
+class MessageTable(JsonRows):
+    """Messages with a JSON object each."""
+
+    looks_after_marks = True  # by a checksum of the block
+
+    def __init__(self, connect: Callable[[], Reader], until_end: bool) -> None:
+        self._connect, self._until_end = connect, until_end
+        self._reader = connect()
+        self.name, self.unit = self._reader.name, self._reader.unit
+
+    def lag(self) -> int | None:
+        """See :class:`Reader`, as of what was read last."""
+        return self._reader.lag()
+
+    def _portions(self, start: Position, sample: bool) -> Generator[Block]:
+        self._reader = self._connect()
+        return self._reader.messages(start, self._until_end, sample)
+
+    def find_columns(self, names: Iterable[str] | None) -> None:
+        """The columns are those of the first messages, unless they are known."""
+        if names is not None:
+            line = json.dumps(dict.fromkeys(names)).encode()
+            self._find_columns([Block(line, np.array([len(line)]), np.array([1, 2]), regular=True)])
+            return
+        with closing(self._portions(Position(), True)) as portions:
+            self._find_columns(portions)
+
+    def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
+        """Read the messages as they come; see :meth:`fires.streams.table.Table.chunks`."""
+        with closing(self._portions(start, n_rows is not None)) as portions:
+            for block in portions:
+                yield from self._parsed(block, kinds)
+
+
+def stream_from(
+    connect: Callable[[], Reader],
+    target: str | Target | None,
+    *,
+    until_end: bool = False,
+    exclude: Sequence[str] = (),
+    after: Bookmark | None = None,
+    **options: Any,
+) -> TableStream:
+    """The stream of what a reader reads; the other arguments are those of ``stream_of``."""
+    table = MessageTable(connect, until_end)
+    names: list[str] | None = None
+    if after is not None:
+        with undamaged("the bookmark is"):
+            names = [column[0] for column in (*after["columns"]["columns"], after["target"])]
+        names += [exclude] if isinstance(exclude, str) else exclude
+    table.find_columns(names)
+    return stream_of(table, target, exclude=exclude, after=after, **options)
+
+
+def portion(n_messages: int, n_bytes: int) -> int:
+    """How many messages to take at once, so that they can be parsed as one block."""
+    return max(1, min(MOST, BLOCK * n_messages // max(n_bytes, 1)))
+
+
+class Address(NamedTuple):
+    """Where a broker is, and what is asked of it."""
+
+    scheme: str
+    hosts: tuple[tuple[str, int], ...]
+    path: str
+    options: dict[str, str]
+
+    @property
+    def servers(self) -> str:
+        """All of them, separated by commas."""
+        return ",".join(f"[{h}]:{p}" if ":" in h else f"{h}:{p}" for h, p in self.hosts)
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.servers}/{self.path}"
+
+
+def read_address(uri: str, form: str, port: int, options: tuple[str, ...] = ()) -> Address:
+    """Take the URI of a broker apart."""
+    refuse_secrets(uri)
+    scheme, _, rest = uri.partition("://")
+    rest, _, query = rest.partition("?")
+    servers, _, path = rest.partition("/")
+    found_options = dict(parse_qsl(query, keep_blank_values=True))
+    if unknown := sorted(set(found_options) - set(options)):
+        raise InputError(f'{scheme}://{servers}/{path}: there is no option "{unknown[0]}"')
+    try:
+        parts = [urlsplit(f"//{server}") for server in servers.split(",")]
+        hosts = tuple((part.hostname or "", part.port or port) for part in parts)
+        if not all(host for host, _ in hosts):
+            raise ValueError(servers)
+    except ValueError:
+        raise InputError(f"{scheme}://{servers}: no host and port", hint=f"use {form}") from None
+    if not path:
+        raise InputError(f"{uri} names no {form.rpartition('/')[2]}", hint=f"use {form}")
+    return Address(scheme, hosts, unquote(path), found_options)

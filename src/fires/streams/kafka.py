@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -21,11 +22,12 @@ from fires.columns.target import Target
 from fires.core.errors import InputError, undamaged
 from fires.core.optional import require
 from fires.core.types import Json, JsonObject
-from fires.streams import messages as common
+from fires.streams import json_table as common
 from fires.streams.base import Position
-from fires.streams.messages import NOTHING, Messages, portion, read_address, stream_from
+from fires.streams.json_table import NOTHING, as_block, portion, read_address, stream_from
 from fires.streams.registry import KAFKA_CONFIG
 from fires.streams.table_stream import TableStream
+from fires.streams.text import Block
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, TopicPartition
@@ -34,7 +36,6 @@ _Settings = dict[str, Any]
 _Row = tuple[int, int, bytes]  # partition, offset, value
 
 _PATIENCE = 0.01  # seconds to wait for more, once there is one
-_COMMIT_EVERY = 5.0
 _MOST_PLACES = 1_000_000
 
 _DEFAULTS: _Settings = {
@@ -74,8 +75,8 @@ def from_kafka(
     goes down, the stream waits for it. Lost messages are an error: see ``after``.
 
     Security, passwords and other librdkafka properties go into a file with one ``key=value`` per
-    line, named by the environment variable ``FIRES_KAFKA_CONFIG``. With a ``group.id`` in it,
-    offsets are committed regularly, for tools that show the lag.
+    line, named by the environment variable ``FIRES_KAFKA_CONFIG``. No offsets are committed: the
+    bookmark has them.
 
     Parameters
     ----------
@@ -148,22 +149,13 @@ class KafkaReader(_Client):
 
     def __init__(self, uri: str) -> None:
         super().__init__(uri)
-        self._n_tombstones = 0
         self._next: list[int] = []  # the offset of each partition that comes next
         self._line = 0  # messages before the next
-        self._committed = time.monotonic()
         self._n_present = 0  # partitions that the brokers know of
         self._broken: InputError | None = None
         self._consumer: Any = None
         self._asker: Any = None
         self._asking = threading.Lock()
-
-    @property
-    def notes(self) -> list[str]:
-        """How many tombstones were met."""
-        n = self._n_tombstones
-        some = f"{n:,} messages without a value" if n > 1 else "a message without a value"
-        return [f"{some} left out, as deletion marks"] if n else []
 
     def lag(self) -> int | None:
         """How many messages are there that were not read yet."""
@@ -180,45 +172,41 @@ class KafkaReader(_Client):
                 return sum(max(end - next_, 0) for end, next_ in zip(found, at, strict=True))
         return None
 
-    def messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Messages]:
+    def messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Block]:
         """Read from a position on."""
         fixed = _FIXED | {"stats_cb": self._count_partitions}
         with closing(self._connect("Consumer", _DEFAULTS, fixed)) as self._consumer:
-            yield from self._messages(start, until_end, sample)
-
-    def _messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Messages]:
-        bounds = self._bounds()
-        marks = self._checked(start.mark, bounds)
-        self._next, self._line = [at for at, *_ in marks], start.line
-        self._assign()
-        if len(marks[0]) == 3:  # these were handed out before, in part
-            yield from self._again([end for _, end, _ in marks], [crc for *_, crc in marks])
-        n, most = common.FIRST, max(1, _MOST_PLACES // len(bounds))
-        before: list[int] = []
-        highs = [high for _, high in bounds]
-        while sample and self._next not in (before, highs):  # a transaction may be open
-            before = self._next.copy()  # as many offsets of each partition, whatever arrives
-            share = n // len(bounds) + 1
-            ends = [min(high, at + share) for at, high in zip(before, highs, strict=True)]
-            is_last = ends == highs
-            for messages in self._again(ends):
-                if n_values := len(messages.values):
-                    n = portion(n_values, sum(map(len, messages.values)))
-                yield messages._replace(short=is_last and n_values > 0)
-        while not until_end or self._is_before(highs):
-            begin = self._next.copy()
-            rows = self._take(min(n, most), highs if until_end else None)
-            if rows:
-                short = len(rows) < min(n, most)
-                n = portion(len(rows), sum(len(value) for *_, value in rows))
-                yield self._together(rows, begin, short)
-            else:
-                yield NOTHING
-            if self._broken is not None:
-                raise self._broken
-            if self._n_present > len(bounds):
-                raise self._lost(len(bounds), "is new", _NEW)
-            self._commit()
+            bounds = self._bounds()
+            marks = self._checked(start.mark, bounds)
+            self._next, self._line = [at for at, *_ in marks], start.line
+            self._assign()
+            if len(marks[0]) == 3:  # these were handed out before, in part
+                yield from self._again([end for _, end, _ in marks], [crc for *_, crc in marks])
+            n, most = common.FIRST, max(1, _MOST_PLACES // len(bounds))
+            before: list[int] = []
+            highs = [high for _, high in bounds]
+            while sample and self._next not in (before, highs):  # a transaction may be open
+                before = self._next.copy()  # as many offsets of each partition, whatever arrives
+                share = n // len(bounds) + 1
+                ends = [min(high, at + share) for at, high in zip(before, highs, strict=True)]
+                is_last = ends == highs
+                for block in self._again(ends):
+                    if n_values := len(block.ends):
+                        n = portion(n_values, len(block.data))
+                    yield replace(block, short=is_last and n_values > 0)
+            while not until_end or self._is_before(highs):
+                begin = self._next.copy()
+                rows = self._take(min(n, most), highs if until_end else None)
+                if rows:
+                    short = len(rows) < min(n, most)
+                    n = portion(len(rows), sum(len(value) for *_, value in rows))
+                    yield self._together(rows, begin, short)
+                else:
+                    yield NOTHING
+                if self._broken is not None:
+                    raise self._broken
+                if self._n_present > len(bounds):
+                    raise self._lost(len(bounds), "is new", _NEW)
 
     def _is_before(self, ends: list[int]) -> bool:
         return any(at < end for at, end in zip(self._next, ends, strict=True))
@@ -266,7 +254,7 @@ class KafkaReader(_Client):
     def _lost(self, p: int, what: str, hint: str = _GONE) -> InputError:
         return InputError(f'partition {p} of topic "{self._topic}": {what}', self.name, hint)
 
-    def _again(self, ends: list[int], crcs: Sequence[int] | None = None) -> Generator[Messages]:
+    def _again(self, ends: list[int], crcs: Sequence[int] | None = None) -> Generator[Block]:
         """Read up to some offsets, partition by partition; if known, by these checksums."""
         begin, ends = self._next.copy(), ends.copy()
         rows: list[_Row] = []
@@ -303,9 +291,7 @@ class KafkaReader(_Client):
                 self._next[p] = ends[p]
                 continue
             self._next[p] = offset + 1
-            if value is None:
-                self._n_tombstones += 1
-            else:
+            if value is not None:
                 rows.append((p, offset, value))
         rows.sort(key=itemgetter(0))
         return rows
@@ -329,7 +315,7 @@ class KafkaReader(_Client):
         elif not error.retriable():
             self._broken = self._lost(p, error.str())
 
-    def _together(self, rows: list[_Row], begin: list[int], short: bool) -> Messages:
+    def _together(self, rows: list[_Row], begin: list[int], short: bool) -> Block:
         """Messages, partition by partition, with the places where they end."""
         n_rows, n_partitions = len(rows), len(begin)
         partitions, offsets = (
@@ -352,7 +338,7 @@ class KafkaReader(_Client):
             marks = zip(nexts[at].tolist(), nexts[-1].tolist(), crcs, strict=True)
             return {str(p): list(mark) for p, mark in enumerate(marks)}
 
-        return Messages([row[2] for row in rows], first, where, mark, again, short)
+        return as_block([row[2] for row in rows], first, where, mark, again, short)
 
     def _assign(self) -> None:
         self._consumer.assign([self._partition(p, at) for p, at in enumerate(self._next)])
@@ -360,14 +346,6 @@ class KafkaReader(_Client):
     def _partition(self, p: int, *offset: int) -> TopicPartition:
         partition: TopicPartition = self._kafka.TopicPartition(self._topic, p, *offset)
         return partition
-
-    def _commit(self) -> None:
-        """Let others know how far we are, now and then."""
-        if time.monotonic() - self._committed >= _COMMIT_EVERY:
-            self._committed = time.monotonic()
-            if "group.id" in _properties():
-                offsets = [self._partition(p, at) for p, at in enumerate(self._next)]
-                self._consumer.commit(offsets=offsets, asynchronous=True)
 
     def _count_partitions(self, statistics: str) -> None:
         """Called from time to time with what librdkafka knows, also of what is not read."""

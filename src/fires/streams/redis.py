@@ -18,11 +18,12 @@ from fires.columns.target import Target
 from fires.core.errors import InputError, undamaged
 from fires.core.optional import require
 from fires.core.types import Json, JsonObject
-from fires.streams import messages as common
+from fires.streams import json_table as common
 from fires.streams.base import Position
-from fires.streams.messages import NOTHING, Messages, portion, read_address, stream_from
+from fires.streams.json_table import NOTHING, as_block, portion, read_address, stream_from
 from fires.streams.registry import REDIS_PASSWORD, REDIS_USERNAME
 from fires.streams.table_stream import TableStream
+from fires.streams.text import Block
 
 _FORM = "redis://host:port/key"
 
@@ -135,7 +136,6 @@ class RedisReader(_Client):
     """
 
     unit = "entry"
-    notes = ()
 
     def __init__(self, uri: str) -> None:
         super().__init__(uri)
@@ -162,7 +162,7 @@ class RedisReader(_Client):
                 if "to" in start.mark:
                     self._before = _id(start.mark["to"].encode()), int(start.mark["crc"])
 
-    def messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Messages]:
+    def messages(self, start: Position, until_end: bool, sample: bool) -> Generator[Block]:
         """Read from a position on; a server that was there once is waited for."""
         self._begin(start)
         n, deadline = common.FIRST, time.monotonic() + common.START
@@ -255,7 +255,7 @@ class RedisReader(_Client):
             n_found, at = n_found + sum(_id(i) <= last for i, _ in page), _id(page[-1][0])
         return n_found
 
-    def _together(self, entries: list[_Entry], values: list[bytes], short: bool) -> Messages:
+    def _together(self, entries: list[_Entry], values: list[bytes], short: bool) -> Block:
         """Entries, with the places where they end."""
         n, line, begin, added = len(entries), self._line, self._at, self._added
         self._at, self._line, self._added = _id(entries[-1][0]), line + n, added + n
@@ -270,7 +270,7 @@ class RedisReader(_Client):
         def again(at: int) -> dict[str, Json]:
             return mark(at - 1) | {"to": entries[-1][0].decode(), "crc": _crc(entries[at:])}
 
-        return Messages(values, line + 1, where, mark, again, short)
+        return as_block(values, line + 1, where, mark, again, short)
 
     def _no_stream(self, reason: str) -> InputError:
         if "no such key" in reason and self._at > (0, 0):

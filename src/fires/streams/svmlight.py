@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
 from typing import Any
 
@@ -17,8 +17,8 @@ from fires.core.types import CsrRows, Floats
 from fires.streams import table as tables
 from fires.streams.base import Batch, Bookmark, Position, Schema
 from fires.streams.byte_sources import plain_errors, read_so_far, refuse_others
-from fires.streams.table import BlockStream, Fault, Left
-from fires.streams.text_blocks import Block, Lines, TextSource
+from fires.streams.table import BlockStream, Left
+from fires.streams.text import Block, Lines, TextSource
 
 ENDINGS = {".svm", ".svmlight", ".libsvm"}
 MAX_FEATURES = 10_000_000  # each has a name and a belief of its own
@@ -149,47 +149,35 @@ class SvmlightStream(BlockStream):
         blocks = tables.read_ahead(self._text.blocks(self._cut, start, again=False))
         with plain_errors(self.name), closing(blocks):
             for block in blocks:
-                rows = self._rows(block)
-                if len(rows.y) or rows.faults:
-                    yield rows
+                yield from self._rows(block)
 
-    def _rows(self, block: Block) -> Batch:
+    def _rows(self, block: Block) -> Iterator[Batch]:
         """Parse a block; what is wrong in it is found by halving."""
         whole = self.counted["whole_labels"]
-        ends = block.ends - (block.ends[-1] - len(block.data))
-        edges = [0, *ends.tolist()]
-        faults: list[Fault] = []
-        parts: list[tuple[CsrRows, Floats, list[int]]] = []
-        ranges = [(0, len(ends))]
-        while ranges:
-            first, last = ranges.pop()
-            data = block.data[edges[first] : edges[last]]
-            try:
-                parts.append((*self._load(data), _rows_in(data, first)))
-            except ValueError:
-                if last - first == 1:
-                    faults.append(block.fault(first, NOT_SVMLIGHT))
-                else:
-                    middle = (first + last) // 2
-                    ranges += [(middle, last), (first, middle)]  # the first half comes next
-        if not parts:
-            return tables.no_rows([(0, fault) for fault in faults])
-        X = parts[0][0] if len(parts) == 1 else tables.stacked([part[0] for part in parts])
-        y = np.concatenate([part[1] for part in parts])
-        records = np.concatenate([part[2] for part in parts]).astype(np.int64)
+        try:
+            X, y = self._load(block.data)
+        except ValueError:
+            if len(block.ends) == 1:
+                yield tables.no_rows([(0, block.fault(0, NOT_SVMLIGHT))])
+            else:
+                for half in block.halves():
+                    yield from self._rows(half)
+            return
+        lines = block.data.removesuffix(b"\n").split(b"\n")  # not those blank, or a comment
+        records = np.flatnonzero([line.partition(b"#")[0].strip() != b"" for line in lines])
         wrong = np.zeros(len(y), np.int64)  # 0 where nothing is, otherwise which reason
         wrong[np.repeat(np.arange(len(y)), np.diff(X.indptr))[np.isinf(X.data)]] = 3
         if whole:  # those in lines that were added since are none perhaps
             wrong[y != np.round(y)] = 2
         wrong[~np.isfinite(y)] = 1
-        for i in np.flatnonzero(wrong).tolist():
-            reason = ("", NO_LABEL, NOT_WHOLE, INFINITE)[wrong[i]]
-            faults.append(block.fault(int(records[i]), reason))
-        if wrong.any():
+        reasons = "", NO_LABEL, NOT_WHOLE, INFINITE
+        faults = [block.fault(int(records[i]), reasons[wrong[i]]) for i in np.flatnonzero(wrong)]
+        if faults:
             X, y, records = X[wrong == 0], y[wrong == 0], records[wrong == 0]
         y = y.astype(np.int64) if whole else y
         found = tables.among(block.lines[records], faults)
-        return Batch(X, y, end=tables.end_of(block.end, records), faults=found)
+        if len(y) or found:
+            yield Batch(X, y, end=tables.of_rows(block.end, records), faults=found)
 
     def _load(self, data: bytes) -> tuple[CsrRows, Floats]:
         """Parse lines; a ValueError says that one of them is wrong."""
@@ -205,9 +193,3 @@ class SvmlightStream(BlockStream):
                 raise ValueError("an index that did not occur before")
             X = sparse.csr_matrix((X.data, columns, X.indptr), (len(y), len(used)))
         return X, y
-
-
-def _rows_in(data: bytes, first: int) -> list[int]:
-    """Which lines are rows: not those that are blank or a comment."""
-    lines = data.removesuffix(b"\n").split(b"\n")
-    return [i for i, line in enumerate(lines, first) if line.partition(b"#")[0].strip()]

@@ -322,11 +322,6 @@ class DriftingFeatures(KnownTruth):
     _purpose = "drifting features"
 
     def _settle(self, rng: np.random.Generator) -> None:
-        if self.n_relevant > self.n_features // 2:
-            raise ValueError(
-                f"n_relevant must lie between 1 and half of n_features={self.n_features}, "
-                f"not {self.n_relevant}: the features that matter later are others."
-            )
         super()._settle(rng)
         self._block_rows = BLOCK
         self.change = int(self._starts[0])

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fires.columns.target import Target, TargetStatistics
     from fires.streams.byte_sources import Identity
 
+Item = TypeVar("Item")
 End = Callable[[int], Position]  # where a row ends
 Kinds = Mapping[str, Kind]  # the columns to read, and how
 SAMPLE_ROWS = 10_000  # how many rows at most decide what the columns hold
@@ -42,11 +43,6 @@ class Fault(NamedTuple):
     raw: str = ""
     where: JsonObject | None = None
 
-    @property
-    def in_file(self) -> str:
-        """Its file in brackets, if there are several."""
-        return f" ({self.where['file']})" if self.where and "file" in self.where else ""
-
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
@@ -60,7 +56,6 @@ class Chunk:
     numbers: NamedRows | None = None
     raw: Callable[[int], str] | None = None
     where: Callable[[int], JsonObject] | None = None
-    file: JsonObject | None = None
     start: Position | None = None
     ragged: bool = False
 
@@ -70,17 +65,17 @@ class Chunk:
             raw = self.raw(row)
         else:
             raw = json.dumps(self.frame.row(row, named=True), default=str, ensure_ascii=False)
-        return Fault(
-            int(self.lines[row]), reason, raw, self.where(row) if self.where else self.file
-        )
+        return Fault(int(self.lines[row]), reason, raw, self.where and self.where(row))
 
 
 Chunks = Generator[Chunk]
 
 
-def end_of(end: End, rows: Sequence[int] | npt.NDArray[np.int64]) -> End:
-    """Where each of some rows ends."""
-    return lambda row: end(int(rows[row]))
+def of_rows(
+    facts: Callable[[int], Item], rows: Sequence[int] | npt.NDArray[np.int64]
+) -> Callable[[int], Item]:
+    """What holds of each of some rows, such as where it ends."""
+    return lambda row: facts(int(rows[row]))
 
 
 def moved(end: End, n_before: int, row: int, **other: Any) -> Position:
@@ -132,6 +127,11 @@ class Table(ABC):
         """How many rows wait in the source now, if it knows; any thread may ask."""
         return None
 
+    def refuse_bookmark(self) -> None:
+        """Raise if reading cannot go on later."""
+        if self.no_bookmark:
+            raise InputError(self.no_bookmark)
+
     def late_fields(self, before: Mapping[str, int]) -> dict[str, int]:
         """Fields that came too late to be columns, behind those that were met before."""
         found: dict[str, int] = {**before}
@@ -169,12 +169,13 @@ class Rejected:
 
     def more(self, faults: Sequence[Fault]) -> Rejected:
         """With more rows, in the order in which they come."""
-        room = N_EXAMPLES - len(self.examples)
-        named = [(one.line, one.reason + one.in_file) for one in faults[: max(room, 0)]]
-        return Rejected(self.count + len(faults), (*self.examples, *named), self.unit)
+        examples = list(self.examples)
+        for fault in faults[: max(N_EXAMPLES - len(examples), 0)]:
+            file = (fault.where or {}).get("file")  # if there are several
+            examples.append((fault.line, fault.reason + (f" ({file})" if file else "")))
+        return Rejected(self.count + len(faults), tuple(examples), self.unit)
 
 
-Item = TypeVar("Item")
 _MOST_FAULTS = 10_000  # faults that wait for the end of their batch; more are handed on before it
 
 
@@ -221,66 +222,60 @@ def cut(
     [[0, 1], [2, 0], [1, 2], [3]]
     """
     held: list[Batch] = []  # too few rows for a batch
-    faults: list[tuple[int, Fault]] = []  # before the last of them
-    behind: list[tuple[int, Fault]] = []
+    waiting: list[tuple[int, Fault]] = []  # with the number of all rows before each
     broken: InputError | None = None
-    n_held, since = 0, 0.0
+    n_rows, n_done, n_held, since = 0, skip, 0, 0.0
 
     def whole(*, waited: bool = False) -> Batch:
-        nonlocal n_held, faults
-        batch = _joined(held, faults, waited)
+        nonlocal n_done, n_held
+        n_done, n_held, batch = n_done + n_held, 0, _joined(held)
         held.clear()
-        n_held, faults = 0, []
-        return batch
+        at = _n_before(waiting, n_done)
+        faults, waiting[:at] = waiting[:at], []
+        return replace(batch, faults=faults, waited=waited) if faults or waited else batch
 
     try:
         for block in blocks:
-            n_rows, start = len(block.y), min(skip, len(block.y))
+            stop = start = min(skip, len(block.y))
             skip -= start
-            told, at = block.faults, _n_before(block.faults, start)
-            n_again = len(told) - at if skip else min(n_told, len(told) - at)
-            at, n_told = at + n_again, n_told - (0 if skip else n_again)
-            if held and start < n_rows and held[-1].names != block.names:
+            at = _n_before(block.faults, start)
+            n_again = len(block.faults) - at if skip else min(n_told, len(block.faults) - at)
+            n_told -= 0 if skip else n_again
+            waiting += [(n_rows + row, fault) for row, fault in block.faults[at + n_again :]]
+            n_rows += len(block.y)
+            if held and start < len(block.y) and held[-1].names != block.names:
                 yield whole()
-            while start < n_rows:
+            while stop < len(block.y):
                 since = since if held else time.monotonic()
-                stop = min(start + size - n_held, n_rows)
-                before = max(at, _n_before(told, stop))
-                faults += [*behind, *told[at:before]]
-                held.append(_rows_of(block, start, stop))
+                start, stop = stop, min(stop + size - n_held, len(block.y))
+                rows = slice(start, stop)
+                times = None if block.times is None else block.times[rows]
+                X, y = block.X[rows], block.y[rows]
+                held.append(replace(block, X=X, y=y, times=times, faults=(), n_used=stop))
                 n_held += stop - start
-                behind, start, at = [], stop, before
                 if n_held == size:
                     yield whole()
-            behind += told[at:]
             if held and max_wait is not None and time.monotonic() - since >= max_wait:
                 yield whole(waited=True)
-            if len(faults) + len(behind) > _MOST_FAULTS:
-                yield no_rows(faults + behind)
-                faults, behind = [], []
+            if len(waiting) > _MOST_FAULTS:
+                yield no_rows(waiting)
+                waiting = []
     except InputError as error:  # the rows before the damage come first
         broken = error
     if held:
         yield whole()
-    if behind:
-        yield no_rows(behind)
+    if waiting:
+        yield no_rows(waiting)
     if broken is not None:
         raise broken
 
 
-def _rows_of(block: Batch, start: int, stop: int) -> Batch:
-    times = None if block.times is None else block.times[start:stop]
-    about = block.position, block.columns, False, block.names, times, block.end, (), block.start
-    return Batch(block.X[start:stop], block.y[start:stop], *about, stop)
-
-
-def _joined(parts: Sequence[Batch], faults: Sequence[tuple[int, Fault]], waited: bool) -> Batch:
-    batch = parts[-1]
-    if len(parts) > 1:
-        X, y = stacked([part.X for part in parts]), np.concatenate([part.y for part in parts])
-        times = [part.times for part in parts if part.times is not None]
-        batch = replace(batch, X=X, y=y, times=np.concatenate(times) if times else None)
-    return replace(batch, faults=faults, waited=waited) if faults or waited else batch
+def _joined(parts: Sequence[Batch]) -> Batch:
+    if len(parts) == 1:
+        return parts[0]
+    X, y = stacked([part.X for part in parts]), np.concatenate([part.y for part in parts])
+    times = [part.times for part in parts if part.times is not None]
+    return replace(parts[-1], X=X, y=y, times=np.concatenate(times) if times else None)
 
 
 def among(lines: npt.NDArray[np.int64], faults: Iterable[Fault]) -> list[tuple[int, Fault]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Any, Literal
@@ -17,14 +17,13 @@ from fires.columns.schema import Column, DateForm, Doubt, Hints, Kind
 from fires.columns.target import Target, TargetStatistics
 from fires.core.errors import InputError, Question, closest, undamaged
 from fires.core.settings import check_choice
-from fires.core.types import Floats, Mask
+from fires.core.types import Floats
 from fires.core.validation import take_rows
 from fires.streams import table as tables
-from fires.streams import text_blocks
+from fires.streams import text as texts
 from fires.streams.base import Batch, Bookmark, Position, Schema
 from fires.streams.byte_sources import changed, read_so_far, refuse_others
 from fires.streams.table import Chunk, Chunks, Fault, Left, Rejected, Start, Table
-from fires.streams.text_table import not_text
 
 _SAMPLE_CELLS = 2_000_000
 # A text of which more rows of the sample are not UTF-8 was written in another way.
@@ -66,7 +65,7 @@ def read_sample(
     """Read the first rows of a table."""
     n_rows = min(tables.SAMPLE_ROWS, max(tables.LEAST_ROWS, _SAMPLE_CELLS // len(names)))
     kinds: dict[str, Kind] = dict.fromkeys(names, "category")
-    if len(names) > text_blocks.WIDE:
+    if len(names) > texts.WIDE:
         kinds.update(dict.fromkeys(set(names).difference(as_text), "number"))
     kinds |= {name: "label" for name in names if name == label}
     frames: list[pl.DataFrame] = []
@@ -85,10 +84,10 @@ def read_sample(
         if n_read == 0:
             raise
         # What was read before the damage is read again, and then the error is met again.
-    no_text = [fault.line for fault in faults if fault.reason == text_blocks.NOT_UTF8]
+    no_text = [fault.line for fault in faults if fault.reason == texts.NOT_UTF8]
     most = _MOST_NOT_TEXT * (len(no_text) + min(n_read, n_rows))
     if table.unit == "line" and len(no_text) > most:
-        raise not_text(table.name, no_text[0])
+        raise texts.not_text(table.name, no_text[0])
     if n_read == 0 and faults:
         raise tables.unreadable(table.name, table.unit, *faults[0][:2])
     if n_read == 0:
@@ -110,31 +109,20 @@ def _with_numbers(chunk: Chunk, as_text: set[str]) -> pl.DataFrame:
 
 
 def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """Rows under one another; where files give a column different types, as text or nested."""
-    if len(frames) == 1:
-        return frames[0]
-    types: dict[str, pl.DataType] = {}
-    for frame in frames:
-        for name, kind in frame.schema.items():
-            if types.setdefault(name, kind) != kind:
-                nested = next((t for t in (types[name], kind) if t.is_nested()), None)
-                types[name] = nested or pl.String()
-    cast = (
+    """Rows under one another; where files give a column different types, as one that fits all."""
+    nested = {name: t for frame in frames for name, t in frame.schema.items() if t.is_nested()}
+    alike = [
         frame.with_columns(
-            pl.lit(None, types[name]).alias(name)
-            if types[name].is_nested()
-            else pl.col(name).cast(types[name], strict=False)
-            for name, kind in frame.schema.items()
-            if kind != types[name]
+            pl.lit(None, nested[name]).alias(name)
+            for name in nested.keys() & frame.schema.keys()
+            if frame.schema[name] != nested[name]
         )
         for frame in frames
-    )
+    ]
+    found = pl.concat(alike, how="diagonal_relaxed")
     # Of very many columns, rows lack those that hold numbers.
-    names = sorted(types) if any(len(frame.schema) < len(types) for frame in frames) else [*types]
-    return pl.concat(cast, how="diagonal").select(names)
-
-
-_LINE_END = 2
+    lack = any(frame.width < found.width for frame in frames)
+    return found.select(sorted(found.columns)) if lack else found
 
 
 def stream_of(
@@ -151,7 +139,6 @@ def stream_of(
     """Make a stream of a table; what else is said of its columns are the settings of Hints."""
     hints = Hints(**said_of_columns)
     if after is not None:
-        _refuse_bookmark(table)
         stream = TableStream.at(table, after)
         wanted = {stream.schema.target, stream.columns.hints.time} - {None}
         if not stream.is_open:
@@ -202,12 +189,6 @@ def start_of(bookmark: Bookmark) -> Position:
         return Position(**bookmark["start"])
 
 
-def _refuse_bookmark(table: Table) -> None:
-    """Raise if reading cannot go on later."""
-    if table.no_bookmark:
-        raise InputError(table.no_bookmark)
-
-
 def doubts_of(sample: pl.DataFrame, columns: Columns, target: Target) -> tuple[Doubt, ...]:
     """The columns of a sample that one should not believe."""
     name = target.column.name
@@ -243,6 +224,7 @@ class TableStream(tables.BlockStream):
     @classmethod
     def at(cls, table: Table, bookmark: Bookmark) -> TableStream:
         """The stream that goes on where an earlier one of the table was."""
+        table.refuse_bookmark()
         left = Left.from_json(bookmark, table.name, table.unit)
         with undamaged(f"the bookmark of {table.name} is"):
             columns = Columns.from_json(bookmark["columns"])
@@ -273,7 +255,7 @@ class TableStream(tables.BlockStream):
         A batch may end within a block of rows that was encoded as a whole. So this says where the
         block begins, what was known there, and how many of its rows have been handed out.
         """
-        _refuse_bookmark(self._table)
+        self._table.refuse_bookmark()
         left, start, statistics = self._left, self._left.start, self._left.statistics
         assert start is not None
         files = self._table.files
@@ -337,13 +319,8 @@ class TableStream(tables.BlockStream):
                 if n_left and block.end is not None:
                     n_used = min(n_left, len(block.y))
                     n_left -= n_used
-                    found = block.end(n_used - 1)
-                    # A line end may have been added to the last line of all.
-                    at_end = 0 <= found.offset - end.offset <= _LINE_END
-                    same = at_end and replace(end, rows=0) == replace(
-                        found, bytes=end.bytes, offset=end.offset
-                    )
-                    if not n_left and not same and not self._table.looks_after_marks:
+                    same = self._table.looks_after_marks or block.end(n_used - 1).mark == end.mark
+                    if not n_left and not same:
                         raise changed(self._table.name)
                 yield block
         if n_left:
@@ -365,7 +342,7 @@ class TableStream(tables.BlockStream):
             kinds[time] = "category"
         kinds[target.name] = target.kind if target.kind == "integer" or target.is_plain else "label"
         # Beyond the range of the usual whole numbers; or it would come among very many numbers.
-        if target.why or max(map(len, names)) > text_blocks.WIDE:
+        if target.why or max(map(len, names)) > texts.WIDE:
             kinds[target.name] = "label"
         chunks = self._table.chunks(kinds, start.position)
         if self.n_bytes is None:  # reading may wait for others, and then Ctrl-C would wait for it
@@ -389,9 +366,11 @@ class TableStream(tables.BlockStream):
                 self.target, labels = target, target.read(values)
                 usable = labels.usable
                 if usable is not None:
-                    frame, end = frame.filter(usable), tables.end_of(end, usable.nonzero()[0])
+                    frame, end = frame.filter(usable), tables.of_rows(end, usable.nonzero()[0])
                     numbers = numbers and take_rows(numbers, usable)
-                faults = _faults(chunk, usable, labels.reasons)
+                lines = chunk.lines if usable is None else chunk.lines[usable]
+                wrong = [chunk.fault(row, why) for row, why in labels.reasons.items()]
+                faults = tables.among(lines, [*chunk.faults, *wrong])
                 frame = frame.drop(name)
                 if hints.time is not None:
                     frame, times = split_time(frame, hints.time, hints, needed=False)
@@ -414,17 +393,6 @@ class TableStream(tables.BlockStream):
                 yield replace(rows, end=end if len(X) else None, faults=faults, start=start)
                 if chunk.short:
                     self.on_idle()
-
-
-def _faults(
-    chunk: Chunk, usable: Mask | None, reasons: Mapping[int, str]
-) -> list[tuple[int, Fault]]:
-    """All records of a chunk that are left out, each with the number of usable rows before it."""
-    if not chunk.faults and not reasons:
-        return []
-    lines = chunk.lines if usable is None else chunk.lines[usable]
-    found = [*chunk.faults, *(chunk.fault(row, why) for row, why in reasons.items())]
-    return tables.among(lines, found)
 
 
 def _take_as_text(kinds: dict[str, Kind], frame: pl.DataFrame) -> None:

@@ -6,14 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from fires.core.errors import InputError, StateError, undamaged
+from fires.core.errors import InputError
 from fires.core.named import NamedRows
-from fires.core.types import Header
 from fires.core.validation import is_missing
 from fires.kernels.lookup import ManyNames
 from fires.streams.base import check_count
@@ -141,56 +140,6 @@ class Words:
         kept = np.sort(by_row[n - self.max_words // 2 :])
         self.n_forgotten += n - len(kept)
         self.names, self._seen = self.names.only(kept), self._seen[kept]
-
-    def as_json(self) -> Header:
-        """All that a state file has to hold.
-
-        Returns
-        -------
-        dict
-            JSON values, for :meth:`from_json`.
-        """
-        return {
-            "max_words": self.max_words,
-            "binary": self.binary,
-            "split": self.split is not None,
-            "n_rows": self.n_rows,
-            "n_forgotten": self.n_forgotten,
-            "words": list(self.names),
-            "seen": self._seen[: len(self.names)].tolist(),
-        }
-
-    @classmethod
-    def from_json(cls, saved: Any, split: Split | None = None) -> Self:
-        """The words that :meth:`as_json` wrote down; they go on as if nothing had happened.
-
-        Parameters
-        ----------
-        saved : dict
-            JSON values.
-        split : callable, optional
-            What was ``split`` then: a state holds no code.
-
-        Returns
-        -------
-        Words
-        """
-        with undamaged("the words are"):
-            words = cls(saved["max_words"], binary=bool(saved["binary"]), split=split)
-            words.n_rows, words.n_forgotten = int(saved["n_rows"]), int(saved["n_forgotten"])
-            known, seen = ManyNames(saved["words"]), np.array(saved["seen"], dtype=np.int64)
-            had_split = bool(saved["split"])
-        if seen.shape != (len(known),):
-            raise StateError(
-                f"there are {len(known)} words, and {len(seen)} rows they were seen at"
-            )
-        if (split is not None) != had_split:
-            hint = "give the same function again" if had_split else "leave it out"
-            raise InputError(
-                f"these words were made with{'' if had_split else 'out'} split=", hint=hint
-            )
-        words.names, words._seen = known, seen
-        return words
 
 
 def _words_of_text(text: str) -> list[str]:

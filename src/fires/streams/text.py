@@ -4,6 +4,8 @@ A record usually is a line, but a quoted field may hold line ends. Where quotes 
 should, the parity of their count tells which line ends count, and NumPy finds them; a piece
 where they do not is walked record by record with the csv module, whose reading of odd quotes
 is the reference. Both give the same records, whatever the size of the blocks.
+
+The tables are CSV, TSV and the like; and ARFF, whose header says what each column holds.
 """
 
 from __future__ import annotations
@@ -11,13 +13,16 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, compress, count
+from pathlib import Path
 from threading import Lock
 from time import monotonic
 from typing import Any, TypeAlias
@@ -26,14 +31,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from fires.columns.kinds import MISSING, tidy
 from fires.core.errors import InputError
 from fires.core.types import Ints as Ints
-from fires.core.types import NamedRows
+from fires.core.types import JsonObject, NamedRows
+from fires.core.validation import LARGEST
 from fires.streams import byte_sources
 from fires.streams.base import Position
-from fires.streams.byte_sources import Damaged
-from fires.streams.following import Follow
-from fires.streams.table import Chunk, Chunks, Fault, Kinds, Table, end_of, moved, read_ahead
+from fires.streams.byte_sources import Damaged, Follow
+from fires.streams.table import Chunk, Chunks, Fault, Kinds, Table, moved, of_rows, read_ahead
 
 MAX_LINE = 64 << 20  # a longer line is no table
 MAX_RECORD = 1 << 20  # a record of several lines that is longer has a quote that nobody closed
@@ -91,6 +97,9 @@ class Block:
     regular: bool
     short: bool = False
     end: Callable[[int], Position] = lambda number: Position()  # behind a record, in the source
+    raw: Callable[[int], str] | None = None  # what a person reads, if it is not the record
+    where: Callable[[int], JsonObject] | None = None
+    again: Callable[[int], Position] | None = None  # from where a record is read again
 
     def record(self, number: int) -> bytes:
         """One record as it stands in the source."""
@@ -100,24 +109,26 @@ class Block:
 
     def text(self, number: int) -> str:
         """One record for a person to read."""
+        if self.raw is not None:
+            return self.raw(number)
         return self.record(number).decode("utf-8", "backslashreplace").rstrip("\r\n")
 
     def fault(self, number: int, reason: str) -> Fault:
         """A record that cannot be used."""
-        return Fault(int(self.lines[number]), reason, self.text(number))
+        where = self.where and self.where(number)
+        return Fault(int(self.lines[number]), reason, self.text(number), where)
 
-    def pieces(self, is_regular: Callable[[bytes, int], bool]) -> Iterator[Block]:
-        """Cut the block further."""
-        offset = int(self.ends[-1]) - len(self.data)
-        first, start = 0, offset
-        while first < len(self.ends):
-            last = max(int(np.searchsorted(self.ends, start + PIECE, side="right")), first + 1)
-            stop = int(self.ends[last - 1])
-            data = self.data[start - offset : stop - offset]
-            ends, lines = self.ends[first:last], self.lines[first : last + 1]
-            end = end_of(self.end, range(first, last))
-            yield Block(data, ends, lines, is_regular(data, last - first), self.short, end)
-            first, start = last, stop
+    def halves(self) -> Iterator[Block]:
+        """The block in two."""
+        n, middle, start = len(self.ends), len(self.ends) // 2, 0
+        for rows in (range(middle), range(middle, n)):
+            size = int(self.ends[rows[-1]] - self.ends[-1]) + len(self.data) - start
+            data, start = self.data[start : start + size], start + size
+            ends, lines = self.ends[rows[0] : rows[-1] + 1], self.lines[rows[0] : rows[-1] + 2]
+            end, raw = of_rows(self.end, rows), of_rows(self.text, rows)
+            where = self.where and of_rows(self.where, rows)
+            again = self.again and of_rows(self.again, rows)
+            yield Block(data, ends, lines, False, self.short, end, raw, where, again)
 
 
 def always(seconds: float) -> bool:
@@ -125,7 +136,7 @@ def always(seconds: float) -> bool:
     return True
 
 
-def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list[bytes], bool]:
+def fill(read: Read, ready: Ready, size: int) -> tuple[list[bytes], bool]:
     r"""Read ``size`` bytes in pieces; fewer at the end, or where more would not come soon.
 
     Examples
@@ -135,7 +146,7 @@ def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list
     (([b'1,2\n3'], False), ([b',4\n'], True))
     """
     pieces: list[bytes] = []
-    timeout = PATIENCE
+    timeout, has_line = PATIENCE, False
     while size > 0:
         try:
             data = read(size)
@@ -149,9 +160,8 @@ def fill(read: Read, ready: Ready, size: int, *, n_lines: int = 1) -> tuple[list
             return pieces, True
         pieces.append(data)
         size -= len(data)
-        if size > 0 and n_lines > 0:
-            n_lines -= data.count(b"\n")
-        if size > 0 and n_lines <= 0:
+        has_line = has_line or b"\n" in data
+        if size > 0 and has_line:
             began = monotonic()
             if not ready(timeout):
                 break
@@ -224,10 +234,8 @@ class Records(Lines):
     def __init__(
         self, delimiter: str, width: int, comment: str | None = None, size: int = BLOCK
     ) -> None:
-        if width > WIDE:
-            super().__init__(min(size, _WIDE_BLOCK), _WIDE_BLOCK)
-        else:
-            super().__init__(size)
+        wide = width > WIDE
+        super().__init__(min(size, _WIDE_BLOCK) if wide else size, _WIDE_BLOCK if wide else PIECE)
         self._delimiter, self._width, self._comment = delimiter, width, comment
 
     def ends(self, buffer: bytes, newlines: Ints, final: bool) -> tuple[Ints, bool]:
@@ -314,8 +322,12 @@ class Records(Lines):
             reader = csv.reader(feed, delimiter=self._delimiter, strict=True)
             while not self._is_comment(lines, at):
                 try:
-                    row = next(reader)
-                    fault = self._fault(row)
+                    row, fault = next(reader), ""
+                    if len(row) == 1 and not row[0].strip():  # blank
+                        row.clear()
+                    if row and len(row) != self._width:
+                        fields = f"{len(row)} field{'s' * (len(row) > 1)}"
+                        fault = f"{fields}, the header has {self._width}"
                 except StopIteration:
                     return records
                 except csv.Error as error:
@@ -339,14 +351,6 @@ class Records(Lines):
     def _is_comment(self, lines: list[str], at: int) -> bool:
         comment = self._comment
         return comment is not None and at < len(lines) and lines[at].startswith(comment)
-
-    def _fault(self, row: list[str]) -> str:
-        """Say what is wrong with a row, if anything is; a blank one has no fields."""
-        if len(row) == 1 and not row[0].strip():
-            row.clear()
-        if row and len(row) != self._width:
-            return f"{len(row)} field{'s' * (len(row) > 1)}, the header has {self._width}"
-        return ""
 
 
 def _once_dry(dry: list[bool]) -> Iterator[str]:
@@ -458,14 +462,9 @@ class TextSource:
         self, name: str, source: byte_sources.ByteSource, encoding: str | None = None
     ) -> None:
         self.name, self.source = name, source
-        kind = byte_sources.kind_of(source.magic)
-        self._packing = kind if kind in byte_sources.PACKINGS else None
-        head = b""
-        with source.open(again=True) as file:
-            for piece in self._unpacked(file):
-                head += piece
-                if len(head) >= byte_sources.N_MAGIC:
-                    break
+        self._packing = byte_sources.kind_of(source.magic)
+        self._plain, self._top, self._is_all = True, b"", False
+        head, _ = self.top(lambda head: len(head) >= byte_sources.N_MAGIC)
         self._top, self._is_all = b"", False
         inner = "tar" if head[257:262] == b"ustar" else byte_sources.kind_of(head)
         if inner in byte_sources.ADVICE:
@@ -476,15 +475,10 @@ class TextSource:
         self.encoding = encoding or next(marked, "utf-8")
         self._plain = codecs.lookup(self.encoding).name == "utf-8"
 
-    def _unpacked(self, file: byte_sources.Bytes) -> Iterator[bytes]:
-        if self._packing is None:
-            return iter(partial(file.read, byte_sources.STEP), b"")
-        return byte_sources.unpacked(file, self._packing)
-
     @property
     def is_direct(self) -> bool:
         """Whether the bytes of the source are those of the text."""
-        return self._packing is None and self._plain
+        return self._packing not in byte_sources.PACKINGS and self._plain
 
     @contextmanager
     def open(
@@ -496,7 +490,7 @@ class TextSource:
                 file.seek(offset)
                 yield file.read, lambda ends: ends
                 return
-            pieces = self._unpacked(file)
+            pieces = byte_sources.unpacked(file, self._packing)
             text = Pieces(pieces if self._plain else decoded(pieces, self.encoding), file.tell)
             byte_sources.skip(text.read, offset)
             yield text.read, text.used
@@ -621,32 +615,409 @@ class BlockTable(Table):
         """Parse a block whole; if that fails, in pieces; and a small piece record by record."""
         wanted = self._wanted(block, kinds)
         found = self._fast(block, wanted) if len(block.ends) else None
-        if found is not None:
-            short, ragged = block.short, self.is_open
-            frame, numbers = found
-            lines, end, raw = block.lines[:-1], block.end, block.text
-            yield Chunk(frame, lines, end, (), short, numbers, raw, ragged=ragged)
-        elif len(block.data) <= PIECE or len(block.ends) <= 1:
-            yield self._slow(block, wanted)
-        else:
-            for piece in block.pieces(self._looks_regular):
-                yield from self._parsed(piece, kinds)
+        if found is None and len(block.data) > PIECE and len(block.ends) > 1:
+            for half in block.halves():
+                regular = self._looks_regular(half.data, len(half.ends))
+                yield from self._parsed(replace(half, regular=regular), kinds)
+            return
+        good, faults = np.arange(len(block.ends)), list[Fault]()
+        if found is None:
+            rows = list(self._records(block, wanted))
+            faults = [block.fault(i, row) for i, row in enumerate(rows) if isinstance(row, str)]
+            is_row = [row is not None and not isinstance(row, str) for row in rows]
+            good = np.flatnonzero(is_row)
+            found = self._frame([*compress(rows, is_row)], wanted), None
+        frame, numbers = found
+        end, raw = of_rows(block.end, good), of_rows(block.text, good)
+        where = block.where and of_rows(block.where, good)
+        start = block.again and block.again(0)
+        about = faults, block.short, numbers, raw, where, start, self.is_open
+        yield Chunk(frame, block.lines[good], end, *about)
 
-    def _slow(self, block: Block, kinds: Kinds) -> Chunk:
-        """Read a block record by record."""
-        rows, good, faults = [], [], []
-        for i, row in enumerate(self._records(block, kinds)):
-            if isinstance(row, str):
-                faults.append(block.fault(i, row))
-            elif row is not None:
-                rows.append(row)
-                good.append(i)
-        return Chunk(
-            self._frame(rows, kinds),
-            block.lines[np.array(good, dtype=np.int64)],
-            end_of(block.end, good),
-            faults,
-            block.short,
-            raw=lambda row: block.text(good[row]),
-            ragged=self.is_open,
+
+# --- fields between delimiters: CSV, TSV and the like ------------------------------------------
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """How to read a text; what is None is found out.
+
+    Examples
+    --------
+    >>> TextOptions(delimiter=";", encoding="latin-1").header
+    True
+    >>> TextOptions(encoding="klingon")
+    Traceback (most recent call last):
+    fires.core.errors.InputError: there is no encoding "klingon"; utf-8, utf-16 and cp1252 are some
+    """
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    header: bool = True
+    comment: str | None = None
+    block_size: int = BLOCK
+
+    def __post_init__(self) -> None:
+        delimiter, comment = self.delimiter, self.comment
+        if delimiter is not None and (
+            len(delimiter) != 1 or delimiter in '"\r\n\0' or delimiter > "~"
+        ):
+            raise InputError(f"{delimiter!r} cannot separate fields: one ASCII character can")
+        if comment is not None and (not comment or set(comment) & set('"\r\n')):
+            raise InputError(f"{comment!r} cannot begin a comment: a sign such as # can")
+        if self.encoding is not None:
+            try:
+                codecs.getincrementaldecoder(self.encoding)
+                b"a".decode(self.encoding, "replace")  # refuses what makes no text, such as hex
+            except (LookupError, ValueError):
+                message = f'there is no encoding "{self.encoding}"'
+                raise InputError(message, hint="utf-8, utf-16 and cp1252 are some") from None
+
+
+FOUND_OUT = TextOptions()  # the user says nothing
+_HEAD_LINES = 100  # lines by which the delimiter is found
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the first lines of a text tell."""
+
+    names: tuple[str, ...]
+    delimiter: str
+    n_bytes: int
+    n_lines: int
+    renamed: tuple[tuple[str, str], ...] = ()
+
+
+def read_header(
+    head: bytes, source: str, options: TextOptions = FOUND_OUT, *, is_all: bool = True
+) -> Header:
+    r"""Read the names of the columns, and find out what separates them.
+
+    Blanks around a name do not count; a column without a name is called after its number, and a
+    name that stands there again gets a number. The line ``sep=;`` of a spreadsheet before the
+    header tells the delimiter.
+
+    Examples
+    --------
+    >>> read_header(b"id; size;\n1;2;3\n", "x.csv")
+    Header(names=('id', 'size', 'column_3'), delimiter=';', n_bytes=10, n_lines=1, renamed=())
+    """
+    mark = head[: 3 * head.startswith(b"\xef\xbb\xbf")]
+    lines = list(io.StringIO(head[len(mark) :].decode("utf-8", "surrogateescape"), newline="\n"))
+    if not is_all and not lines[-1].endswith("\n"):
+        lines.pop()
+    n_before, comment = 0, options.comment or "\n"
+    if found := re.fullmatch(r"sep=(.)[;,\t|]*\r?\n?", lines[0] if lines else "", re.IGNORECASE):
+        options = replace(options, delimiter=options.delimiter or found[1])
+        n_before = 1
+    for line in lines[n_before:]:
+        if line.strip() and not line.startswith(comment):
+            break
+        n_before += 1
+    shown = [line for line in lines[n_before:][:_HEAD_LINES] if not line.startswith(comment)]
+    delimiter = options.delimiter or sniff(shown, source)
+    with long_fields():
+        reader = csv.reader(lines[n_before:], delimiter=delimiter or ",")
+        try:
+            names = next((row for row in reader if any(map(str.strip, row))), None)
+        except csv.Error:
+            raise InputError(f"{source} has a carriage return within its first line") from None
+    if names is None:
+        raise InputError(f"{source} is empty")
+    n_lines = n_before + reader.line_num
+    text = "".join(lines[:n_lines]).encode(errors="surrogateescape")
+    if not is_utf8(text) or b"\0" in text:
+        raise not_text(source, n_lines)
+    if delimiter is None:
+        raise InputError(
+            f"cannot find columns in {source}: no comma, semicolon, tab or bar in line "
+            f"{n_lines}; CSV, TSV, NDJSON (also compressed), Parquet and Arrow can be read"
         )
+    if options.header:
+        given, renamed = unique_names(names)
+    else:
+        given, renamed = tuple(f"column_{i}" for i in range(1, len(names) + 1)), ()
+        n_lines, text = n_before, "".join(lines[:n_before]).encode()
+    return Header(given, delimiter, len(mark) + len(text), n_lines, renamed)
+
+
+def _has_header(head: bytes) -> bool:
+    """Whether there are lines enough to find a header and the delimiter."""
+    n_lines = head.count(b"\n")
+    least = PIECE if n_lines else MAX_LINE
+    return n_lines > _HEAD_LINES or len(head) >= least
+
+
+def not_text(source: str, line: int) -> InputError:
+    """Make the error that a text is not UTF-8."""
+    hint = "if it is text, give its encoding: --encoding cp1252 or utf-16-le, for instance"
+    return InputError(f"{source} is {NOT_UTF8}: line {line}", hint=hint)
+
+
+def unique_names(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """Give each column a name of its own.
+
+    Examples
+    --------
+    >>> unique_names(["x", "y", "x", ""])
+    (('x', 'y', 'x_2', 'column_4'), (('x', 'x_2'),))
+    """
+    names = [name.strip() for name in names]
+    taken, met = set(names), set[str]()
+    numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(2))
+    given, renamed = [], []
+    for i, name in enumerate(names, start=1):
+        wanted = name or f"column_{i}"
+        if (name in met) if name else (wanted in taken):
+            others = (f"{wanted}_{number}" for number in numbers[wanted])
+            wanted = next(other for other in others if other not in taken)
+            if name:
+                renamed.append((name, wanted))
+        met.add(name)
+        taken.add(wanted)
+        given.append(wanted)
+    return tuple(given), tuple(renamed)
+
+
+def sniff(lines: list[str], source: str = "") -> str | None:
+    """Find the delimiter that cuts most lines into as many fields as the first, and into most.
+
+    Examples
+    --------
+    >>> sniff(["height, cm;name;age", "1,85;Ann;31"])
+    ';'
+    """
+    lines = [line.replace("\r", "") for line in lines if line.strip()]
+    if not lines:
+        return None
+    if "\t" in lines[0] and {".tsv", ".tab"} & set(Path(source.lower()).suffixes):
+        return "\t"
+    scores = {"": 0}
+    with long_fields():
+        for delimiter in (",", ";", "\t", "|"):
+            widths = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
+            scores[delimiter] = widths.count(widths[0]) * (widths[0] - 1)
+    return max(scores, key=lambda delimiter: scores[delimiter]) or None
+
+
+_TYPES: Mapping[str, type[pl.DataType]] = {"number": pl.Float64, "integer": pl.Int64}
+
+
+class TextTable(BlockTable):
+    """Text whose records are lines, or several where a field is quoted."""
+
+    def __init__(
+        self, text: TextSource, options: TextOptions, header: Header | None = None
+    ) -> None:
+        if header is None:
+            head, is_all = text.top(_has_header)
+            header = read_header(head, text.name, options, is_all=is_all)
+        self.column_names, self.renamed = header.names, header.renamed
+        self.body = Position(offset=header.n_bytes, line=header.n_lines)
+        self.delimiter: str = header.delimiter
+        width, size = len(header.names), options.block_size
+        self._form = Records(header.delimiter, width, options.comment, size)
+        self._has_missing = False
+        self._read_from(text, self._form)
+
+    def _looks_regular(self, data: bytes, n_records: int) -> bool:
+        return self._form.looks_regular(data, n_records)
+
+    def _fast(self, block: Block, kinds: Kinds) -> Parsed | None:
+        """Parse a regular block: as numbers, or as text if one is none; None if neither works."""
+        if not block.regular or not is_utf8(block.data):
+            return None
+        found = self._turned(block, kinds) if len(self.column_names) > WIDE else None
+        if found is not None:
+            return found
+        frame = self._csv(block, kinds)
+        if frame is None:
+            frame = self._csv(block, dict.fromkeys(kinds, "category"))
+        return None if frame is None else (frame, None)
+
+    def _csv(self, block: Block, kinds: Kinds) -> pl.DataFrame | None:
+        """Parse a block; None if a value is not of its column's kind."""
+        schema = {name: _TYPES.get(kinds.get(name, ""), pl.String) for name in self.column_names}
+        wanted = [i for i, name in enumerate(self.column_names) if name in kinds]
+        # Looking for missing values costs a sixth of the speed: only once there are some.
+        for missing in [list(MISSING)] if self._has_missing else [None, list(MISSING)]:
+            try:
+                frame = pl.read_csv(
+                    block.data,
+                    has_header=False,
+                    separator=self.delimiter,
+                    schema=schema,
+                    columns=wanted,
+                    null_values=missing,
+                )
+            except pl.exceptions.PolarsError:
+                continue
+            self._has_missing |= missing is not None
+            return frame if len(frame) == len(block.ends) else None
+        return None
+
+    def _turned(self, block: Block, kinds: Kinds) -> Parsed | None:
+        """Parse a block of very many columns: as one column, of which numbers make an array.
+
+        A frame has much to do for each column however few the rows are. None if a line has not as
+        many fields as it should, or there is more than fields.
+        """
+        width, n_rows = len(self.column_names), len(block.ends)
+        at = np.flatnonzero(np.frombuffer(block.data, np.uint8) == ord(self.delimiter))
+        stops = block.ends - (block.ends[-1] - len(block.data))
+        n_each = np.diff(np.searchsorted(at, stops), prepend=0)
+        if b'"' in block.data or b"\r" in block.data or (n_each != width - 1).any():
+            return None
+        text = block.data.replace(self.delimiter.encode(), b"\n")
+        cells = pl.read_csv(text, has_header=False, schema={"": pl.String}).to_series()
+        if len(cells) != width * n_rows:
+            return None
+        found = cells.cast(pl.Float64, strict=False)
+        no_number = (found.is_null() & cells.is_not_null()).arg_true()
+        odd = no_number.filter(~cells.gather(no_number).is_in(MISSING))
+        as_text = np.zeros(width, dtype=bool)
+        as_text[odd.to_numpy() % width] = True
+        values = found.to_numpy().reshape(n_rows, width)
+        as_text |= (np.abs(values) > LARGEST).any(axis=0)  # no good numbers after all
+        wanted = list(map(kinds.get, self.column_names))
+        is_number = np.array([kind == "number" for kind in wanted]) & ~as_text
+        is_text = np.array([kind is not None for kind in wanted]) & ~is_number
+        frame = pl.DataFrame(
+            [
+                cells.gather_every(width, i).alias(self.column_names[i])
+                for i in np.flatnonzero(is_text).tolist()
+            ]
+        )
+        names = tuple(compress(self.column_names, is_number.tolist()))
+        return frame, NamedRows(values[:, is_number], names)
+
+    def _records(self, block: Block, kinds: Kinds) -> Iterable[list[str] | str | None]:
+        return (row or None for _, row in self._form.walk(block.data))
+
+    def _frame(self, rows: list[list[str]], kinds: Kinds) -> pl.DataFrame:
+        columns = dict(zip(self.column_names, zip(*rows, strict=True), strict=bool(rows)))
+        names = [name for name in self.column_names if name in kinds]
+        return pl.DataFrame([pl.Series(n, columns.get(n, ()), dtype=pl.String) for n in names])
+
+
+# --- ARFF, the format of Weka: rows behind a header that says what each column holds -----------
+
+_LONGEST_HEADER = 256 << 20
+_DATA = re.compile(rb"(?:^|\n)[ \t]*@data\b[^\n]*(\n|$)", re.IGNORECASE)
+_ATTRIBUTE = re.compile(
+    r"""\s*@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{'"]\S*)\s*(\{|\w*)(.*?)\s*""",
+    re.IGNORECASE | re.DOTALL,
+)
+_QUOTED = re.compile(
+    rb"""(^|,)[ \t]*(?:'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)")[ \t]*(?=,|\r?$)""", re.MULTILINE
+)
+_UNCLOSED = re.compile(rb"(^|,)[ \t]*'", re.MULTILINE)
+_KINDS = {"{": "nominal", "string": "string", "date": "string"}
+_KINDS |= dict.fromkeys(("numeric", "real", "integer"), "numeric")
+_SPARSE = re.compile(rb"^[ \t]*\{", re.MULTILINE)
+
+
+def looks_like_arff(line: bytes) -> bool:
+    """Tell ARFF by its first line.
+
+    Examples
+    --------
+    >>> looks_like_arff(b"@RELATION iris"), looks_like_arff(b"a,b")
+    (True, False)
+    """
+    return re.match(rb"\s*@(relation|attribute)\b", line, re.IGNORECASE) is not None
+
+
+class ArffTable(TextTable):
+    """The rows of an ARFF file. Numeric columns are numbers, and nominal ones are categories."""
+
+    def __init__(self, text: TextSource, options: TextOptions) -> None:
+        header, self._declared = read_arff_header(text.top(_has_data)[0], text.name)
+        super().__init__(text, TextOptions(comment="%", block_size=options.block_size), header)
+        self._cut = Lines(options.block_size)
+
+    def chunks(self, kinds: Kinds, start: Position, n_rows: int | None = None) -> Chunks:
+        """Read the records in order; see :meth:`Table.chunks`."""
+        for chunk in super().chunks(kinds, start, n_rows=n_rows):
+            # The text of a sample does not tell what its columns hold.
+            typed = map(self._typed, chunk.frame) if n_rows is not None else ()
+            yield replace(chunk, frame=chunk.frame.with_columns(typed))
+
+    def _typed(self, column: pl.Series) -> pl.Series:
+        """A column as the header declares it, if it can be read so."""
+        declared = self._declared[column.name]
+        if declared == "string" or column.dtype != pl.String:
+            return column
+        text = tidy(column)
+        found = text.cast(pl.Categorical if declared == "nominal" else pl.Float64, strict=False)
+        return found if found.null_count() == text.null_count() else column
+
+    def _as_parsed(self, block: Block) -> Block:
+        """The block with the quotes of CSV, which it is otherwise."""
+        data = block.data
+        if not data:
+            return block
+        if _SPARSE.search(data):
+            raise InputError(f"{self.name} has sparse rows", hint="write it as svmlight")
+        ends = block.ends
+        if b"'" in data or b"\\" in data:
+            data = _UNCLOSED.sub(rb'\1"', _QUOTED.sub(_requoted, data))
+            lengths = map(len, data.removesuffix(b"\n").split(b"\n"))
+            ends = np.cumsum(np.fromiter(lengths, np.int64, len(ends)) + 1)
+            ends[-1] = len(data)
+        regular = self._looks_regular(data, len(ends))
+        return replace(block, data=data, ends=ends, regular=regular)
+
+
+def _requoted(found: re.Match[bytes]) -> bytes:
+    r"""A quoted value with the quotes of CSV.
+
+    Examples
+    --------
+    >>> _QUOTED.sub(_requoted, rb"1, 'it\'s', 'a, b', ?")
+    b'1,"it\'s","a, b", ?'
+    """
+    text = found[2] if found[2] is not None else found[3]
+    text = re.sub(rb"\\(.)", lambda one: b" " if one[1] in b"ntr" else one[1], text)
+    return found[1] + b'"' + text.replace(b'"', b'""') + b'"'
+
+
+def _has_data(head: bytes) -> bool:
+    """Whether the line of @data has ended."""
+    found = _DATA.search(head)
+    return len(head) > _LONGEST_HEADER or (found is not None and found[1] != b"")
+
+
+def read_arff_header(head: bytes, source: str) -> tuple[Header, dict[str, str]]:
+    """Read what stands before the rows, and what each column is declared as."""
+    found = _DATA.search(head)
+    if found is None:
+        raise InputError(f"{source} has no line @data: not an ARFF file")
+    try:
+        lines = head[: found.start() + 1].decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError:
+        raise InputError(f"{source} is {NOT_UTF8}: its header") from None
+    declared = [
+        _attribute(line, f"{source}: line {number}")
+        for number, line in enumerate(lines, start=1)
+        if line.lstrip()[:10].lower() == "@attribute"
+    ]
+    if not declared:
+        raise InputError(f"{source} has no @attribute before @data")
+    names, renamed = unique_names([name for name, _ in declared])
+    n_lines = head[: found.end()].count(b"\n")
+    kinds = dict(zip(names, (kind for _, kind in declared), strict=True))
+    return Header(names, ",", found.end(), n_lines, renamed), kinds
+
+
+def _attribute(line: str, where: str) -> tuple[str, str]:
+    """The name of a column, and what it is declared as."""
+    found = _ATTRIBUTE.fullmatch(line)
+    kind = _KINDS.get(found[2].lower()) if found else None
+    if found is None or kind is None or (kind == "nominal" and "}" not in found[3]):
+        raise InputError(f"{where} is not an attribute of a known type: {line.strip()}")
+    name = found[1]
+    if name[0] in "'\"":
+        name = re.sub(r"\\(.)", r"\1", name[1:-1])
+    return name, kind

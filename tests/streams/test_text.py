@@ -8,12 +8,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fires.streams import text_blocks
+from fires.streams import text as texts
 from fires.streams.base import InputError, Position
 from fires.streams.files import open_table
 from fires.streams.table import Fault
-from fires.streams.text_blocks import UNCLOSED, Records
-from fires.streams.text_table import TextOptions
+from fires.streams.text import UNCLOSED, Records, TextOptions
 
 BIG = 1 << 20
 HEADER = "one,two,three"
@@ -116,7 +115,7 @@ def test_a_quoted_field_may_span_many_blocks():
 
 
 def test_a_quote_that_is_never_closed_costs_one_line(monkeypatch):
-    monkeypatch.setattr(text_blocks, "MAX_RECORD", 1000)
+    monkeypatch.setattr(texts, "MAX_RECORD", 1000)
     good = [f"{i},a,b" for i in range(1000)]
     lines = [*good[:500], '7,"oops,9', *good[500:]]
     for block_size in (10, 5000, BIG):
@@ -139,7 +138,7 @@ def test_a_quote_within_a_field_is_a_character():
 
 
 def test_a_file_without_lines_is_refused_before_it_fills_the_memory(monkeypatch):
-    monkeypatch.setattr(text_blocks, "MAX_LINE", 5000)
+    monkeypatch.setattr(texts, "MAX_LINE", 5000)
     with pytest.raises(InputError, match="the stream: line 2 is longer than"):
         read("x" * 100_000, 100)
 
