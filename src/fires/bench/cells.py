@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -106,27 +106,6 @@ class Run(NamedTuple):
         return cls(seen, accuracy, stability, record.get("diverged_at"))
 
 
-def run_of(
-    stream: Stream,
-    selector: OnlineSelector,
-    predictor: Predictor,
-    batch_size: int,
-    protocol: str,
-) -> Run:
-    """Run a selector and a predictor over a stream."""
-    way = PROTOCOLS[protocol]
-    steps = prequential(
-        stream,
-        selector,
-        predictor,
-        batch_size=batch_size,
-        order=way.order,
-        preprocess=way.scaled_while,
-        window=WINDOW,
-    )
-    return Run.of(steps)
-
-
 @dataclass(frozen=True)
 class Cell:
     """What is to be run."""
@@ -206,6 +185,15 @@ METHODS = {
     "all features": Method(lambda cell: AllFeatures(), selects=False),
     "random features": Method(lambda cell: RandomFeatures(_share(cell), random_state=cell.seed)),
 }
+
+
+def run_of(
+    stream: Stream, selector: OnlineSelector, predictor: Predictor, batch_size: int, protocol: str
+) -> Run:
+    """Run a selector and a predictor over a stream."""
+    way = PROTOCOLS[protocol]
+    how: dict[str, Any] = {"order": way.order, "preprocess": way.scaled_while, "window": WINDOW}
+    return Run.of(prequential(stream, selector, predictor, batch_size=batch_size, **how))
 
 
 def run(cell: Cell) -> Record:

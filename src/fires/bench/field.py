@@ -24,11 +24,11 @@ from scipy import sparse
 from fires.bench.cells import TEST_THEN_TRAIN, Cell
 from fires.bench.datasets import loading as datasets
 from fires.bench.datasets.files import find
+from fires.bench.variants import VARIANTS, make
 from fires.bench.worker import Record
 from fires.core.batch import CheckedBatch
 from fires.core.classes import NO_CLASSES, Classes
 from fires.core.errors import MissingExtra
-from fires.core.moved import imported
 from fires.core.randomness import generator
 from fires.core.types import Floats, Labels, Matrix, Places
 from fires.evaluation.loop import prequential
@@ -164,20 +164,7 @@ def _dataset(name: str, n_rows: int) -> tuple[Any, Any]:
 # --- methods ------------------------------------------------------------------------------------
 
 
-# The class of each, and the settings that it has beside a number of features and a seed.
-_VARIANTS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
-    "FIRES": ("FIRES", dict),
-    "FIRES relations": ("FIRES", lambda: {"relations": "auto"}),
-    "FIRES gradient": ("FIRES", lambda: {"update": "gradient"}),
-    "FIRES as published": ("FIRES", dict),
-    "FIRES net": ("FIRES", lambda: {"model": imported("fires.models", "NeuralNet")()}),
-    "FIRES soft tree": ("FIRES", lambda: {"model": imported("fires.models", "SoftTree")()}),
-    "FromModel": (
-        "FromModel",
-        lambda: {"estimator": imported("sklearn.linear_model", "SGDClassifier")()},
-    ),
-    "WindowRefit lightgbm": ("WindowRefit", lambda: {"estimator": "lightgbm"}),
-}
+_LEFT_OUT = ("FIRES variational", "Screening t", "AdPredictor", "FixedFeatures")
 REFERENCE = "FIRES"
 _NOT_QUICK = ("FIRES net", "FIRES soft tree", "CancelOut", "WindowRefit lightgbm")
 
@@ -185,18 +172,8 @@ _NOT_QUICK = ("FIRES net", "FIRES soft tree", "CancelOut", "WindowRefit lightgbm
 def methods(*, quick: bool = False) -> list[str]:
     """All that learn from rows: FIRES in its variants, and every rival that is registered."""
     rivals = (n for n, module in REGISTRY.items() if ".arriving." not in module)
-    names = dict.fromkeys([*_VARIANTS, *(n for n in rivals if n != "FixedFeatures")])
-    return [name for name in names if not (quick and name in _NOT_QUICK)]
-
-
-def make(method: str, k: int, seed: int) -> OnlineSelector:
-    """A fresh selector of k features."""
-    name, settings = _VARIANTS.get(method, (method, dict))
-    kind = imported(REGISTRY[name], name)
-    given = {"n_features_to_select": k, "random_state": seed} | settings()
-    given = {key: value for key, value in given.items() if key in kind._get_param_names()}
-    made: OnlineSelector = (kind.as_published if method.endswith("published") else kind)(**given)
-    return made
+    left_out = _LEFT_OUT + _NOT_QUICK * quick
+    return [name for name in dict.fromkeys([*VARIANTS, *rivals]) if name not in left_out]
 
 
 # --- cells --------------------------------------------------------------------------------------

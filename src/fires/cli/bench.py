@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from fires.bench.worker import Record
 
 
-PROTOCOLS = ("as-published", "test-then-train", "honest")
 _JOBS = options.option(
     "N",
     "Number of processes, one thread each; by default the number of cores.",
@@ -31,27 +30,21 @@ _JOBS = options.option(
 )
 
 
-def _protocols_of(option: str) -> tuple[str, ...]:
-    """The protocols that an option stands for."""
-    from fires.bench.cells import PROTOCOLS, TEST_THEN_TRAIN
-
-    meant = {"both": tuple(PROTOCOLS), "test-then-train": (TEST_THEN_TRAIN,)}
-    return meant.get(option, (option,))
-
-
 def _run(
-    cells: Sequence[Cell], out: Path, jobs: int, what: str, count: str = "", **options: Any
+    cells: Sequence[Cell], out: Path, jobs: int, what: str, more: str, **options: Any
 ) -> list[Record]:
     """Run what has not been run yet, with bars; say first which cells are run again."""
+    from fires.bench.kdd2020 import note_run
     from fires.bench.runner import CELLS, finished, outdated, read_records, run_cells
 
     kept = read_records(out, options.get("file", CELLS))
+    done = finished(cells, kept)
+    if what == "cell" and len(done) < len(cells):
+        note_run(out, _command(), jobs)
     for why, n in outdated(cells, kept).items():
         click.echo(f"{_several(n, what)} {'is' if n == 1 else 'are'} run again: {why}", err=True)
-    if count:
-        done = finished(cells, kept)
-        before = f", {len(done):,} of them done before" if done else ""
-        click.echo(f"{_several(len(cells), what)}{before}{count}", err=True)
+    before = f", {len(done):,} of them done before" if done else ""
+    click.echo(f"{_several(len(cells), what)}{before}{more}", err=True)
     with bars(cells) as progress:
         return run_cells(cells, out, jobs, progress, **options)
 
@@ -98,7 +91,7 @@ def _kdd2020(
     datasets: str | None = options.option("A,B"),
     all_datasets: bool = options.flag(),
     methods: str | None = options.option("X,Y", f"Only these of {_METHODS}.  [default: all]"),
-    protocol: str = options.choice([*PROTOCOLS, "both"], default="both"),
+    protocol: str = options.choice(("both", "as-published", "test-then-train", "honest")),
     batch_sizes: str = options.option("N,M", default="25,50,75,100"),
     fractions: str = options.option("A,B", default="0.1,0.15,0.2"),
     rows: int | None = options.option("N", type=click.IntRange(min=1)),
@@ -139,7 +132,7 @@ def _kdd2020(
         Only rewrite the tables and figures, from saved results.
     """
     from fires.bench import figures, kdd2020, tables
-    from fires.bench.cells import DATASETS, METHODS
+    from fires.bench.cells import DATASETS, METHODS, PROTOCOLS, TEST_THEN_TRAIN
     from fires.bench.datasets.loading import describe, named
     from fires.bench.runner import CELLS
     from fires.bench.tables import Summary
@@ -155,7 +148,8 @@ def _kdd2020(
         names = [describe(name).name for name in _names(datasets, "--datasets")]
     if methods is not None:
         chosen = [named(name, METHODS, "method") for name in _names(methods, "--methods")]
-    protocols = _protocols_of(protocol)
+    meant = {"both": tuple(PROTOCOLS), "test-then-train": (TEST_THEN_TRAIN,)}
+    protocols = meant.get(protocol, (protocol,))
     records: dict[str, Sequence[Record]] = {}
     if not no_run:
         settings: dict[str, Any] = {
@@ -214,7 +208,6 @@ def _field(
     """
     from fires.bench import field, kdd2020, leaderboard
     from fires.bench.datasets.loading import named
-    from fires.bench.runner import finished, read_records
     from fires.run.folder import refuse_foreign
 
     out = out or Path("fires-field-quick" if quick else "fires-field")
@@ -232,11 +225,9 @@ def _field(
         _say_left_out(missing.values())
         names = [name for name in names if name not in missing]
         cells = field.plan(names, chosen, field.QUICK if quick else field.FULL)
-        jobs = jobs or kdd2020.cores()
-        if len(finished(cells, read_records(out, leaderboard.CELLS))) < len(cells):
-            kdd2020.note_run(out, _command(), jobs)
         work = {"work": field.run, "file": leaderboard.CELLS}
-        records = _run(cells, out, jobs, "cell", f"; results go to {out}", **work)
+        where = f"; results go to {out}"
+        records = _run(cells, out, jobs or kdd2020.cores(), "cell", where, **work)
     if not leaderboard.Leaderboard(out).cells:
         raise click.ClickException(f"there are no results in {out}")
     written = leaderboard.write(out)
@@ -274,19 +265,17 @@ def _run_cells(
     cells: Sequence[Cell], out: Path, jobs: int
 ) -> tuple[Collection[str], Sequence[Record]]:
     """Run the cells of the tables: what is missing for some of them, and the records."""
-    from fires.bench import kdd2020
+    from fires.bench.kdd2020 import missing
     from fires.bench.runner import finished, read_records
 
     done = finished(cells, read_records(out))
-    missing = kdd2020.missing([cell for cell in cells if cell not in done])
-    _say_left_out(missing.values())
-    cells = [c for c in cells if c in done or not {c.dataset, c.method} & missing.keys()]
+    lacking = missing([cell for cell in cells if cell not in done])
+    _say_left_out(lacking.values())
+    cells = [c for c in cells if c in done or not {c.dataset, c.method} & lacking.keys()]
     if not cells:
-        why = "" if missing else ": --quick skips OnlineBoosting where there are many features"
+        why = "" if lacking else ": --quick skips OnlineBoosting where there are many features"
         raise click.ClickException(f"there is nothing to run{why}")
-    if len(cells) > len(done):
-        kdd2020.note_run(out, _command(), jobs)
-    return missing.keys(), _run(cells, out, jobs, "cell", f"; results go to {out}")
+    return lacking.keys(), _run(cells, out, jobs, "cell", f"; results go to {out}")
 
 
 def _draw(
