@@ -332,81 +332,57 @@ def open_output(path: Path | None, *, overwrite: bool) -> RowOutput:
             hint="give a name that ends with .csv, .parquet or .arrow",
         )
     options.refuse_there(path, overwrite=overwrite)
-    return CsvFile(path) if kind == "CSV" else TypedFile(path, kind)
+    return RowOutput(path) if kind == "CSV" else TypedFile(path, kind)
 
 
 class RowOutput(contextlib.AbstractContextManager["RowOutput"]):
-    """Rows as CSV on standard output, as soon as they are known."""
+    """Rows as CSV, as soon as they are known: on standard output or in a file.
 
-    name = STANDARD
+    A file is written beside its place, and moved there when it is whole.
+    """
+
     is_typed = False
 
-    def __init__(self) -> None:
-        self.n_rows = 0
+    def __init__(self, path: Path | None = None) -> None:
+        self.name = STANDARD if path is None else str(path)
+        self.n_rows = self._n_bytes = 0
         self._file: BinaryIO = sys.stdout.buffer
-        self._has_header = False
+        self._path, self._folder = path, Path()
+        if path is not None:
+            if path.is_dir():
+                raise InputError(f"{path} is a directory")
+            files.make_folder(path.parent)
+            with files.naming(path):
+                self._folder = files.draft_folder(".fires-", path.parent)
+                self._file = files.open_new(self._folder / "rows.csv")
 
     def __exit__(self, *error: object) -> None:
         """Leave nothing behind but what was published."""
+        if self._path is not None:
+            with contextlib.suppress(OSError):
+                self._file.close()
+            files.remove_tree(self._folder)
 
     def write(self, frame: pl.DataFrame) -> None:
         """Write some rows, whole."""
-        self._file.write(_as_csv(frame, header=not self._has_header))
-        self._file.flush()
-        self._has_header = True
+        data = _as_csv(frame, header=not self._n_bytes)
+        with contextlib.nullcontext() if self._path is None else files.naming(self._path):
+            self._file.write(data)
+            self._file.flush()
+        self._n_bytes += len(data)
         self.n_rows += len(frame)
 
     def publish(self) -> None:
         """Put what was written into place."""
+        if self._path is not None:
+            with contextlib.suppress(OSError):  # the disk was full: the last rows are not whole
+                self._file.close()
+            with files.naming(self._path):
+                files.truncate(self._folder / "rows.csv", self._n_bytes)
+                files.move(self._folder / "rows.csv", self._path)
 
 
-class _Draft(RowOutput):
-    """A file that is written beside its place, and moved there when it is whole."""
-
-    def __init__(self, path: Path) -> None:
-        if path.is_dir():
-            raise InputError(f"{path} is a directory")
-        self.n_rows = 0
-        self.name, self._path = str(path), path
-        files.make_folder(path.parent)
-        with files.naming(path):
-            self._folder = files.draft_folder(".fires-", path.parent)
-
-    def __exit__(self, *error: object) -> None:
-        files.remove_tree(self._folder)
-
-
-class CsvFile(_Draft):
-    """Rows as CSV in a file."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._draft = self._folder / "rows.csv"
-        self._file = files.open_new(self._draft)
-        self._has_header = False
-        self._n_whole = 0
-
-    def write(self, frame: pl.DataFrame) -> None:
-        """See :meth:`RowOutput.write`."""
-        with files.naming(self._path):
-            super().write(frame)
-        self._n_whole = self._file.tell()
-
-    def publish(self) -> None:
-        """See :meth:`RowOutput.publish`."""
-        with contextlib.suppress(OSError):  # the disk was full: the last rows are not whole
-            self._file.close()
-        with files.naming(self._path):
-            files.truncate(self._draft, self._n_whole)
-            files.move(self._draft, self._path)
-
-    def __exit__(self, *error: object) -> None:
-        with contextlib.suppress(OSError):
-            self._file.close()
-        super().__exit__(*error)
-
-
-class TypedFile(_Draft):
+class TypedFile(RowOutput):
     """Rows in a Parquet or Arrow file.
 
     Neither can be written row by row, so that what is there could be read at any time. The rows
@@ -417,7 +393,7 @@ class TypedFile(_Draft):
 
     def __init__(self, path: Path, kind: str) -> None:
         super().__init__(path)
-        self._kind = kind
+        self._place, self._kind = path, kind
         self._held: list[pl.DataFrame] = []
         self._n_held = 0
         self._parts: list[Path] = []
@@ -453,14 +429,14 @@ class TypedFile(_Draft):
         rows = pl.concat((pl.scan_ipc(part) for part in self._parts), how="vertical_relaxed")
         draft = self._folder / "rows"
         self._to_disk(rows.sink_parquet if self._kind == "Parquet" else rows.sink_ipc, draft)
-        with files.naming(self._path):
-            files.move(draft, self._path)
+        with files.naming(self._place):
+            files.move(draft, self._place)
 
     def _to_disk(self, write: Callable[[Path], BytesIO | pl.LazyFrame | None], path: Path) -> None:
         """Let polars write a file; on a full disk, not all of its errors are of the system."""
         import polars as pl
 
-        with files.naming(self._path):
+        with files.naming(self._place):
             try:
                 write(path)
             except pl.exceptions.PolarsError as error:
