@@ -2,12 +2,10 @@ import io
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -48,8 +46,6 @@ def test_quick_runs_what_is_at_hand_writes_tables_and_runs_nothing_twice(empty, 
     assert len(records_in(out)) == 4
     assert {record["dataset"] for record in records_in(out)} == {"RTG"}
     assert {record["rows"] for record in records_in(out)} == {600}
-    lines = [line.split() for line in result.stdout.splitlines()]
-    assert [line[0] for line in lines if line[:1] == ["OFS"]] == ["OFS", "OFS"]  # two protocols
     written = "tables.md, reproduction.md, 7 tables as .csv and .tex"
     assert lines_with(result.stdout, "written to") == f"written to {out}: {written}"
     page = (out / "tables.md").read_text()
@@ -67,17 +63,6 @@ def test_quick_runs_what_is_at_hand_writes_tables_and_runs_nothing_twice(empty, 
     assert (anew.exit_code, anew.stderr) == (0, "")
     assert anew.stdout == again.stdout
     assert (out / "tables.md").read_text() == page
-
-
-def test_what_ceased_to_be_finite_is_named(tmp_path):
-    """With the committed results, in which the paper's net does."""
-    committed = Path(__file__).parents[2] / "docs" / "results" / "kdd2020"
-    for name in ("cells.jsonl", "runs.json"):
-        shutil.copy(committed / name, tmp_path)
-    result = run("kdd2020", "--no-run", "--no-figures", "--out", tmp_path)
-    (line,) = [line for line in result.stdout.splitlines() if "ceased to be finite" in line]
-    assert line.startswith("ceased to be finite, see tables.md: FIRES-ANN on ")
-    assert "FIRES-ANN on Madelon" in line
 
 
 @pytest.fixture
@@ -147,7 +132,6 @@ def test_cells_that_fail_are_named_and_the_code_is_1(protocol, empty, in_threads
         (["--methods", " , "], "Error: --methods needs at least one name; separate several"),
         (["--datasets", ""], "Error: --datasets needs at least one name; separate several"),
         (["--jobs", "0"], "Error: Invalid value for '--jobs' / '-j': 0 is not in the range x>=1."),
-        (["--datasets", "kdd", "--all-datasets"], "Error: --datasets and --all-datasets cannot"),
     ],
 )
 def test_what_cannot_be_meant_is_one_line_with_code_2(arguments, message, empty):

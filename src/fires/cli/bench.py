@@ -1,4 +1,4 @@
-"""``fires bench``: the paper's experiments, run again."""
+"""``fires bench`` and ``fires data``: the paper's experiments, run again, and its data sets."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from fires.cli.text import printable
 
 if TYPE_CHECKING:
     from fires.bench.cells import Cell
+    from fires.bench.datasets.catalogue import Info
     from fires.bench.figures import FigureCell
-    from fires.bench.tables import Summary, TextTable
     from fires.bench.worker import Record
 
 
@@ -89,7 +89,6 @@ def _kdd2020(
         file_okay=False,
     ),
     datasets: str | None = options.option("A,B"),
-    all_datasets: bool = options.flag(),
     methods: str | None = options.option("X,Y", f"Only these of {_METHODS}.  [default: all]"),
     protocol: str = options.choice(("both", "as-published", "test-then-train", "honest")),
     batch_sizes: str = options.option("N,M", default="25,50,75,100"),
@@ -114,9 +113,7 @@ def _kdd2020(
     quick
         One setting, at most 3,000 rows; takes some minutes.
     datasets
-        Only these data sets, see `fires data list`.  [default: all but RBF]
-    all_datasets
-        Include RBF, which takes longest.
+        Only these data sets, see `fires data list`.  [default: all but RBF, which takes longest]
     protocol
         as-published: the paper's order and scaling. honest, or test-then-train: each batch is
         tested before it is learnt from.
@@ -132,18 +129,15 @@ def _kdd2020(
         Only rewrite the tables and figures, from saved results.
     """
     from fires.bench import figures, kdd2020, tables
-    from fires.bench.cells import DATASETS, METHODS, PROTOCOLS, TEST_THEN_TRAIN
+    from fires.bench.cells import METHODS, PROTOCOLS, TEST_THEN_TRAIN
     from fires.bench.datasets.loading import describe, named
     from fires.bench.runner import CELLS
-    from fires.bench.tables import Summary
     from fires.run.folder import refuse_foreign
 
-    if datasets is not None and all_datasets:
-        raise click.UsageError("--datasets and --all-datasets cannot be used together.")
     out = out or Path("fires-kdd2020-quick" if quick else "fires-kdd2020")
     refuse_foreign(out, CELLS, kdd2020.RUNS)
     jobs = jobs or kdd2020.cores()
-    names, chosen = [*(DATASETS if all_datasets else kdd2020.USUAL_DATASETS)], [*METHODS]
+    names, chosen = [*kdd2020.USUAL_DATASETS], [*METHODS]
     if datasets is not None:
         names = [describe(name).name for name in _names(datasets, "--datasets")]
     if methods is not None:
@@ -160,16 +154,18 @@ def _kdd2020(
         cells = list(dict.fromkeys(kdd2020.plan(names, chosen, protocols, quick=quick, **settings)))
         missing, records[CELLS] = _run_cells(cells, out, jobs)
         names, chosen = ([w for w in words if w not in missing] for words in (names, chosen))
-    summary = Summary(out)
-    if not len(summary.records):
+    if not len(tables.Summary(out).records):
         raise click.ClickException(f"there are no results in {out}")
     written = tables.write(out)
     drawn: list[Path] = []
     if not no_figures:
         plan = None if no_run else figures.plan(names, chosen, protocols, quick=quick)
         drawn, records[figures.RUNS] = _draw(plan, out, jobs)
-    _print_summary(summary)
-    click.echo(f"\nwritten to {out}: {_listed(written, drawn)}")
+    parts = [path.name for path in written if path.suffix == ".md"]
+    parts.append(f"{_several((len(written) - len(parts)) // 2, 'table')} as .csv and .tex")
+    if drawn:
+        parts.append(f"{_several(len(drawn) // 2, 'figure')} as .png and .svg in figures")
+    click.echo(f"written to {out}: {', '.join(parts)}")
     _finish(records, out)
 
 
@@ -307,39 +303,73 @@ def _draw(
     return files, records
 
 
-def _listed(tables: Sequence[Path], figures: Sequence[Path]) -> str:
-    """What was written, in one line: pages by their names, the rest by its number."""
-    parts = [path.name for path in tables if path.suffix == ".md"]
-    for files, what, where in ((tables, "table", ""), (figures, "figure", " in figures")):
-        kinds = Counter(path.suffix for path in files if path.suffix != ".md")
-        if kinds:
-            n = kinds.total() // len(kinds)
-            parts.append(f"{_several(n, what)} as {' and '.join(kinds)}{where}")
-    return ", ".join(parts)
+# --- the data sets -------------------------------------------------------------------------------
 
 
-def _print_summary(summary: Summary) -> None:
-    """The mean rows of the tables, one line for each method."""
-    from fires.bench.tables import protocol_tables
+@click.group("data")
+def data() -> None:
+    """List and download the data sets of the paper.
+
+    Files are searched in the folder named by the environment variable FIRES_DATA_DIR, and in the
+    cache for downloads (FIRES_CACHE_DIR).
+    """
+
+
+@data.command("list")
+def _list() -> None:
+    """List all data sets, and whether they are available here."""
+    from fires.bench.datasets.catalogue import CATALOGUE
+    from fires.bench.datasets.files import cache_folder, data_folder
     from fires.cli.tables import print_table
 
-    for protocol in summary.protocols:
-        found = [t for t in protocol_tables(summary, protocol) if not t.name.startswith("time")]
-        columns: list[tuple[str, Sequence[str]]] = [("method", summary.methods)]
-        for table in found:
-            means = _means(table)
-            rows = [means.get(method, ["–"] * 3) for method in summary.methods]
-            titles = f"{table.name.split('-')[0]}\nours", "\npaper", "\ndiff."
-            columns += zip(titles, zip(*rows, strict=True), strict=True)
-        click.echo()
-        title = f"{protocol}: mean over the data sets"
-        print_table(columns, left=["method"], title=title, title_justify="left")
-        if burst := [f"{method} on {name}" for name, method in summary.divergences(protocol)]:
-            click.echo(f"ceased to be finite, see tables.md: {', '.join(burst)}")
+    known = CATALOGUE.values()
+    columns = {
+        "name": [info.name for info in known],
+        "rows": [f"{info.n_rows:,}" for info in known],
+        "features": [f"{info.n_features:,}" for info in known],
+        "source": [info.source for info in known],
+        "licence": [info.licence for info in known],
+        "available": [_at_hand(info) for info in known],
+    }
+    words = ("name", "source", "licence", "available")
+    print_table(columns.items(), left=words, wrapped=["available"], vertical="top")
+    own = data_folder() or "none (FIRES_DATA_DIR is not set)"
+    click.echo()
+    click.echo(printable(f"data folder: {own}"))
+    click.echo(printable(f"cache: {cache_folder()}"))
 
 
-def _means(table: TextTable) -> dict[str, list[str]]:
-    """Of each method in a table: ours, the published and the difference, all of them means."""
-    start = next(number for number, row in enumerate(table.rows) if row[0] == "mean")
-    columns = zip(*table.rows[start : start + 3], strict=True)
-    return {name: [*block] for name, block in zip(table.columns, columns, strict=True)}
+def _at_hand(info: Info) -> str:
+    """In a few words, whether a data set can be used without a network."""
+    from importlib.util import find_spec
+
+    from fires.bench.datasets.files import data_folder, find
+
+    if info.whole is None:
+        return "generated" if find_spec("river") else "needs .[river]"
+    found = find(info)
+    if found is None:
+        return "no"
+    path, file = found
+    folder = "data folder" if path.parent == data_folder() else "cache"
+    return folder if file is info.whole else f"{folder}, {file.n_rows:,} rows only"
+
+
+@data.command("get")
+@click.argument("name", metavar="NAME")
+def _get(name: str) -> None:
+    """Print the path of a data set; if necessary, download it to the cache.
+
+    The size, the classes and, if known, the checksums are verified. A damaged file in the cache is
+    downloaded again; the data folder is never written to.
+    """
+    from fires.bench.datasets.files import get
+    from fires.bench.datasets.loading import describe
+
+    info = describe(name)
+    if info.whole is None:
+        click.echo(f"{info.name} is generated by river when used: nothing to download")
+        return
+    path = get(info, report=lambda url: click.echo(f"reading {url}", err=True))
+    size = f"{info.whole.n_rows:,} rows of {info.n_features:,} features"
+    click.echo(f"{info.name}, {size}, licence {info.licence}: {printable(str(path))}")
