@@ -221,8 +221,8 @@ def means_of(done: Run) -> Record:
     """
     steps = {"steps": len(done.seen)}
     if done.diverged_at is not None:
-        nothing = dict.fromkeys((*_MEANS, "accuracy_variance"))
-        return nothing | steps | {"diverged_at": done.diverged_at}
+        steps |= {"diverged_at": done.diverged_at}
+        return dict.fromkeys((*_MEANS, "accuracy_variance")) | steps
     assert done.seconds is not None
     select, train = 1e3 * done.seconds[:, 1:]
     series = (done.accuracy, done.stability, select, train, select + train)

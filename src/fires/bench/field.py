@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from fires.bench.cells import TEST_THEN_TRAIN, Cell
+from fires.bench.cells import TEST_THEN_TRAIN, Cell, kept_dataset
 from fires.bench.datasets import loading as datasets
 from fires.bench.datasets.files import find
 from fires.bench.variants import VARIANTS, make
@@ -151,14 +151,10 @@ def data_of(name: str, n_rows: int | None, seed: int) -> Data:
         stream = STREAMS[name](n_rows, random_state=seed)
         whole = next(iter(stream.batches(n_rows)))
         return Data(whole.X, whole.y, stream)
-    X, y = _dataset(name, n_rows)
+    data: Any = kept_dataset(name, TEST_THEN_TRAIN, n_rows, 0)
+    X, y = data.to_arrays()
     kept = generator(seed, "field", name).random(len(y)) < 0.9
     return Data(X[kept], y[kept], None)
-
-
-@lru_cache(maxsize=1)
-def _dataset(name: str, n_rows: int) -> tuple[Any, Any]:
-    return datasets.load(name, n_rows=n_rows, download=False).to_arrays()
 
 
 # --- methods ------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ import click
 from fires.cli import interrupts
 from fires.cli import options as shared
 from fires.cli.options import as_toml, settings_facts, stream_facts
-from fires.cli.progress import Values, json_progress, logs, one_bar, seen
+from fires.cli.progress import Values, logs, one_bar, seen
 from fires.cli.reading import Notices
 from fires.cli.report import live_page, write_wanted
 from fires.cli.select_options import CLASSES, NUMERIC, Options, refuse_what_does_not_go_together
@@ -105,8 +105,8 @@ def _select(options: Options) -> None:
         learning = Learning(stream, options, folder, schedule, *service)
         where = saying_where(options.reading.name, stream.schema.target, learning)
         is_program = options.as_json and not options.quiet and not sys.stderr.isatty()
-        bar = one_bar("0 rows", total=stream.n_bytes, hidden=options.quiet)
-        with learning.source, json_progress() if is_program else bar as show, where:
+        how = {"hidden": options.quiet, "as_json": is_program}
+        with learning.source, one_bar("0 rows", total=stream.n_bytes, **how) as show, where:
             orders.hand_over(learning.source)
             if saved is not None:
                 learning.go_on(saved)
