@@ -19,9 +19,8 @@ from tests.report import runs
 from fires.core.errors import InputError
 from fires.core.state import read_state, write_state
 from fires.metrics import stability_interval
-from fires.report.folder import read_result
 from fires.report.page import folder_data
-from fires.report.records import Follower, rounded
+from fires.report.records import Follower, read_result, rounded
 from fires.report.summary import Summary, summarise
 from fires.run.locking import FolderLock
 from fires.run.records import read_snapshot, snapshots
