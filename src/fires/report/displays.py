@@ -21,7 +21,7 @@ from fires.core.belief import rank
 from fires.core.errors import InputError, closest
 from fires.core.optional import require
 from fires.core.settings import check_count, check_number
-from fires.core.types import Floats, Places
+from fires.core.types import Places
 from fires.report import figures
 from fires.report.figures import COLOURS, GREY, look
 from fires.run.features import ByColumn, column_names, groups_of, has_intervals
@@ -30,7 +30,6 @@ from fires.run.saved import SavedRun
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
-    from matplotlib.lines import Line2D
 
     from fires.selectors.fires import FIRES
 
@@ -290,16 +289,17 @@ class TimelineDisplay(_Display):
                 hint = closest(name, list(known), "it was never among the features that mattered")
                 raise InputError(f'the run keeps no history of a feature "{name}"', hint=hint)
             series = [known[name] for name in features]
-        spread = {
-            key: [_in_place(one, key, timeline) for one in series]
-            for key in ("importance", "uncertainty")
-        }
+        # NaN at rows that a series has nothing for.
+        spread = np.full((2, len(series), len(timeline["rows"])), np.nan)
+        for place, one in enumerate(series):
+            at = timeline["coarse"] if one.get("coarse") else slice(None)
+            spread[:, place, at] = _floats([one["importance"], one["uncertainty"]])
         alarms = [(one["row"], of) for one in events for of in one["features"] or (None,)]
         return cls(
             [one["name"] for one in series],
             timeline["rows"],
-            spread["importance"],
-            uncertainties=spread["uncertainty"] if summary["run"]["intervals"] else None,
+            spread[0],
+            uncertainties=spread[1] if summary["run"]["intervals"] else None,
             alarms=alarms,
             confidence=confidence,
         ).plot(ax, **kwargs)
@@ -309,13 +309,14 @@ class TimelineDisplay(_Display):
         half_width = NormalDist().inv_cdf(0.5 + 0.5 * self.confidence)
         with self._axes(ax, 3.6) as axes:
             axes.axhline(0.0, color=GREY, linewidth=0.8)
-            self.lines_ = []
+            self.lines_, last = [], []
             for place, (name, values) in enumerate(zip(self.names, self.importances, strict=True)):
                 known = np.isfinite(values)
                 rows, values = self.rows[known], values[known]
                 how = look(place)
                 drawn = figures.line(axes, rows, values, how, name, place=place, **kwargs)
                 self.lines_.append(drawn)
+                last.append(values[-1] if len(values) else -np.inf)
                 if self.uncertainties is not None:
                     ends = half_width * self.uncertainties[place, known]
                     axes.fill_between(
@@ -338,7 +339,8 @@ class TimelineDisplay(_Display):
             axes.set_ylabel("importance")
             figures.rows_axis(axes, float(self.rows[-1]) if len(self.rows) else 1.0)
             # As they are on top of each other at the end.
-            shown = sorted(zip(self.names, self.lines_, strict=True), key=_last_height)
+            order = np.argsort(-np.array(last), kind="stable")
+            shown = [(self.names[place], self.lines_[place]) for place in order.tolist()]
             if any(name in self.names for _, name in self.alarms):
                 (mark,) = axes.plot([], [], "v", color=GREY, markersize=7)
                 shown.append(("alarm about it", mark))
@@ -378,15 +380,3 @@ def _first(ranks: npt.ArrayLike, selected: npt.ArrayLike, n: int) -> Places:
     by = np.array(ranks, dtype=np.float64)
     wanted = np.lexsort((by, ~np.asarray(selected, dtype=bool)))[:n]
     return wanted[np.argsort(by[wanted], kind="stable")]
-
-
-def _in_place(one: dict[str, Any], key: str, timeline: dict[str, Any]) -> Floats:
-    """The values of a series, NaN at rows that it has none for."""
-    values = np.full(len(timeline["rows"]), np.nan)
-    values[timeline["coarse"] if one.get("coarse") else slice(None)] = _floats(one[key])
-    return values
-
-
-def _last_height(named: tuple[str, Line2D]) -> float:
-    heights = np.asarray(named[1].get_ydata())
-    return -float(heights[-1]) if len(heights) else np.inf

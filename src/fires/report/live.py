@@ -24,7 +24,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import quote
@@ -288,7 +287,8 @@ class Access:
     @property
     def url(self) -> str:
         """What to open in a browser, with the token."""
-        host = _own_name() if self._is_everywhere else self.host
+        everywhere = ip_address(self.address).is_unspecified
+        host = socket.gethostname() if everywhere else self.host
         asked = "" if self.token is None else f"?token={quote(self.token, safe='')}"
         return f"http://{_bracketed(host)}:{self.port}/{asked}"
 
@@ -322,21 +322,6 @@ class Access:
             return refused(403, "Requests from other pages are refused.")
         return None
 
-    @property
-    def _is_everywhere(self) -> bool:
-        return ip_address(self.address).is_unspecified
-
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-@cache
-def _own_name() -> str:
-    """What others call this machine, if anybody does."""
-    name = socket.gethostname()
-    try:
-        socket.getaddrinfo(name, None)
-    except (OSError, UnicodeError):
-        return "127.0.0.1"
-    return name

@@ -96,14 +96,15 @@ def page_data(summaries: Sequence[dict[str, Any]], comparison: Header | None = N
 
 def folder_data(folders: Sequence[Path]) -> Header:
     """What a page shows of some folders."""
-    compared = [folder for folder in folders if holds_comparison(folder)]
+    runs = [folder for folder in folders if (folder / "run.json").is_file()]
+    compared = [one for one in folders if one not in runs and (one / FILE).is_file()]
     if len(compared) > 1:
         raise InputError(f"{compared[1]} is a second comparison: a page shows one")
-    runs = side_by_side([folder for folder in folders if folder not in compared])
-    for run in runs:
-        run.refresh()
-    summaries = [run.as_dict() for run in runs]
-    return page_data(summaries, read_comparison(compared[0]) if compared else None)
+    summaries = side_by_side([folder for folder in folders if folder not in compared])
+    for summary in summaries:
+        summary.refresh()
+    told = [summary.as_dict() for summary in summaries]
+    return page_data(told, read_comparison(compared[0]) if compared else None)
 
 
 def write_page(folders: Sequence[Path], path: Path) -> int:
@@ -291,11 +292,6 @@ def comparison_summary(facts: dict[str, Any], name: str | None = None) -> Header
         "sources": files,
         "target": settings.get("target"),
     } | {key: facts[key] for key in _FACTS if key in facts}
-
-
-def holds_comparison(folder: Path) -> bool:
-    """Whether a folder holds a comparison, and no run."""
-    return (folder / FILE).is_file() and not (folder / "run.json").is_file()
 
 
 def read_comparison(folder: Path) -> Header:
