@@ -290,10 +290,6 @@ class Follower:
 
     def __init__(self, path: Path, block: int = _BLOCK) -> None:
         self.path, self._size = path, block
-        self.forget()
-
-    def forget(self) -> None:
-        """Begin with the first line again."""
         self._position, self.n_lines = 0, 0
         self._end = b""  # the last bytes read
 
@@ -421,27 +417,20 @@ def read_block(follower: Follower, block: bytes) -> tuple[pl.DataFrame, list[str
     return frame, list(scores), 1 + int(places.max(initial=-1))
 
 
-class BadRows:
+class BadRows(Follower):
     """Why rows could not be used, from ``quarantine.ndjson``."""
 
     _SCHEMA: ClassVar = {"line": pl.Int64, "reason": pl.String, "raw": pl.String}
 
     def __init__(self, path: Path) -> None:
-        self._follower = Follower(path)
-        self._forget()
-
-    def _forget(self) -> None:
+        super().__init__(path)
         self.count, self._reasons = 0, pl.DataFrame(schema=self._SCHEMA | {"count": pl.Int64})
 
     def refresh(self) -> bool:
         """Read the rows that have come since."""
-        is_other = self._follower.is_other()
-        if is_other:
-            self._follower.forget()
-            self._forget()
         before = self.count
-        for block in self._follower.blocks():
-            frame = self._follower.parsed(block, self._SCHEMA, "reason")
+        for block in self.blocks():
+            frame = self.parsed(block, self._SCHEMA, "reason")
             self.count += len(frame)
             some = frame.with_columns(pl.col("raw").str.slice(0, _RAW), count=pl.lit(1, pl.Int64))
             reasons = pl.concat([self._reasons, some]).group_by("reason", maintain_order=True)
@@ -451,7 +440,7 @@ class BadRows:
                 .head(_REASONS_KEPT)
                 .select(self._reasons.columns)
             )
-        return is_other or self.count > before
+        return self.count > before
 
     def as_dict(self) -> Header:
         """What is known of them."""

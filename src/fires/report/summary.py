@@ -45,7 +45,6 @@ VERSION = 1
 Sentence: TypeAlias = list[str | dict[str, str]]
 _DOUBT = ("column", "kind", "why")
 _MOST_PIXELS, _MOST_MEMBERS = 50_000, 60
-_MILLION = 1_000_000
 
 
 def summarise(folder: Path) -> Header:
@@ -104,7 +103,7 @@ class Summary:
         changed = self._facts.refresh()
         if self._facts.is_gone:  # what was read of it stays
             return changed
-        if self._facts.known.get("id") != before or self._steps.is_other():
+        if self._facts.known.get("id") != before or self._steps.is_other() or self._bad.is_other():
             self._begin()
             changed = True
         self._names = self._names or self._read_names()
@@ -360,7 +359,7 @@ def sentence(
     if counts["batches"] == 1:
         parts.append(" after one batch")
     elif since is not None and n_selected < n_features:
-        parts.append(f"; {'the same set since' if event is None else 'by'} row {row_text(since)}")
+        parts.append(f"; {'the same set since' if event is None else 'by'} row {since:,}")
         if event is not None:
             parts += [" ", *_named(event["came"]), " replaced ", *_named(event["left"])]
     return [*parts, "." if stability is None else f"; stability {stability:.2f}."]
@@ -373,14 +372,6 @@ def _named(names: Sequence[str]) -> Sentence:
     between = ", " if more > 0 else " and "
     named: Sentence = [first, between, *second] if second else [first]
     return [*named, f" and {more:,} more"] if more > 0 else named
-
-
-def row_text(row: int) -> str:
-    """The number of a row, as one says it."""
-    if row < _MILLION:
-        return f"{row:,}"
-    millions = row / _MILLION
-    return f"{millions:,.0f} M" if millions >= 100 else f"{millions:.3g} M"
 
 
 def _carrying(n_features: int, n_selected: int, n_above: int | None, has_ended: bool) -> str:
