@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -144,23 +145,20 @@ def predict(
         write_rows(reader, predict, output, width=saved.pipeline.n_features_in_, quiet=quiet)
 
 
+@dataclass
 class Predict:
     """Makes the table of predictions, and compares them with the target, where a row has one."""
 
-    def __init__(
-        self,
-        pipeline: OnlinePipeline,
-        id_: str | None = None,
-        target: Target | None = None,
-        *,
-        proba: bool = False,
-        explain: bool = False,
-    ) -> None:
+    pipeline: OnlinePipeline
+    id_: str | None = None
+    target: Target | None = None
+    proba: bool = False
+    explain: bool = False
+
+    def __post_init__(self) -> None:
         from fires.metrics.prediction import Scores
 
-        self._explain, self._pipeline, self._id = explain, pipeline, id_
-        self._proba, self._target = proba, target
-        classes = len(pipeline.selector.label_index) > 0
+        classes = len(self.pipeline.selector.label_index) > 0
         self._scores = Scores(("accuracy", "balanced_accuracy") if classes else ("r2", "mae"))
         self._n_rows, self._why = 0, "it is empty"
 
@@ -169,22 +167,22 @@ class Predict:
         import polars as pl
 
         frame, numbers, _ = rows
-        named = pl.Series("row", numbers) if self._id is None else frame[self._id]
+        named = pl.Series("row", numbers) if self.id_ is None else frame[self.id_]
         if not len(frame):
             return pl.DataFrame([named, pl.Series(_PREDICTION, [], dtype=pl.String)])
         X = self._encoded(frame)
-        predicted = self._pipeline.predict(X)
+        predicted = self.pipeline.predict(X)
         table = [named, pl.Series(_PREDICTION, predicted)]
-        if self._proba:
-            found = self._pipeline.predict_proba(X)
+        if self.proba:
+            found = self.pipeline.predict_proba(X)
             table += [
                 pl.Series(f"probability of {label}", found[:, k])
-                for k, label in enumerate(self._pipeline.classes_.tolist())
+                for k, label in enumerate(self.pipeline.classes_.tolist())
             ]
-        if self._explain:
+        if self.explain:
             table.append(pl.Series("contributions", self._strongest(X)))
-        if self._target is not None and self._target.column.name in frame.columns:
-            self._compare(self._target, frame, predicted)
+        if self.target is not None and self.target.column.name in frame.columns:
+            self._compare(self.target, frame, predicted)
         return pl.DataFrame(table)
 
     def _strongest(self, X: Any) -> list[str]:
@@ -193,8 +191,8 @@ class Predict:
 
         with warnings.catch_warnings():  # of pairs: lines() has them
             warnings.simplefilter("ignore", UserWarning)
-            effect = np.asarray(self._pipeline.contributions(X).effect)
-        names = self._pipeline.selector.get_feature_names_out().tolist()
+            effect = np.asarray(self.pipeline.contributions(X).effect)
+        names = self.pipeline.selector.get_feature_names_out().tolist()
         order = np.argsort(-np.abs(effect), axis=1, kind="stable")[:, :_STRONGEST]
         return [
             ", ".join(f"{names[j]} {row[j]:+.3g}" for j in best.tolist())
@@ -203,8 +201,8 @@ class Predict:
 
     def _encoded(self, frame: pl.DataFrame) -> Any:
         """The rows as numbers. What is not selected says nothing, and need not be there."""
-        columns = self._pipeline.columns_
-        if self._pipeline.open_names is None:
+        columns = self.pipeline.columns_
+        if self.pipeline.open_names is None:
             return columns.transform(frame)
         from fires.core.named import NamedRows
 
@@ -223,9 +221,9 @@ class Predict:
 
     def lines(self) -> list[str]:
         """What contributions leave out, and how good the predictions were."""
-        pairs = self._pipeline.selector.pairs_ if self._explain else []
+        pairs = self.pipeline.selector.pairs_ if self.explain else []
         left_out = [f"contributions do not include interactions: {len(pairs)} found"] * bool(pairs)
-        if self._target is None:
+        if self.target is None:
             return left_out
         if not self._n_rows:
             return [*left_out, f"no score: {self._why}"]
