@@ -46,7 +46,7 @@ def test_quick_runs_what_is_at_hand_writes_tables_and_runs_nothing_twice(empty, 
     assert len(records_in(out)) == 4
     assert {record["dataset"] for record in records_in(out)} == {"RTG"}
     assert {record["rows"] for record in records_in(out)} == {600}
-    written = "tables.md, reproduction.md, 7 tables as .csv and .tex"
+    written = "tables.md, reproduction.md, 7 tables as .csv"
     assert lines_with(result.stdout, "written to") == f"written to {out}: {written}"
     page = (out / "tables.md").read_text()
     assert "kdd2020 --quick --jobs 1 --datasets usenet,RTG --methods OFS,all-features`" in page
@@ -254,13 +254,13 @@ def test_figures_are_drawn_from_what_is_kept_and_nothing_is_run(results, drawn):
     assert (result.exit_code, result.stderr) == (0, "")
     assert drawn == ["over-time", "accuracy-stability"]
     line = lines_with(result.stdout, "written to")
-    assert line.endswith(" as .csv and .tex, 2 figures as .png and .svg in figures")
+    assert line.endswith(" as .csv, 2 figures as .png and .svg in figures")
     assert (results / "figures.jsonl").read_bytes() == before
 
     drawn.clear()
     result = run("kdd2020", "--no-run", "--no-figures", "--out", results)
     assert (result.exit_code, result.stderr, drawn) == (0, "", [])
-    assert lines_with(result.stdout, "written to").endswith(" tables as .csv and .tex")
+    assert lines_with(result.stdout, "written to").endswith(" tables as .csv")
 
 
 def test_where_no_figure_is_kept_one_line_says_so(results, drawn):

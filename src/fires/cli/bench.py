@@ -162,7 +162,7 @@ def _kdd2020(
         plan = None if no_run else figures.plan(names, chosen, protocols, quick=quick)
         drawn, records[figures.RUNS] = _draw(plan, out, jobs)
     parts = [path.name for path in written if path.suffix == ".md"]
-    parts.append(f"{_several((len(written) - len(parts)) // 2, 'table')} as .csv and .tex")
+    parts.append(f"{_several(len(written) - len(parts), 'table')} as .csv")
     if drawn:
         parts.append(f"{_several(len(drawn) // 2, 'figure')} as .png and .svg in figures")
     click.echo(f"written to {out}: {', '.join(parts)}")
