@@ -190,8 +190,11 @@ def lines_of(known: dict[str, Any]) -> list[str]:
     if "rank" not in known:
         return lines
     lines.append(_importance(known))
-    lines += [_selected(known), *_earlier(known["stays"]), *alarm_lines(known["alarms"])]
-    return [*lines, *_relation_lines(known)]
+    over = [stay for stay in known["stays"] if stay["to_row"] is not None]
+    told = [f"selected from row {one['from_row']:,} to row {one['to_row']:,}" for one in over]
+    if (more := len(told) - _MOST_STAYS) > 0:
+        told[:more] = [f"{more:,} earlier periods, and:"]
+    return [*lines, _selected(known), *told, *alarm_lines(known["alarms"]), *_relation_lines(known)]
 
 
 def _reading(known: dict[str, Any]) -> str:
@@ -244,11 +247,3 @@ def _selected(known: dict[str, Any]) -> str:
     if not stays:
         return "never selected"
     return f"not selected since row {stays[-1]['to_row']:,}, before that {share}"
-
-
-def _earlier(stays: list[dict[str, Any]]) -> list[str]:
-    """The stays that are over."""
-    over = [stay for stay in stays if stay["to_row"] is not None]
-    lines = [f"selected from row {one['from_row']:,} to row {one['to_row']:,}" for one in over]
-    more = len(lines) - _MOST_STAYS
-    return lines if more <= 0 else [f"{more:,} earlier periods, and:", *lines[more:]]

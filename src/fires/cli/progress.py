@@ -102,10 +102,11 @@ def one_bar(
 def seen(
     n_rows: int, began: float, done: float | None, *more: str, before: int = 0, of: str = ""
 ) -> Header:
-    """What a bar shows of rows: how many, how far that is, how fast, and more."""
+    """What a bar, or JSON, tells of rows: how many, how far that is, how fast, and more."""
     speed = (n_rows - before) / (time.perf_counter() - began)
     now = ", ".join([f"{speed:,.0f} rows/s", *more])
-    return {"description": f"{n_rows:,}{of} rows", "completed": done, "now": now}
+    shown: Header = {"description": f"{n_rows:,}{of} rows", "completed": done, "now": now}
+    return shown | {"rows": n_rows, "rows_per_second": round(speed, 1)}
 
 
 @contextmanager
