@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from fires.bench.cells import TEST_THEN_TRAIN, Cell, kept_dataset
 from fires.bench.datasets import loading as datasets
@@ -135,9 +136,7 @@ class Data(NamedTuple):
         rng, X = generator(seed, "field", "noise"), self.X
         if isinstance(X, np.ndarray):
             return self._replace(X=X + NOISE * X.std(axis=0) * rng.standard_normal(X.shape))
-        square = sparse.csr_array((X.data**2, X.indices, X.indptr), shape=X.shape)
-        mean = sparse.csr_array(X).mean(axis=0)
-        spread = np.sqrt(np.maximum(square.mean(axis=0) - np.square(mean), 0.0))
+        spread = np.sqrt(mean_variance_axis(sparse.csr_matrix(X), axis=0)[1])
         noisy = X.copy()
         noisy.data = X.data + NOISE * spread[X.indices] * rng.standard_normal(X.nnz)
         return self._replace(X=noisy)
