@@ -194,7 +194,9 @@ def plan(streams: Sequence[str], names: Sequence[str], effort: Effort) -> list[F
     """All cells, stream by stream."""
     seeds, n_rows, limit = effort
     return [
-        FieldCell(stream, name, BATCH_SIZE, None, TEST_THEN_TRAIN, 0, n_rows, seeds, limit)
+        FieldCell(
+            *(stream, name, BATCH_SIZE, None, TEST_THEN_TRAIN, 0, n_rows), seeds=seeds, limit=limit
+        )
         for stream, name in product(streams, names)
     ]
 

@@ -54,6 +54,7 @@ class Summary:
 
     def __init__(self, folder: Path) -> None:
         records = [r for r in read_records(folder) if r.get("method") in METHODS]
+        records = [record for record in records if not record.get("figure")]
         last = {tuple(r[name] for name in _PLACE): made_by(r) for r in records}
         self.runs = [
             run

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from fires.cli.text import printable
 if TYPE_CHECKING:
     from fires.bench.cells import Cell
     from fires.bench.datasets.catalogue import Info
-    from fires.bench.figures import FigureCell
     from fires.bench.worker import Record
 
 
@@ -30,21 +28,19 @@ _JOBS = options.option(
 )
 
 
-def _run(
-    cells: Sequence[Cell], out: Path, jobs: int, what: str, more: str, **options: Any
-) -> list[Record]:
+def _run(cells: Sequence[Cell], out: Path, jobs: int, **options: Any) -> list[Record]:
     """Run what has not been run yet, with bars; say first which cells are run again."""
     from fires.bench.kdd2020 import note_run
     from fires.bench.runner import CELLS, finished, outdated, read_records, run_cells
 
     kept = read_records(out, options.get("file", CELLS))
     done = finished(cells, kept)
-    if what == "cell" and len(done) < len(cells):
+    if len(done) < len(cells):
         note_run(out, _command(), jobs)
     for why, n in outdated(cells, kept).items():
-        click.echo(f"{_several(n, what)} {'is' if n == 1 else 'are'} run again: {why}", err=True)
+        click.echo(f"{_several(n, 'cell')} {'is' if n == 1 else 'are'} run again: {why}", err=True)
     before = f", {len(done):,} of them done before" if done else ""
-    click.echo(f"{_several(len(cells), what)}{before}{more}", err=True)
+    click.echo(f"{_several(len(cells), 'cell')}{before}; results go to {out}", err=True)
     with bars(cells) as progress:
         return run_cells(cells, out, jobs, progress, **options)
 
@@ -54,12 +50,10 @@ def _several(n: int, what: str) -> str:
     return f"{n:,} {what}{'s' * (n != 1)}"
 
 
-def _finish(records: Mapping[str, Sequence[Record]], folder: Path) -> None:
+def _finish(records: Sequence[Record], file: Path) -> None:
     """End with code 1 if something failed, and say in which file it stands."""
-    n_failed = Counter(name for name, found in records.items() for one in found if "error" in one)
-    for name, n in n_failed.items():
-        click.echo(f"{_several(n, 'cell')} failed; {folder / name} has the details", err=True)
-    if n_failed:
+    if n_failed := sum("error" in record for record in records):
+        click.echo(f"{_several(n_failed, 'cell')} failed; {file} has the details", err=True)
         sys.exit(1)
 
 
@@ -144,7 +138,8 @@ def _kdd2020(
         chosen = [named(name, METHODS, "method") for name in _names(methods, "--methods")]
     meant = {"both": tuple(PROTOCOLS), "test-then-train": (TEST_THEN_TRAIN,)}
     protocols = meant.get(protocol, (protocol,))
-    records: dict[str, Sequence[Record]] = {}
+    records: Sequence[Record] = []
+    is_drawn = not no_figures and _can_draw()
     if not no_run:
         settings: dict[str, Any] = {
             "batch_sizes": _numbers(batch_sizes, int, "--batch-sizes"),
@@ -152,21 +147,24 @@ def _kdd2020(
             "rows": rows,
         }
         cells = list(dict.fromkeys(kdd2020.plan(names, chosen, protocols, quick=quick, **settings)))
-        missing, records[CELLS] = _run_cells(cells, out, jobs)
-        names, chosen = ([w for w in words if w not in missing] for words in (names, chosen))
+        cells, missing = _at_hand(cells, out)
+        if is_drawn:
+            names, chosen = ([w for w in words if w not in missing] for words in (names, chosen))
+            shown, left_out = figures.plan(names, chosen, protocols, quick=quick)
+            _say_left_out(left_out)
+            cells, is_drawn = [*cells, *shown], bool(shown)
+        records = _run(cells, out, jobs)
     if not len(tables.Summary(out).records):
         raise click.ClickException(f"there are no results in {out}")
     written = tables.write(out)
-    drawn: list[Path] = []
-    if not no_figures:
-        plan = None if no_run else figures.plan(names, chosen, protocols, quick=quick)
-        drawn, records[figures.RUNS] = _draw(plan, out, jobs)
+    drawn, left_out = figures.draw(out) if is_drawn else ([], [])
+    _say_left_out(left_out)
     parts = [path.name for path in written if path.suffix == ".md"]
     parts.append(f"{_several(len(written) - len(parts), 'table')} as .csv")
     if drawn:
         parts.append(f"{_several(len(drawn) // 2, 'figure')} as .png and .svg in figures")
     click.echo(f"written to {out}: {', '.join(parts)}")
-    _finish(records, out)
+    _finish(records, out / CELLS)
 
 
 @options.command("field", group=command)
@@ -222,13 +220,12 @@ def _field(
         names = [name for name in names if name not in missing]
         cells = field.plan(names, chosen, field.QUICK if quick else field.FULL)
         work = {"work": field.run, "file": leaderboard.CELLS}
-        where = f"; results go to {out}"
-        records = _run(cells, out, jobs or kdd2020.cores(), "cell", where, **work)
+        records = _run(cells, out, jobs or kdd2020.cores(), **work)
     if not leaderboard.Leaderboard(out).cells:
         raise click.ClickException(f"there are no results in {out}")
     written = leaderboard.write(out)
     click.echo(f"written to {out}: {', '.join(path.name for path in written)}")
-    _finish({leaderboard.CELLS: records}, out)
+    _finish(records, out / leaderboard.CELLS)
 
 
 def _names(text: str, option: str) -> list[str]:
@@ -257,10 +254,8 @@ def _command() -> str:
     return shlex.join(words)
 
 
-def _run_cells(
-    cells: Sequence[Cell], out: Path, jobs: int
-) -> tuple[Collection[str], Sequence[Record]]:
-    """Run the cells of the tables: what is missing for some of them, and the records."""
+def _at_hand(cells: Sequence[Cell], out: Path) -> tuple[list[Cell], Collection[str]]:
+    """The cells that can be run, or were, and what others lack."""
     from fires.bench.kdd2020 import missing
     from fires.bench.runner import finished, read_records
 
@@ -271,17 +266,11 @@ def _run_cells(
     if not cells:
         why = "" if lacking else ": --quick skips OnlineBoosting where there are many features"
         raise click.ClickException(f"there is nothing to run{why}")
-    return lacking.keys(), _run(cells, out, jobs, "cell", f"; results go to {out}")
+    return cells, lacking.keys()
 
 
-def _draw(
-    plan: tuple[list[FigureCell], list[str]] | None, out: Path, jobs: int
-) -> tuple[list[Path], Sequence[Record]]:
-    """Run what the figures need, and draw them: the files, and the records of the runs.
-
-    Without a plan they are drawn from what was run before.
-    """
-    from fires.bench import figures
+def _can_draw() -> bool:
+    """Whether there is a library that draws figures; says what to install."""
     from fires.core.errors import MissingExtra
     from fires.core.optional import require
 
@@ -289,18 +278,8 @@ def _draw(
         require("matplotlib", "drawing them", "plot")
     except MissingExtra as error:
         _say_left_out([f"figures: {error}"])
-        return [], []
-    records: list[Record] = []
-    if plan is not None:
-        cells, left_out = plan
-        _say_left_out(left_out)
-        if not cells:
-            return [], []
-        work = {"work": figures.run, "file": figures.RUNS}
-        records = _run(cells, out, jobs, "run", ", for the figures", **work)
-    files, left_out = figures.draw(out)
-    _say_left_out(left_out)
-    return files, records
+        return False
+    return True
 
 
 # --- the data sets -------------------------------------------------------------------------------
@@ -329,7 +308,7 @@ def _list() -> None:
         "features": [f"{info.n_features:,}" for info in known],
         "source": [info.source for info in known],
         "licence": [info.licence for info in known],
-        "available": [_at_hand(info) for info in known],
+        "available": [_where(info) for info in known],
     }
     words = ("name", "source", "licence", "available")
     print_table(columns.items(), left=words, wrapped=["available"], vertical="top")
@@ -339,7 +318,7 @@ def _list() -> None:
     click.echo(printable(f"cache: {cache_folder()}"))
 
 
-def _at_hand(info: Info) -> str:
+def _where(info: Info) -> str:
     """In a few words, whether a data set can be used without a network."""
     from importlib.util import find_spec
 
