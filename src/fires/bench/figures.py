@@ -55,32 +55,24 @@ def plan(
         if "MNIST" in names and method in methods
     ]
     source = next((name for name in SOURCES if name in names and _is_whole(name)), None)
-    lines, penalties = [], []
-    if source is not None:
-        n_rows = QUICK_ROWS if quick else None
-        cell = Cell(source, "FIRES-GLM", BATCH_SIZE, FRACTION, n_rows=n_rows, figure=True)
-        lines = [
-            replace(cell, method=m, fraction=FRACTION if METHODS[m].selects else None)
-            for m in LOOKS
-            if m in methods
-        ]
-        penalties = [replace(cell, penalty=penalty) for penalty in UNCERTAINTY_PENALTIES]
-        penalties *= "FIRES-GLM" in methods
+    n_rows, shown = QUICK_ROWS if quick else None, methods if source else ()
+    cell = replace(cell, dataset=source or "", fraction=FRACTION, n_rows=n_rows)
+    lines = [
+        replace(cell, method=m, fraction=FRACTION if METHODS[m].selects else None)
+        for m in LOOKS
+        if m in shown
+    ]
+    penalties = [replace(cell, penalty=p) for p in UNCERTAINTY_PENALTIES if "FIRES-GLM" in shown]
     whole = f"{sources} as a whole, and of"
-    missing = {
-        f"discriminative-features: it is of MNIST, and of {enumeration(DIGIT_METHODS, 'or')}": (
-            not digits
-        ),
-        f"over-time and accuracy-stability: they are of {whole} {enumeration([*LOOKS], 'or')}": (
-            not lines
-        ),
-        f"uncertainty-penalty: it is of {whole} FIRES-GLM": not penalties,
-        f"figures of Gisette, of which a part is missing: {source} stands in": (
-            source != "Gisette" and "Gisette" in names and bool(lines)
-        ),
-    }
-    left_out = [line for line, is_missing in missing.items() if is_missing]
-    return [*digits, *lines, *penalties], left_out
+    of_digits, of_lines = (enumeration(some, "or") for some in (DIGIT_METHODS, LOOKS))
+    told = [
+        (not digits, f"discriminative-features: it is of MNIST, and of {of_digits}"),
+        (not lines, f"over-time and accuracy-stability: they are of {whole} {of_lines}"),
+        (not penalties, f"uncertainty-penalty: it is of {whole} FIRES-GLM"),
+    ]
+    if lines and source != "Gisette" and "Gisette" in names:
+        told.append((True, f"figures of Gisette, of which a part is missing: {source} stands in"))
+    return [*digits, *lines, *penalties], [line for is_missing, line in told if is_missing]
 
 
 def draw(folder: Path) -> tuple[list[Path], list[str]]:
