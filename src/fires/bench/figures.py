@@ -109,17 +109,15 @@ def _of_digits(records: Sequence[Record], left_out: list[str]) -> Iterator[tuple
     """The figure of the pixels that each method selects; which methods are missing is noted."""
     pixels, means = {}, []
     for method in DIGIT_METHODS:
-        by_digit = {r["digit"]: r for r in records if r["method"] == method}
-        of_it = [by_digit[digit] for digit in DIGITS if digit in by_digit]
+        of_it = {r["digit"]: r for r in records if r["method"] == method and r["digit"] in DIGITS}
         if len(of_it) < len(DIGITS):
             continue
-        ends = [record["diverged_at"] for record in of_it if "diverged_at" in record]
-        if ends:
+        if ends := [r["diverged_at"] for r in of_it.values() if "diverged_at" in r]:
             why = f"it ceased to be finite after row {min(ends):,}"
             left_out.append(f"{method} in discriminative-features: {why}")
             continue
-        means = [record["means"] for record in of_it]
-        pixels[method] = [Pixels(record["weights"], record["selected"]) for record in of_it]
+        means = [of_it[digit]["means"] for digit in DIGITS]
+        pixels[method] = [Pixels(of_it[d]["weights"], of_it[d]["selected"]) for d in DIGITS]
     n_pixels = 28 * 28
     settings = (
         f"MNIST, rows labelled {', '.join(map(str, DIGITS[:-1]))} or {DIGITS[-1]}, each digit "
