@@ -33,7 +33,6 @@ def plan(
     protocols: Iterable[str] = PROTOCOLS,
     *,
     quick: bool = False,
-    seed: int = 0,
     batch_sizes: Sequence[int] = BATCH_SIZES,
     fractions: Sequence[float] = FRACTIONS,
     rows: int | None = None,
@@ -55,7 +54,7 @@ def plan(
             n_rows = BOOSTED_ROWS if boosted else rows
             shares = fractions if METHODS[method].selects else (None,)
             cells += [
-                Cell(name, method, size, share, protocol, seed, n_rows)
+                Cell(name, method, size, share, protocol, n_rows=n_rows)
                 for size, share in product(batch_sizes, shares)
             ]
     return cells

@@ -213,9 +213,9 @@ def count(default: int, what: str = "", least: int = 1) -> Any:
     return option("N", what, type=click.IntRange(min=least), default=default)
 
 
-def choice(values: Sequence[str], what: str = "", default: str | None = None) -> Any:
+def choice(values: Sequence[str]) -> Any:
     """One of several words; by default the first."""
-    return option(None, what, type=click.Choice(values), default=default or values[0])
+    return option(type=click.Choice(values), default=values[0])
 
 
 def columns() -> Any:
@@ -223,9 +223,9 @@ def columns() -> Any:
     return option("COL", multiple=True)
 
 
-def target(what: str = "") -> Any:
-    """The column to predict, and what that means."""
-    return option("COL", f"The column to predict{what}.", "-t")
+def target() -> Any:
+    """The column to predict."""
+    return option("COL", "The column to predict.", "-t")
 
 
 def batch_size(what: str = "learn from") -> Any:
