@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -21,7 +21,6 @@ from fires.core.types import Floats
 from fires.core.version import __version__
 from fires.evaluation.loop import prequential
 from fires.evaluation.records import Step, defined_mean, number_or_none
-from fires.models.base import BaseModel
 from fires.predictors import Perceptron, boosting, hoeffding_tree
 from fires.predictors.base import Predictor
 from fires.selectors.base import OnlineSelector
@@ -40,32 +39,18 @@ _MEANS = ("accuracy", "stability", *_TIMES)
 
 
 class Protocol(NamedTuple):
-    """How a stream is scaled and used, and how FIRES is set up for it."""
+    """How a stream is scaled and used."""
 
     order: str
     scaled_before: Literal["online", "as-published"]
     scaled_while: str | None
-    make_fires: Callable[..., FIRES]
-    make_model: Callable[[type[NeuralNet] | type[SoftTree]], BaseModel]
 
 
 # "honest" is what files of results, and options, call the order test-then-train.
 AS_PUBLISHED, TEST_THEN_TRAIN = "as-published", "honest"
 PROTOCOLS: Mapping[str, Protocol] = {
-    AS_PUBLISHED: Protocol(
-        order="as-published",
-        scaled_before="as-published",
-        scaled_while=None,
-        make_fires=FIRES.as_published,
-        make_model=lambda kind: kind.as_published(),
-    ),
-    TEST_THEN_TRAIN: Protocol(
-        order="test-then-train",
-        scaled_before="online",
-        scaled_while="minmax",
-        make_fires=partial(FIRES, update="gradient", score="omega"),
-        make_model=lambda kind: kind(),
-    ),
+    AS_PUBLISHED: Protocol("as-published", "as-published", None),
+    TEST_THEN_TRAIN: Protocol("test-then-train", "online", "minmax"),
 }
 WINDOW = 10  # sets that make up a stability, as in the paper
 _SERIES = ("seen", "accuracy", "stability")
@@ -158,17 +143,23 @@ def _share(cell: Cell) -> float:
     return cell.fraction
 
 
-def _fires_with(kind: type[NeuralNet] | type[SoftTree], cell: Cell) -> FIRES:
-    way = PROTOCOLS[cell.protocol]
-    return way.make_fires(_share(cell), model=way.make_model(kind), random_state=cell.seed)
+def _fires(
+    cell: Cell, kind: type[NeuralNet] | type[SoftTree] | None = None, **settings: Any
+) -> FIRES:
+    """FIRES as the protocol sets it up, with a linear model or another."""
+    published = cell.protocol == AS_PUBLISHED
+    if kind is not None:
+        settings |= {"model": kind.as_published() if published else kind()}
+    if published:
+        return FIRES.as_published(_share(cell), random_state=cell.seed, **settings)
+    how: dict[str, Any] = {"update": "gradient", "score": "omega", "random_state": cell.seed}
+    return FIRES(_share(cell), **how, **settings)
 
 
 def _by_authors(model: AuthorsModel) -> Method:
-    def selector(cell: Cell) -> FIRES:
-        options = {"learning_rate": RATE, "random_state": cell.seed}
-        return FIRES.as_published(_share(cell), model=model, **options)
-
-    return Method(selector, protocols=(AS_PUBLISHED,))
+    return Method(
+        lambda cell: _fires(cell, model=model, learning_rate=RATE), protocols=(AS_PUBLISHED,)
+    )
 
 
 AUTHORS = " authors"  # ends the name of a method that follows the authors' program
@@ -180,9 +171,9 @@ METHODS = {
     "VFDT": Method(
         lambda cell: AllFeatures(), lambda cell: hoeffding_tree(), selects=False, needs="river"
     ),
-    "FIRES-GLM": Method(lambda cell: PROTOCOLS[cell.protocol].make_fires(_share(cell))),
-    "FIRES-ANN": Method(lambda cell: _fires_with(models.NeuralNet, cell), needs="torch"),
-    "FIRES-SDT": Method(lambda cell: _fires_with(models.SoftTree, cell), needs="torch"),
+    "FIRES-GLM": Method(_fires),
+    "FIRES-ANN": Method(lambda cell: _fires(cell, models.NeuralNet), needs="torch"),
+    "FIRES-SDT": Method(lambda cell: _fires(cell, models.SoftTree), needs="torch"),
     "FIRES-ANN" + AUTHORS: _by_authors(AuthorsNet()),
     "FIRES-SDT" + AUTHORS: _by_authors(AuthorsTree()),
     "OFS": Method(lambda cell: OFS(_share(cell))),
