@@ -81,7 +81,7 @@ def serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.handle_exit)
     if attached:
-        threading.Thread(target=_when_input_ends, args=(server.end,), daemon=True).start()
+        threading.Thread(target=server.end_with_input, daemon=True).start()
     ready()
     server.run(sockets=[listener])
 
@@ -97,8 +97,11 @@ class Server(uvicorn.Server):
         """Take notice of a signal; uvicorn's own would raise it again at the end."""
         self.should_exit = True
 
-    def end(self) -> None:
-        """Take notice that whoever has started it is done."""
+    def end_with_input(self) -> None:
+        """Wait until whoever has started it is done: then its standard input ends."""
+        with suppress(OSError):
+            while os.read(0, 1024):
+                pass
         self._is_over = self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -110,13 +113,6 @@ class Server(uvicorn.Server):
         """End the answers that have no end of their own, and then all others."""
         await self._watch.close(last_word=self._is_over)
         await super().shutdown(sockets=sockets)
-
-
-def _when_input_ends(tell: Callable[[], None]) -> None:
-    with suppress(OSError):
-        while os.read(0, 1024):
-            pass
-    tell()
 
 
 class LiveSummary:
