@@ -38,7 +38,8 @@ _MOST_FEATURES = 2_000  # of a span
 _MOST_ALARMS = 200
 _MEANS = ("accuracy", "mae")  # the mean over batches is that of all their rows
 _WINDOW = 10  # of the last sets that a stability is of
-_INTERVAL = ("last stability", "last low", "last high")
+# The stability at the end of each span, and the ends of its 95 % interval.
+INTERVAL = ("last stability", "last low", "last high")
 _WAYS = {"sum": pl.Expr.sum, "min": pl.Expr.min, "max": pl.Expr.max, "last": pl.Expr.last}
 _OF_MEMBERS = ("last rows", "sum times", "sum importance", "sum known")
 
@@ -124,18 +125,6 @@ class Records:
     def selected(self) -> Ints:
         """The features that are selected now."""
         return self._recent[-1][1] if self._recent else np.empty(0, dtype=np.int64)
-
-    @property
-    def score(self) -> str | None:
-        """The score that is shown over time."""
-        return next(
-            (name for name in (*SCORES, *self.score_names) if name in self.score_names), None
-        )
-
-    @property
-    def intervals(self) -> list[Floats]:
-        """The stability at the end of each span, and the ends of its 95 % interval."""
-        return [self.series.column(name) for name in _INTERVAL]
 
     def total(self, who: str, score: str) -> float:
         """The mean over all rows, of scores for which that is exact; NaN for others."""
@@ -242,7 +231,7 @@ class Records:
         columns = [
             pl.col("batch"),
             pl.col("rows").alias("last rows"),
-            *map(pl.Series, _INTERVAL, intervals.T),
+            *map(pl.Series, INTERVAL, intervals.T),
         ]
         for name, (value, weight) in series.items():
             columns += [

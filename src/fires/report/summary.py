@@ -23,6 +23,8 @@ from fires.core.events import CHANGE, event_rows
 from fires.core.files import damaged
 from fires.core.types import Floats, Header, Indices, Ints, Mask, Numbers
 from fires.report.records import (
+    INTERVAL,
+    SCORES,
     SELECTED,
     BadRows,
     Facts,
@@ -244,7 +246,8 @@ class Summary:
             names = records.score_names
             who = {of: {score: records.total(of, score) for score in names} for of in records.who}
         known = dict.fromkeys(score for one in who.values() for score in one)
-        rows, name = records.series.rows, records.score
+        rows, told = records.series.rows, records.score_names
+        name = next((name for name in (*SCORES, *told) if name in told), None)  # shown over time
         return {
             "rows": rows,
             "n_rows": np.diff(rows, prepend=0).tolist(),
@@ -264,7 +267,7 @@ class Summary:
     def _stability(self) -> dict[str, Any]:
         """How stable the selected sets are: over the spans, with intervals at their ends."""
         records, facts = self._records, self._facts.known
-        intervals = rounded(records.intervals)
+        intervals = rounded([records.series.column(name) for name in INTERVAL])
         total = facts.get("stability", records.series.total("stability"))
         now = [of[-1] for of in intervals if of]
         return {
