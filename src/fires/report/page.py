@@ -264,34 +264,31 @@ def comparison_summary(facts: dict[str, Any], name: str | None = None) -> Header
     outcomes = found.outcomes
     settings = facts.get("settings") or {}
     files = [str(file) for file in settings.get("file") or ()]
-    columns = {key: rounded([vars(one)[key] for one in outcomes]) for key in _NUMBERS}
-    columns["microseconds_per_row"] = rounded(
-        [1e3 * one.milliseconds / found.batch_size for one in outcomes]
-    )
-    return {
-        "name": name or (", ".join(Path(file).name for file in files) or "comparison"),
-        "sentence": _sentence(found),
-        "score": found.score,
-        "more_is_better": sign_of(found.score) > 0,
-        "reference": found.reference,
-        "rows": found.n_rows,
-        "features": found.n_features,
-        "classes": len(found.classes),
-        "runs": found.seeds,
-        "batch_size": found.batch_size,
-        "n_pieces": found.n_pieces,
-        "selectors": {
-            "name": [one.name for one in outcomes],
-            "is_baseline": [one.name in BASELINES for one in outcomes],
+    columns: dict[str, Any] = {"name": [one.name for one in outcomes]}
+    columns["is_baseline"] = [name in BASELINES for name in columns["name"]]
+    columns |= {key: rounded([vars(one)[key] for one in outcomes]) for key in _NUMBERS}
+    per_row = [1e3 * one.milliseconds / found.batch_size for one in outcomes]
+    plain = {key: vars(found)[key] for key in ("score", "reference", "batch_size", "n_pieces")}
+    return (
+        plain
+        | {
+            "name": name or (", ".join(Path(file).name for file in files) or "comparison"),
+            "sentence": _sentence(found),
+            "more_is_better": sign_of(found.score) > 0,
+            "rows": found.n_rows,
+            "features": found.n_features,
+            "classes": len(found.classes),
+            "runs": found.seeds,
+            "selectors": columns | {"microseconds_per_row": rounded(per_row)},
+            "pieces": [rounded(one.pieces) for one in outcomes],
+            "beaten": _beaten(found),
+            "cautions": list(found.cautions),
+            "notes": [note for note in found.notes() if note not in found.cautions],
+            "sources": files,
+            "target": settings.get("target"),
         }
-        | columns,
-        "pieces": [rounded(one.pieces) for one in outcomes],
-        "beaten": _beaten(found),
-        "cautions": list(found.cautions),
-        "notes": [note for note in found.notes() if note not in found.cautions],
-        "sources": files,
-        "target": settings.get("target"),
-    } | {key: facts[key] for key in _FACTS if key in facts}
+        | {key: facts[key] for key in _FACTS if key in facts}
+    )
 
 
 def read_comparison(folder: Path) -> Header:

@@ -506,12 +506,10 @@ class Facts:
         kind = None
         if classes is not None or score_names:
             kind = "numbers" if classes is None and "r2" in score_names else "classes"
-        return {
-            "id": known.get("id"),
+        plain = {name: known.get(name) for name in ("id", "why", "started", "fires")}
+        return plain | {
             "status": self._status(n_batches),
             "reason": known.get("ended_early"),
-            "why": known.get("why"),
-            "started": known.get("started"),
             "updated": None if self.updated is None else self.updated.isoformat(),
             "seconds": rounded(self.seconds),
             "target": settings.get("target") or (known.get("target") or [None])[0],
@@ -519,7 +517,6 @@ class Facts:
             "classes": None if classes is None else list(map(str, classes)),
             "model": known.get("model") or (None if model == "auto" else model),
             "sources": list(settings.get("file") or ()),
-            "fires": known.get("fires"),
             "versions": known.get("versions") or {},
             "settings": settings,
         }
