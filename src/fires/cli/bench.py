@@ -28,12 +28,12 @@ _JOBS = options.option(
 )
 
 
-def _run(cells: Sequence[Cell], out: Path, jobs: int, **options: Any) -> list[Record]:
+def _run(cells: Sequence[Cell], out: Path, jobs: int | None, **options: Any) -> list[Record]:
     """Run what has not been run yet, with bars; say first which cells are run again."""
-    from fires.bench.kdd2020 import note_run
+    from fires.bench.kdd2020 import cores, note_run
     from fires.bench.runner import CELLS, finished, outdated, read_records, run_cells
 
-    kept = read_records(out, options.get("file", CELLS))
+    jobs, kept = jobs or cores(), read_records(out, options.get("file", CELLS))
     done = finished(cells, kept)
     if len(done) < len(cells):
         note_run(out, _command(), jobs)
@@ -123,19 +123,17 @@ def _kdd2020(
         Only rewrite the tables and figures, from saved results.
     """
     from fires.bench import figures, kdd2020, tables
-    from fires.bench.cells import METHODS, PROTOCOLS, TEST_THEN_TRAIN
-    from fires.bench.datasets.loading import describe, named
+    from fires.bench.cells import DATASETS, METHODS, PROTOCOLS, TEST_THEN_TRAIN
     from fires.bench.runner import CELLS
     from fires.run.folder import refuse_foreign
 
     out = out or Path("fires-kdd2020-quick" if quick else "fires-kdd2020")
     refuse_foreign(out, CELLS, kdd2020.RUNS)
-    jobs = jobs or kdd2020.cores()
     names, chosen = [*kdd2020.USUAL_DATASETS], [*METHODS]
     if datasets is not None:
-        names = [describe(name).name for name in _names(datasets, "--datasets")]
+        names = _names(datasets, "--datasets", DATASETS, "data set")
     if methods is not None:
-        chosen = [named(name, METHODS, "method") for name in _names(methods, "--methods")]
+        chosen = _names(methods, "--methods", METHODS, "method")
     meant = {"both": tuple(PROTOCOLS), "test-then-train": (TEST_THEN_TRAIN,)}
     protocols = meant.get(protocol, (protocol,))
     records: Sequence[Record] = []
@@ -201,7 +199,6 @@ def _field(
         Only rewrite the tables and the picture, from saved results.
     """
     from fires.bench import field, kdd2020, leaderboard
-    from fires.bench.datasets.loading import named
     from fires.run.folder import refuse_foreign
 
     out = out or Path("fires-field-quick" if quick else "fires-field")
@@ -210,17 +207,16 @@ def _field(
     if not no_run:
         chosen, names = field.methods(quick=quick), [*field.STREAMS, *field.DATASETS]
         if methods is not None:
-            known = field.methods()
-            wanted = (named(name, known, "method") for name in _names(methods, "--methods"))
+            wanted = _names(methods, "--methods", field.methods(), "method")
             chosen = [*dict.fromkeys([field.REFERENCE, *wanted])]
         if streams is not None:
-            names = [named(name, names, "stream") for name in _names(streams, "--streams")]
+            names = _names(streams, "--streams", names, "stream")
         missing = field.not_at_hand(names)
         _say_left_out(missing.values())
         names = [name for name in names if name not in missing]
         cells = field.plan(names, chosen, field.QUICK if quick else field.FULL)
         work = {"work": field.run, "file": leaderboard.CELLS}
-        records = _run(cells, out, jobs or kdd2020.cores(), **work)
+        records = _run(cells, out, jobs, **work)
     if not leaderboard.Leaderboard(out).cells:
         raise click.ClickException(f"there are no results in {out}")
     written = leaderboard.write(out)
@@ -228,11 +224,14 @@ def _field(
     _finish(records, out / leaderboard.CELLS)
 
 
-def _names(text: str, option: str) -> list[str]:
+def _names(text: str, option: str, known: Iterable[str] = (), what: str = "") -> list[str]:
+    """What an option lists; of what is known, the names."""
+    from fires.bench.datasets.loading import named
+
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise click.UsageError(f"{option} needs at least one name; separate several with commas.")
-    return names
+    return [named(name, known, what) if known else name for name in names]
 
 
 def _numbers(text: str, kind: type[int] | type[float], option: str) -> list[Any]:
@@ -246,11 +245,10 @@ def _command() -> str:
     """The command as it was given, but for where the results went."""
     ctx = click.get_current_context()
     words = ctx.command_path.split()
-    for name in (str(option.name) for option in options.typed_options(ctx)):
-        if name != "out":
-            value = ctx.params[name]
-            words.append(f"--{name.replace('_', '-')}")
-            words += [] if isinstance(value, bool) else [str(value)]
+    names = [str(option.name) for option in options.typed_options(ctx)]
+    for name, value in ((name, ctx.params[name]) for name in names if name != "out"):
+        words.append(f"--{name.replace('_', '-')}")
+        words += [] if isinstance(value, bool) else [str(value)]
     return shlex.join(words)
 
 
