@@ -10,7 +10,6 @@ import os
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
-from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
@@ -350,13 +349,11 @@ class TimelineDisplay(_Display):
 
 def _summary(run: RunLike) -> dict[str, Any]:
     """The summary of a run, unless it is one."""
-    from fires.report.summary import summarise
+    from fires.report.summary import folder_of, summarise
 
     if isinstance(run, dict):
         return run
-    if not isinstance(run, SavedRun | str | os.PathLike):
-        raise TypeError(f"a run is a path, a SavedRun or its summary; got {type(run).__name__}.")
-    return summarise(run.path if isinstance(run, SavedRun) else Path(run))
+    return summarise(folder_of(run, "a run is a path, a SavedRun or its summary"))
 
 
 def _floats(values: Any) -> Any:

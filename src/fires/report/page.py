@@ -24,7 +24,7 @@ from fires.core.types import Header
 from fires.core.version import __version__
 from fires.evaluation.comparison import BASELINES, Comparison, Outcome, sign_of
 from fires.report.records import rounded
-from fires.report.summary import side_by_side
+from fires.report.summary import folder_of, side_by_side
 from fires.run.saved import SavedRun
 
 _STYLES = ("uplot.css", "page.css", "panels.css", "panel-comparison.css", "panel-relations.css")
@@ -224,20 +224,12 @@ def show(
     """
     if isinstance(run, Comparison) and not others:
         data = page_data([], comparison_summary(run.as_dict()))
-    else:
-        data = folder_data([_folder(one) for one in (run, *others)])
-    return Page(page(data), str(data["title"]), height)
-
-
-def _folder(run: str | os.PathLike[str] | SavedRun) -> Path:
-    if isinstance(run, SavedRun):
-        return run.path
-    if isinstance(run, Comparison):
+    elif any(isinstance(one, Comparison) for one in (run, *others)):
         raise TypeError("a Comparison is shown alone.")
-    if not isinstance(run, str | os.PathLike):
-        what = "a path, a SavedRun or a Comparison"
-        raise TypeError(f"show needs {what}; got {type(run).__name__}.")
-    return Path(run)
+    else:
+        wanted = "show needs a path, a SavedRun or a Comparison"
+        data = folder_data([folder_of(one, wanted) for one in (run, *others)])
+    return Page(page(data), str(data["title"]), height)
 
 
 # --- a comparison of selectors, as the numbers that its page shows -------------------------------

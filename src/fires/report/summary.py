@@ -40,7 +40,7 @@ from fires.report.records import (
     whole,
 )
 from fires.run.records import QUARANTINE, STEPS
-from fires.run.saved import group_titles, read_names
+from fires.run.saved import SavedRun, group_titles, read_names
 
 VERSION = 1
 # Text, and between it ``{"feature": name}``.
@@ -70,6 +70,15 @@ def summarise(folder: Path) -> Header:
     summary = Summary(folder)
     summary.refresh()
     return summary.as_dict()
+
+
+def folder_of(run: str | os.PathLike[str] | SavedRun, wanted: str) -> Path:
+    """The folder of a run, however it is given."""
+    if isinstance(run, SavedRun):
+        return run.path
+    if not isinstance(run, str | os.PathLike):
+        raise TypeError(f"{wanted}; got {type(run).__name__}.")
+    return Path(run)
 
 
 def side_by_side(folders: Sequence[Path]) -> list[Summary]:
