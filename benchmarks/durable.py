@@ -108,5 +108,5 @@ def _resume(path: Path, out: Path) -> float:
     with RunFolder(out, resume=True) as folder:
         saved, _ = newest_checkpoint(folder)
         assert saved is not None
-        _run(folder, path, "10s", saved.facts["bookmark"]).go_on(saved)
+        _run(folder, path, "10s", saved.facts["bookmark"]).begin(saved)
         return time.perf_counter() - started

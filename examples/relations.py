@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
+from matplotlib.axes import Axes
 
 from fires.cli import main as fires
-from fires.report import CurveDisplay
+from fires.report.summary import summarise
 
 N_ROWS = 20_000
 NAMES = ["age", "income", "height", "dose", "hour", "price", "left", "right", "up", "down"]
@@ -37,6 +39,16 @@ def events() -> pl.DataFrame:
     return pl.DataFrame(X.round(4), schema=NAMES).with_columns(label=pl.Series(label))
 
 
+def draw(ax: Axes, curve: dict[str, Any]) -> None:
+    """The curve of a feature with its band; earlier ones are grey, the older the fainter."""
+    *earlier, (values, effect) = zip(curve["values"], curve["effect"], strict=True)
+    for place, then in enumerate(earlier):
+        ax.plot(*then, color="grey", linewidth=1.0, alpha=0.25 + 0.5 * place / len(earlier))
+    ax.plot(values, effect, linewidth=2.0)
+    ax.fill_between(values, curve["low"], curve["high"], alpha=0.18, linewidth=0)
+    ax.set(xlabel=curve["name"], ylabel="effect with 95 % band")
+
+
 def main(folder: Path) -> None:
     """Learn from the stream, and draw its curves."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -48,8 +60,9 @@ def main(folder: Path) -> None:
         print()
         fires(["explain", str(run), name], standalone_mode=False)
     figure, axes = plt.subplots(1, 3, figsize=(10.0, 2.8), layout="constrained")
+    curves = {curve["name"]: curve for curve in summarise(run)["relations"]["curves"]}
     for ax, name in zip(axes, ("dose", "hour", "price"), strict=True):
-        CurveDisplay.from_run(run, name, ax=ax)
+        draw(ax, curves[name])
     figure.savefig(folder / "relations-curves.png", dpi=100)
 
 

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from fires.bench import drawing
-from fires.bench.cells import METHODS, Run
-from fires.bench.drawing import DIGITS, Pixels
+from fires.bench.cells import DIGITS, METHODS, Run
+from fires.bench.drawing import Pixels
 from fires.report import figures as report_figures
 
 pytest.importorskip("matplotlib")

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from fires import OFS
-from fires.bench import cells, figures
-from fires.bench.cells import METHODS, Method, Run
+from fires.bench import cells
+from fires.bench.cells import DIGITS, METHODS, Cell, Method, Run
 from fires.bench.datasets import loading as datasets
-from fires.bench.figures import DIGITS, FigureCell
 from fires.core.errors import Diverged
 from fires.evaluation.records import Step
 from fires.streams.arrays import from_arrays
@@ -90,17 +89,17 @@ def small(monkeypatch):
         return datasets.Dataset(datasets.describe(name), 400, (), True, None, stream)
 
     monkeypatch.setattr(datasets, "load", load)
-    for kept in (cells.kept_dataset, figures._digit_data, figures._majority):
+    for kept in (cells.kept_dataset, cells.majority):
         kept.cache_clear()
     yield asked
-    for kept in (cells.kept_dataset, figures._digit_data, figures._majority):
+    for kept in (cells.kept_dataset, cells.majority):
         kept.cache_clear()
 
 
 def test_a_cell_holds_the_very_numbers_of_the_tables(small):
     settings = ("Madelon", "OFS", 100, 0.1)
-    shown = figures.run(FigureCell(*settings))
-    table = cells.run(cells.Cell(*settings))
+    shown = cells.run(Cell(*settings, figure=True))
+    table = cells.run(Cell(*settings))
     run = Run.from_record(json.loads(json.dumps(shown, allow_nan=False)))
     assert np.nanmean(run.accuracy) == pytest.approx(table["accuracy"], abs=1e-12)
     assert np.nanvar(run.accuracy) == pytest.approx(table["accuracy_variance"], abs=1e-12)
@@ -118,13 +117,13 @@ def test_the_penalty_is_the_one_of_the_cell(small, monkeypatch):
 
     monkeypatch.setitem(METHODS, "FIRES-GLM", Method(make, usual.predictor))
     for penalty in (None, 100.0):
-        figures.run(FigureCell("Madelon", "FIRES-GLM", 100, 0.1, penalty=penalty))
+        cells.run(Cell("Madelon", "FIRES-GLM", 100, 0.1, penalty=penalty, figure=True))
     assert [selector.uncertainty_penalty for selector in tried] == [0.01, 100.0]
 
 
 def test_a_digit_is_its_pixels_after_the_last_row(small):
-    cell = FigureCell("MNIST", "OFS", 100, 0.147, n_rows=400, digit=8)
-    found = json.loads(json.dumps(figures.run(cell), allow_nan=False))
+    cell = Cell("MNIST", "OFS", 100, 0.147, n_rows=400, digit=8, figure=True)
+    found = json.loads(json.dumps(cells.run(cell), allow_nan=False))
     assert len(found["weights"]) == len(found["selected"]) == 784
     assert sum(found["selected"]) == 115
     best = np.argsort(-np.array(found["weights"]), kind="stable")[:115]
@@ -144,11 +143,13 @@ def test_a_digit_says_where_a_method_ceases_to_be_finite(small, monkeypatch):
             return super().learn(batch)
 
     monkeypatch.setitem(METHODS, "OFS", Method(lambda cell: Frail(0.1)))
-    cell = FigureCell("MNIST", "OFS", 100, 0.147, n_rows=400, digit=8)
-    assert figures.run(cell) == {"diverged_at": 200}
+    cell = Cell("MNIST", "OFS", 100, 0.147, n_rows=400, digit=8, figure=True)
+    found = cells.run(cell)
+    assert found["diverged_at"] == 200
+    assert "weights" not in found
 
 
 def test_cells_of_a_group_load_the_same_data():
-    cell = FigureCell("MNIST", "OFS", 100, 0.1)
-    assert cell.group == FigureCell("MNIST", "EFS", 100, 0.1, penalty=1.0).group
-    assert cell.group != FigureCell("MNIST", "OFS", 100, 0.1, digit=3).group
+    cell = Cell("MNIST", "OFS", 100, 0.1)
+    assert cell.group == Cell("MNIST", "EFS", 100, 0.1, penalty=1.0).group
+    assert cell.group != Cell("MNIST", "OFS", 100, 0.1, digit=3).group

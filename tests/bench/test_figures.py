@@ -4,7 +4,7 @@ import os
 import numpy as np
 import pytest
 
-from fires.bench import drawing, figures
+from fires.bench import cells, drawing, figures
 from fires.bench.cells import METHODS
 from fires.bench.datasets import loading as datasets
 from fires.bench.runner import run_cells
@@ -106,17 +106,18 @@ def over(dataset="MNIST", method="OFS", rows=3_000, **more):
     series = {"seen": [rows * i / 30 for i in steps], "accuracy": [None] + [0.9] * 29}
     series |= {"stability": [None] + [0.7 + 0.01 * i for i in range(29)]}
     settings = {"dataset": dataset, "method": method, "penalty": None, "digit": None}
+    settings["figure"] = True
     return settings | series | {"rows": rows, "majority": 0.6, "fires": "1"} | more
 
 
 def digit(number, method="OFS", **more):
     rng = np.random.default_rng(number)
     found = {"weights": rng.random(784).tolist(), "selected": [0, 1] * 392, "rows": 1000}
-    found |= {"means": rng.random((2, 784)).tolist(), "fires": "1"}
+    found |= {"means": rng.random((2, 784)).tolist(), "fires": "1", "figure": True}
     return {"dataset": "MNIST", "method": method, "penalty": None, "digit": number} | found | more
 
 
-DIGITS = [digit(number) for number in drawing.DIGITS]
+DIGITS = [digit(number) for number in cells.DIGITS]
 
 
 @pytest.fixture
@@ -136,7 +137,7 @@ def shown(monkeypatch):
 
 def keep(folder, *records):
     lines = "".join(json.dumps(record) + "\n" for record in records)
-    (folder / figures.RUNS).write_text(lines, encoding="utf-8")
+    (folder / "cells.jsonl").write_text(lines, encoding="utf-8")
     return figures.draw(folder)
 
 
@@ -188,8 +189,17 @@ def test_runs_of_other_code_do_not_count(shown, tmp_path):
 
 
 def test_failures_and_digits_that_are_not_all_there_are_passed_over(shown, tmp_path):
-    failed = {"dataset": "MNIST", "method": "EFS", "digit": 3, "penalty": None, "error": "no"}
-    drawn = keep(tmp_path, *DIGITS, failed | {"fires": "1"}, digit(8, "EFS"), digit(9, "EFS"))
+    failed = {
+        "dataset": "MNIST",
+        "method": "EFS",
+        "digit": 3,
+        "penalty": None,
+        "error": "no",
+        "figure": True,
+    }
+    drawn = keep(
+        tmp_path, *DIGITS, failed | {"fires": "1", "figure": True}, digit(8, "EFS"), digit(9, "EFS")
+    )
     assert list(shown) == ["discriminative-features"]
     assert "EFS" not in shown["discriminative-features"]
     assert len(drawn[0]) == 1
@@ -197,6 +207,7 @@ def test_failures_and_digits_that_are_not_all_there_are_passed_over(shown, tmp_p
 
 def test_a_method_that_ceases_to_be_finite_is_named(shown, tmp_path):
     end = {"dataset": "MNIST", "method": "FIRES-ANN", "digit": 8, "penalty": None, "fires": "1"}
+    end["figure"] = True
     records = [digit(3, "FIRES-ANN"), end | {"diverged_at": 700}, digit(9, "FIRES-ANN")]
     line = "FIRES-ANN in discriminative-features: it ceased to be finite after row 700"
     assert keep(tmp_path, *DIGITS, *records)[1] == [line]
@@ -204,7 +215,7 @@ def test_a_method_that_ceases_to_be_finite_is_named(shown, tmp_path):
 
 
 def test_without_runs_there_is_one_line(tmp_path):
-    line = f"figures: there are no runs for them in {tmp_path / 'figures.jsonl'}"
+    line = f"figures: there are no runs for them in {tmp_path / 'cells.jsonl'}"
     assert figures.draw(tmp_path) == ([], [line])
     assert not (tmp_path / "figures").exists()
 
@@ -226,7 +237,7 @@ def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
 def test_the_net_of_the_paper_draws_the_digit(tmp_path):
     pytest.importorskip("torch")
     cells = figures.plan(["MNIST"], ALL, quick=True)[0]
-    records = run_cells(cells, tmp_path, 2, work=figures.run, file=figures.RUNS)
+    records = run_cells(cells, tmp_path, 2)
     assert not [record for record in records if "error" in record]
     files = figures.draw(tmp_path)[0]
     assert len(files) == 2 * len(NAMES)

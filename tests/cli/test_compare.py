@@ -15,7 +15,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from fires import FIRES
 from fires.cli import main
-from fires.cli.compare import MODELS, SELECTORS
+from fires.cli.compare import SELECTORS
 from fires.core.optional import require
 from fires.evaluation.compare import compare as compare_streams
 from fires.streams.files import from_file
@@ -151,6 +151,9 @@ def test_the_first_named_is_what_others_are_tested_against(csv_file):
     facts = json.loads(result.stdout)
     assert facts["reference"] == "ofs"
     assert facts["settings"]["selectors"] == ["ofs", "fires"]
+
+
+MODELS = ("fires-ann", "fires-sdt")
 
 
 @pytest.mark.parametrize("name", [name for name in SELECTORS if name not in MODELS])

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from fires.cli import progress as module
-from fires.cli.progress import LEVELS, json_progress, logs, say_compiling
+from fires.cli.progress import LEVELS, logs, one_bar, say_compiling
 
 LOGGER = logging.getLogger("fires.evaluation.something")
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00"
@@ -85,7 +85,7 @@ def progress(pause, monkeypatch, capsys, values):
     monkeypatch.setattr(module, "_SILENT", pause)
     monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
     asked = []
-    with json_progress() as show:
+    with one_bar("", as_json=True) as show:
         for one in values:
             show(lambda one=one: asked.append(one) or one)
     lines = list(map(json.loads, capsys.readouterr().err.splitlines()))
@@ -117,7 +117,7 @@ def test_the_last_is_said_whatever_ends_it(monkeypatch, capsys):
     monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
 
     def interrupted():
-        with json_progress() as show:
+        with one_bar("", as_json=True) as show:
             show(lambda: {"rows": 1})
             show(lambda: {"rows": 2})
             raise KeyboardInterrupt
@@ -128,7 +128,7 @@ def test_the_last_is_said_whatever_ends_it(monkeypatch, capsys):
 
 
 def test_nothing_to_say_is_nothing_said(capsys):
-    with json_progress():
+    with one_bar("", as_json=True):
         pass
     assert capsys.readouterr() == ("", "")
 
@@ -144,7 +144,7 @@ def test_that_nobody_reads_it_does_not_end_a_run(closed, monkeypatch):
     if closed:
         file.close()
     monkeypatch.setattr(sys, "stderr", file)
-    with json_progress() as show, logs("info"):
+    with one_bar("", as_json=True) as show, logs("info"):
         LOGGER.info("nobody hears this")
         show(lambda: {"rows": 1})
 

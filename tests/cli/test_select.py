@@ -867,13 +867,6 @@ def test_a_run_loads_neither_pandas_nor_scipy_stats_which_are_there_all_the_same
     assert result.stdout.splitlines()[1:] == ["[]", "1 0.5"], result.stderr
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shells_are_told_how_to_complete(shell):
-    result = CliRunner().invoke(main, ["completion", shell])
-    assert result.exit_code == 0
-    assert "_FIRES_COMPLETE" in result.stdout
-
-
-def test_and_options_are_completed():
+def test_options_are_completed():
     env = {"_FIRES_COMPLETE": "bash_complete", "COMP_WORDS": "fires select --ta", "COMP_CWORD": "2"}
     assert process(env=env).communicate(timeout=120)[0] == "plain,--target\n"

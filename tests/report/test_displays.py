@@ -17,7 +17,7 @@ import matplotlib as mpl
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-from fires.report import CurveDisplay, ImportanceDisplay, TimelineDisplay
+from fires.report import ImportanceDisplay, TimelineDisplay
 
 OF_RUNS = (ImportanceDisplay, TimelineDisplay)
 X = np.random.default_rng(0).normal(size=(1_000, 8))
@@ -254,9 +254,6 @@ def test_wrong_settings_are_refused(selector, how, words):
         ImportanceDisplay.from_selector(selector, **how)
 
 
-# Curves
-
-
 @pytest.fixture(scope="module")
 def bent():
     table, score = runs.relations_table()
@@ -264,48 +261,6 @@ def bent():
     for start in range(0, 3_000, 100):
         pipeline.partial_fit(table[start : start + 100], score[start : start + 100] > 0)
     return pipeline
-
-
-def ends_of_band(drawn):
-    (band,) = drawn.ax_.collections
-    heights = band.get_paths()[0].vertices[:, 1]
-    return heights.min(), heights.max()
-
-
-def test_a_curve_is_that_of_the_pipeline_with_its_band(bent):
-    drawn = CurveDisplay.from_selector(bent, "price", confidence=0.9, n_points=11)
-    curve = bent.curve("price", confidence=0.9, n_points=11)
-    np.testing.assert_array_equal(drawn.line_.get_xdata(), curve.values)
-    np.testing.assert_array_equal(drawn.line_.get_ydata(), curve.effect)
-    assert ends_of_band(drawn) == (curve.low.min(), curve.high.max())
-    assert drawn.ax_.get_xlabel() == "price"
-    assert "90 % band" in drawn.ax_.get_ylabel()
-    of_selector = CurveDisplay.from_selector(bent.selector, 4, n_points=11, color="#ff0000")
-    assert of_selector.name == "price"
-    assert of_selector.line_.get_color() == "#ff0000"
-    np.testing.assert_array_equal(of_selector.effect, curve.effect)
-
-
-def test_a_curve_of_a_run_has_earlier_ones_behind_it():
-    run = runs.of_relations()
-    (one, *_) = summarise(run)["relations"]["curves"]
-    drawn = CurveDisplay.from_run(run, one["name"])
-    np.testing.assert_array_equal(drawn.line_.get_ydata(), one["effect"][-1])
-    faint = [line.get_alpha() for line in drawn.ax_.lines if line.get_alpha() is not None]
-    assert len(faint) == len(one["rows"]) - 1
-    assert faint == sorted(faint)
-    assert in_each_other_s_way(drawn.figure_) == []
-    figure, ax = plt.subplots(figsize=(3.4, 2.8), layout="constrained")
-    CurveDisplay.from_run(run, one["name"], ax=ax)
-    assert in_each_other_s_way(figure) == []
-
-
-def test_what_has_no_curve_is_refused_in_one_line(selector):
-    for run, hint in ((runs.of_relations(), "dose"), (runs.of_classes(), "its effect is a line")):
-        with pytest.raises(InputError, match='no curve of a feature "dosis".*' + hint):
-            CurveDisplay.from_run(run, "dosis")
-    with pytest.raises(AttributeError, match="relations='curves'"):
-        CurveDisplay.from_selector(selector, 3)
 
 
 def test_bars_without_a_sign_favour_nothing(bent):

@@ -23,7 +23,8 @@ def say(
     [
         (
             (340, 20, 12, 1_200_000, 0.98),
-            "12 of 340 features predict the target; the same set since row 1.2 M; stability 0.98.",
+            "12 of 340 features predict the target; the same set since row 1,200,000; "
+            "stability 0.98.",
         ),
         ((40, 8, 1, 4_000), "1 of 40 features predicts the target; the same set since row 4,000."),
         ((40, 1, 0, 400), "None of 40 features is significant; the same set since row 400."),
@@ -34,7 +35,7 @@ def say(
         ((40, 1, None, None), "1 of 40 features is selected."),
         (
             (340, 20, 12, 1_200_000, 0.98, {"came": ["amount"], "left": ["age"]}),
-            "12 of 340 features predict the target; by row 1.2 M `amount` replaced `age`; "
+            "12 of 340 features predict the target; by row 1,200,000 `amount` replaced `age`; "
             "stability 0.98.",
         ),
         (

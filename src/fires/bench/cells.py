@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from fires.core.types import Floats
 from fires.core.version import __version__
 from fires.evaluation.loop import prequential
 from fires.evaluation.records import Step, defined_mean, number_or_none
-from fires.models.base import BaseModel
 from fires.predictors import Perceptron, boosting, hoeffding_tree
 from fires.predictors.base import Predictor
 from fires.selectors.base import OnlineSelector
@@ -34,37 +33,24 @@ if TYPE_CHECKING:
 BATCH_SIZES = (25, 50, 75, 100)
 FRACTIONS = (0.1, 0.15, 0.2)
 DATASETS = ("HAR", "Spambase", "Usenet", "Gisette", "Madelon", "Dota", "KDD", "MNIST", "RBF", "RTG")
+DIGITS = (3, 8, 9)  # of MNIST, each against the others
 _TIMES = ("milliseconds_select", "milliseconds_train", "milliseconds_per_step")
 _MEANS = ("accuracy", "stability", *_TIMES)
 
 
 class Protocol(NamedTuple):
-    """How a stream is scaled and used, and how FIRES is set up for it."""
+    """How a stream is scaled and used."""
 
     order: str
     scaled_before: Literal["online", "as-published"]
     scaled_while: str | None
-    make_fires: Callable[..., FIRES]
-    make_model: Callable[[type[NeuralNet] | type[SoftTree]], BaseModel]
 
 
 # "honest" is what files of results, and options, call the order test-then-train.
 AS_PUBLISHED, TEST_THEN_TRAIN = "as-published", "honest"
 PROTOCOLS: Mapping[str, Protocol] = {
-    AS_PUBLISHED: Protocol(
-        order="as-published",
-        scaled_before="as-published",
-        scaled_while=None,
-        make_fires=FIRES.as_published,
-        make_model=lambda kind: kind.as_published(),
-    ),
-    TEST_THEN_TRAIN: Protocol(
-        order="test-then-train",
-        scaled_before="online",
-        scaled_while="minmax",
-        make_fires=partial(FIRES, update="gradient", score="omega"),
-        make_model=lambda kind: kind(),
-    ),
+    AS_PUBLISHED: Protocol("as-published", "as-published", None),
+    TEST_THEN_TRAIN: Protocol("test-then-train", "online", "minmax"),
 }
 WINDOW = 10  # sets that make up a stability, as in the paper
 _SERIES = ("seen", "accuracy", "stability")
@@ -106,30 +92,9 @@ class Run(NamedTuple):
         return cls(seen, accuracy, stability, record.get("diverged_at"))
 
 
-def run_of(
-    stream: Stream,
-    selector: OnlineSelector,
-    predictor: Predictor,
-    batch_size: int,
-    protocol: str,
-) -> Run:
-    """Run a selector and a predictor over a stream."""
-    way = PROTOCOLS[protocol]
-    steps = prequential(
-        stream,
-        selector,
-        predictor,
-        batch_size=batch_size,
-        order=way.order,
-        preprocess=way.scaled_while,
-        window=WINDOW,
-    )
-    return Run.of(steps)
-
-
 @dataclass(frozen=True)
 class Cell:
-    """What is to be run."""
+    """What is to be run: for the tables, or in all its steps for a figure."""
 
     dataset: str
     method: str
@@ -138,17 +103,22 @@ class Cell:
     protocol: str = "as-published"
     seed: int = 0
     n_rows: int | None = None
+    penalty: float | None = None
+    digit: int | None = None
+    figure: bool | None = None
 
     def __str__(self) -> str:
-        share = [] if self.fraction is None else [f"{100 * self.fraction:g} %"]
-        return ", ".join(
-            [self.dataset, self.method, f"batch {self.batch_size}", *share, self.protocol]
-        )
+        parts = [self.dataset, self.method, f"batch {self.batch_size}"]
+        parts += [] if self.fraction is None else [f"{100 * self.fraction:g} %"]
+        parts.append(self.protocol)
+        parts += [] if self.penalty is None else [f"lambda_s {self.penalty:g}"]
+        parts += [] if self.digit is None else [f"digit {self.digit}"]
+        return "figure: " * bool(self.figure) + ", ".join(parts)
 
     @property
-    def data(self) -> tuple[str, str, int | None, int]:
+    def data(self) -> tuple[str, str, int | None, int, int | None]:
         """What :func:`kept_dataset` takes."""
-        return self.dataset, self.protocol, self.n_rows, self.seed
+        return self.dataset, self.protocol, self.n_rows, self.seed, self.digit
 
     @property
     def group(self) -> Hashable:
@@ -173,17 +143,23 @@ def _share(cell: Cell) -> float:
     return cell.fraction
 
 
-def _fires_with(kind: type[NeuralNet] | type[SoftTree], cell: Cell) -> FIRES:
-    way = PROTOCOLS[cell.protocol]
-    return way.make_fires(_share(cell), model=way.make_model(kind), random_state=cell.seed)
+def _fires(
+    cell: Cell, kind: type[NeuralNet] | type[SoftTree] | None = None, **settings: Any
+) -> FIRES:
+    """FIRES as the protocol sets it up, with a linear model or another."""
+    published = cell.protocol == AS_PUBLISHED
+    if kind is not None:
+        settings |= {"model": kind.as_published() if published else kind()}
+    if published:
+        return FIRES.as_published(_share(cell), random_state=cell.seed, **settings)
+    how: dict[str, Any] = {"update": "gradient", "score": "omega", "random_state": cell.seed}
+    return FIRES(_share(cell), **how, **settings)
 
 
 def _by_authors(model: AuthorsModel) -> Method:
-    def selector(cell: Cell) -> FIRES:
-        options = {"learning_rate": RATE, "random_state": cell.seed}
-        return FIRES.as_published(_share(cell), model=model, **options)
-
-    return Method(selector, protocols=(AS_PUBLISHED,))
+    return Method(
+        lambda cell: _fires(cell, model=model, learning_rate=RATE), protocols=(AS_PUBLISHED,)
+    )
 
 
 AUTHORS = " authors"  # ends the name of a method that follows the authors' program
@@ -195,9 +171,9 @@ METHODS = {
     "VFDT": Method(
         lambda cell: AllFeatures(), lambda cell: hoeffding_tree(), selects=False, needs="river"
     ),
-    "FIRES-GLM": Method(lambda cell: PROTOCOLS[cell.protocol].make_fires(_share(cell))),
-    "FIRES-ANN": Method(lambda cell: _fires_with(models.NeuralNet, cell), needs="torch"),
-    "FIRES-SDT": Method(lambda cell: _fires_with(models.SoftTree, cell), needs="torch"),
+    "FIRES-GLM": Method(_fires),
+    "FIRES-ANN": Method(lambda cell: _fires(cell, models.NeuralNet), needs="torch"),
+    "FIRES-SDT": Method(lambda cell: _fires(cell, models.SoftTree), needs="torch"),
     "FIRES-ANN" + AUTHORS: _by_authors(AuthorsNet()),
     "FIRES-SDT" + AUTHORS: _by_authors(AuthorsTree()),
     "OFS": Method(lambda cell: OFS(_share(cell))),
@@ -208,15 +184,36 @@ METHODS = {
 }
 
 
+def run_of(
+    stream: Stream, selector: OnlineSelector, predictor: Predictor, batch_size: int, protocol: str
+) -> Run:
+    """Run a selector and a predictor over a stream."""
+    way = PROTOCOLS[protocol]
+    how: dict[str, Any] = {"order": way.order, "preprocess": way.scaled_while, "window": WINDOW}
+    return Run.of(prequential(stream, selector, predictor, batch_size=batch_size, **how))
+
+
 def run(cell: Cell) -> Record:
-    """Evaluate one cell."""
+    """Evaluate one cell: its means; for a figure its series, or weights and pixels of a digit."""
     method = METHODS[cell.method]
     started = time.perf_counter()
-    data = kept_dataset(*cell.data)
-    parts = method.selector(cell), method.predictor(cell)
-    found = means_of(run_of(data, *parts, cell.batch_size, cell.protocol))
-    if not method.selects:
-        found["stability"] = None
+    data, selector = kept_dataset(*cell.data), method.selector(cell)
+    if cell.penalty is not None:
+        selector.set_params(uncertainty_penalty=cell.penalty)
+    done = run_of(data, selector, method.predictor(cell), cell.batch_size, cell.protocol)
+    if cell.digit is not None:
+        found: Record = {"diverged_at": done.diverged_at}
+        if done.diverged_at is None:
+            X, y = data.to_arrays()
+            found = {"weights": selector.weights_.tolist()}
+            found["means"] = [X[y == of].mean(axis=0).round(3).tolist() for of in (1, 0)]
+            found["selected"] = selector.get_support().astype(int).tolist()
+    elif cell.figure:
+        found = done.as_record() | {"majority": majority(*cell.data)}
+    else:
+        found = means_of(done)
+        if not method.selects:
+            found["stability"] = None
     facts = {"rows": data.n_samples, "complete": data.complete, "notes": list(data.notes)}
     made = {"seconds": time.perf_counter() - started, "fires": __version__}
     return asdict(cell) | found | facts | made
@@ -233,8 +230,8 @@ def means_of(done: Run) -> Record:
     """
     steps = {"steps": len(done.seen)}
     if done.diverged_at is not None:
-        nothing = dict.fromkeys((*_MEANS, "accuracy_variance"))
-        return nothing | steps | {"diverged_at": done.diverged_at}
+        steps |= {"diverged_at": done.diverged_at}
+        return dict.fromkeys((*_MEANS, "accuracy_variance")) | steps
     assert done.seconds is not None
     select, train = 1e3 * done.seconds[:, 1:]
     series = (done.accuracy, done.stability, select, train, select + train)
@@ -245,9 +242,20 @@ def means_of(done: Run) -> Record:
 
 
 @lru_cache(maxsize=1)
-def kept_dataset(name: str, protocol: str, n_rows: int | None, seed: int) -> datasets.Dataset:
+def kept_dataset(
+    name: str, protocol: str, n_rows: int | None, seed: int, digit: int | None = None
+) -> datasets.Dataset:
     """The data set with its rows in memory, kept for the cells that come next."""
     before = PROTOCOLS[protocol].scaled_before
-    data = datasets.load(name, preprocessing=before, n_rows=n_rows, seed=seed)
+    labels: dict[str, Any] = {} if digit is None else {"labels": DIGITS, "positive": digit}
+    data = datasets.load(name, preprocessing=before, n_rows=n_rows, seed=seed, **labels)
     # A generated one would be generated anew for every cell: that takes longer than most of them.
     return data if data.path is not None or before == "as-published" else data.in_memory()
+
+
+@lru_cache(maxsize=1)
+def majority(*data: Any) -> float:
+    """The share of the greater class, which is the accuracy of always naming it."""
+    labels = np.concatenate([batch.y for batch in kept_dataset(*data).batches(1_000)])
+    _, counts = np.unique(labels, return_counts=True)
+    return float(counts.max() / counts.sum())

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from fires.bench.cells import WINDOW, Run
+from fires.bench.cells import DIGITS, WINDOW, Run
 from fires.core.types import Floats, Mask
 from fires.evaluation.records import defined_mean
 from fires.report.figures import COLOURS, Look, level, line, look, new_figure, rows_axis
 
-DIGITS = (3, 8, 9)
 LOOKS = {
     "FIRES-GLM": Look("#0072b2", "-", "o"),
     "FIRES-ANN": Look("#d55e00", "-", "s"),

@@ -20,15 +20,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from fires.bench.cells import TEST_THEN_TRAIN, Cell
+from fires.bench.cells import TEST_THEN_TRAIN, Cell, kept_dataset
 from fires.bench.datasets import loading as datasets
 from fires.bench.datasets.files import find
+from fires.bench.variants import VARIANTS, make
 from fires.bench.worker import Record
 from fires.core.batch import CheckedBatch
 from fires.core.classes import NO_CLASSES, Classes
 from fires.core.errors import MissingExtra
-from fires.core.moved import imported
 from fires.core.randomness import generator
 from fires.core.types import Floats, Labels, Matrix, Places
 from fires.evaluation.loop import prequential
@@ -135,9 +136,7 @@ class Data(NamedTuple):
         rng, X = generator(seed, "field", "noise"), self.X
         if isinstance(X, np.ndarray):
             return self._replace(X=X + NOISE * X.std(axis=0) * rng.standard_normal(X.shape))
-        square = sparse.csr_array((X.data**2, X.indices, X.indptr), shape=X.shape)
-        mean = sparse.csr_array(X).mean(axis=0)
-        spread = np.sqrt(np.maximum(square.mean(axis=0) - np.square(mean), 0.0))
+        spread = np.sqrt(mean_variance_axis(sparse.csr_matrix(X), axis=0)[1])
         noisy = X.copy()
         noisy.data = X.data + NOISE * spread[X.indices] * rng.standard_normal(X.nnz)
         return self._replace(X=noisy)
@@ -151,33 +150,16 @@ def data_of(name: str, n_rows: int | None, seed: int) -> Data:
         stream = STREAMS[name](n_rows, random_state=seed)
         whole = next(iter(stream.batches(n_rows)))
         return Data(whole.X, whole.y, stream)
-    X, y = _dataset(name, n_rows)
+    data: Any = kept_dataset(name, TEST_THEN_TRAIN, n_rows, 0)
+    X, y = data.to_arrays()
     kept = generator(seed, "field", name).random(len(y)) < 0.9
     return Data(X[kept], y[kept], None)
-
-
-@lru_cache(maxsize=1)
-def _dataset(name: str, n_rows: int) -> tuple[Any, Any]:
-    return datasets.load(name, n_rows=n_rows, download=False).to_arrays()
 
 
 # --- methods ------------------------------------------------------------------------------------
 
 
-# The class of each, and the settings that it has beside a number of features and a seed.
-_VARIANTS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
-    "FIRES": ("FIRES", dict),
-    "FIRES relations": ("FIRES", lambda: {"relations": "auto"}),
-    "FIRES gradient": ("FIRES", lambda: {"update": "gradient"}),
-    "FIRES as published": ("FIRES", dict),
-    "FIRES net": ("FIRES", lambda: {"model": imported("fires.models", "NeuralNet")()}),
-    "FIRES soft tree": ("FIRES", lambda: {"model": imported("fires.models", "SoftTree")()}),
-    "FromModel": (
-        "FromModel",
-        lambda: {"estimator": imported("sklearn.linear_model", "SGDClassifier")()},
-    ),
-    "WindowRefit lightgbm": ("WindowRefit", lambda: {"estimator": "lightgbm"}),
-}
+_LEFT_OUT = ("FIRES variational", "Screening t", "AdPredictor", "FixedFeatures")
 REFERENCE = "FIRES"
 _NOT_QUICK = ("FIRES net", "FIRES soft tree", "CancelOut", "WindowRefit lightgbm")
 
@@ -185,18 +167,8 @@ _NOT_QUICK = ("FIRES net", "FIRES soft tree", "CancelOut", "WindowRefit lightgbm
 def methods(*, quick: bool = False) -> list[str]:
     """All that learn from rows: FIRES in its variants, and every rival that is registered."""
     rivals = (n for n, module in REGISTRY.items() if ".arriving." not in module)
-    names = dict.fromkeys([*_VARIANTS, *(n for n in rivals if n != "FixedFeatures")])
-    return [name for name in names if not (quick and name in _NOT_QUICK)]
-
-
-def make(method: str, k: int, seed: int) -> OnlineSelector:
-    """A fresh selector of k features."""
-    name, settings = _VARIANTS.get(method, (method, dict))
-    kind = imported(REGISTRY[name], name)
-    given = {"n_features_to_select": k, "random_state": seed} | settings()
-    given = {key: value for key, value in given.items() if key in kind._get_param_names()}
-    made: OnlineSelector = (kind.as_published if method.endswith("published") else kind)(**given)
-    return made
+    left_out = _LEFT_OUT + _NOT_QUICK * quick
+    return [name for name in dict.fromkeys([*VARIANTS, *rivals]) if name not in left_out]
 
 
 # --- cells --------------------------------------------------------------------------------------
@@ -222,7 +194,9 @@ def plan(streams: Sequence[str], names: Sequence[str], effort: Effort) -> list[F
     """All cells, stream by stream."""
     seeds, n_rows, limit = effort
     return [
-        FieldCell(stream, name, BATCH_SIZE, None, TEST_THEN_TRAIN, 0, n_rows, seeds, limit)
+        FieldCell(
+            *(stream, name, BATCH_SIZE, None, TEST_THEN_TRAIN, 0, n_rows), seeds=seeds, limit=limit
+        )
         for stream, name in product(streams, names)
     ]
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from fires.bench import drawing
-from fires.bench.cells import AS_PUBLISHED, METHODS, PROTOCOLS, Cell, Run, kept_dataset, run_of
+from fires.bench.cells import AS_PUBLISHED, DIGITS, METHODS, PROTOCOLS, Cell, Run
 from fires.bench.datasets import loading as datasets
-from fires.bench.drawing import DIGITS, LOOKS, Pixels
-from fires.bench.runner import made_by, read_records
+from fires.bench.drawing import LOOKS, Pixels
+from fires.bench.runner import CELLS, made_by, read_records
 from fires.bench.worker import Record
 from fires.core.files import make_folder
 from fires.core.optional import require
@@ -25,7 +22,7 @@ from fires.report import figures as report_figures
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RUNS, FOLDER = "figures.jsonl", "figures"
+FOLDER = "figures"
 BATCH_SIZE, FRACTION, QUICK_ROWS = 100, 0.1, 3_000
 # Three of the paper's figures are of Gisette; the others stand in for it, in this order.
 SOURCES = ("Gisette", "MNIST", "Madelon")
@@ -34,65 +31,13 @@ DIGIT_METHODS = ("FIRES-GLM", "FIRES-ANN", "OFS", "EFS", "FSDS")
 UNCERTAINTY_PENALTIES = tuple(10.0**power for power in range(-4, 5))
 
 
-@dataclass(frozen=True)
-class FigureCell(Cell):
-    """A run that a figure shows: as published, and in all its steps."""
-
-    penalty: float | None = None
-    digit: int | None = None
-
-    def __str__(self) -> str:
-        penalty = "" if self.penalty is None else f", lambda_s {self.penalty:g}"
-        digit = "" if self.digit is None else f", digit {self.digit}"
-        return f"figure: {super().__str__()}{penalty}{digit}"
-
-    @property
-    def group(self) -> Hashable:
-        """Cells of one group load the same data."""
-        return super().group, self.digit
-
-
-def run(cell: FigureCell) -> Record:
-    """Run one cell: its series, or of a digit weights and pixels after the last row, and means."""
-    method = METHODS[cell.method]
-    selector = method.selector(cell)
-    if cell.penalty is not None:
-        selector.set_params(uncertainty_penalty=cell.penalty)
-    digit = cell.digit
-    data = kept_dataset(*cell.data) if digit is None else _digit_data(digit, *cell.data[2:])
-    steps = run_of(data, selector, method.predictor(cell), cell.batch_size, cell.protocol)
-    if digit is None:
-        return steps.as_record() | {"rows": data.n_samples, "majority": _majority(*cell.data)}
-    if steps.diverged_at is not None:
-        return {"diverged_at": steps.diverged_at}
-    X, y = data.to_arrays()
-    means = [X[y == label].mean(axis=0).round(3).tolist() for label in (1, 0)]
-    pixels = Pixels(selector.weights_.tolist(), selector.get_support().astype(int).tolist())
-    return pixels._asdict() | {"rows": int(steps.seen[-1]), "means": means}
-
-
-@lru_cache(maxsize=1)
-def _majority(name: str, protocol: str, n_rows: int | None, seed: int) -> float:
-    """The share of the greater class, which is the accuracy of always naming it."""
-    data = kept_dataset(name, protocol, n_rows, seed)
-    labels = np.concatenate([batch.y for batch in data.batches(1_000)])
-    _, counts = np.unique(labels, return_counts=True)
-    return float(counts.max() / counts.sum())
-
-
-@lru_cache(maxsize=1)
-def _digit_data(digit: int, n_rows: int | None, seed: int) -> datasets.Dataset:
-    options: dict[str, Any] = {"preprocessing": "as-published", "n_rows": n_rows, "seed": seed}
-    return datasets.load("MNIST", labels=DIGITS, positive=digit, **options)
-
-
 def plan(
     names: Sequence[str],
     methods: Sequence[str],
     protocols: Iterable[str] = PROTOCOLS,
     *,
     quick: bool = False,
-) -> tuple[list[FigureCell], list[str]]:
+) -> tuple[list[Cell], list[str]]:
     """The runs that the figures need, and one line for each thing that will be missing.
 
     Discriminative features are those of MNIST's digits. The other figures are of Gisette or, where
@@ -103,38 +48,31 @@ def plan(
     sources = enumeration(SOURCES, "or")
     if not set(SOURCES) & set(names):
         return [], [f"figures: they are of {sources}"]
+    cell = Cell("MNIST", "FIRES-GLM", BATCH_SIZE, DIGIT_FRACTION, n_rows=DIGIT_ROWS, figure=True)
     digits = [
-        FigureCell("MNIST", method, BATCH_SIZE, DIGIT_FRACTION, n_rows=DIGIT_ROWS, digit=digit)
+        replace(cell, method=method, digit=digit)
         for digit, method in product(DIGITS, DIGIT_METHODS)
         if "MNIST" in names and method in methods
     ]
     source = next((name for name in SOURCES if name in names and _is_whole(name)), None)
-    lines, penalties = [], []
-    if source is not None:
-        n_rows = QUICK_ROWS if quick else None
-        cell = FigureCell(source, "FIRES-GLM", BATCH_SIZE, FRACTION, n_rows=n_rows)
-        lines = [
-            replace(cell, method=m, fraction=FRACTION if METHODS[m].selects else None)
-            for m in LOOKS
-            if m in methods
-        ]
-        penalties = [replace(cell, penalty=penalty) for penalty in UNCERTAINTY_PENALTIES]
-        penalties *= "FIRES-GLM" in methods
+    n_rows, shown = QUICK_ROWS if quick else None, methods if source else ()
+    cell = replace(cell, dataset=source or "", fraction=FRACTION, n_rows=n_rows)
+    lines = [
+        replace(cell, method=m, fraction=FRACTION if METHODS[m].selects else None)
+        for m in LOOKS
+        if m in shown
+    ]
+    penalties = [replace(cell, penalty=p) for p in UNCERTAINTY_PENALTIES if "FIRES-GLM" in shown]
     whole = f"{sources} as a whole, and of"
-    missing = {
-        f"discriminative-features: it is of MNIST, and of {enumeration(DIGIT_METHODS, 'or')}": (
-            not digits
-        ),
-        f"over-time and accuracy-stability: they are of {whole} {enumeration([*LOOKS], 'or')}": (
-            not lines
-        ),
-        f"uncertainty-penalty: it is of {whole} FIRES-GLM": not penalties,
-        f"figures of Gisette, of which a part is missing: {source} stands in": (
-            source != "Gisette" and "Gisette" in names and bool(lines)
-        ),
-    }
-    left_out = [line for line, is_missing in missing.items() if is_missing]
-    return [*digits, *lines, *penalties], left_out
+    of_digits, of_lines = (enumeration(some, "or") for some in (DIGIT_METHODS, LOOKS))
+    told = [
+        (not digits, f"discriminative-features: it is of MNIST, and of {of_digits}"),
+        (not lines, f"over-time and accuracy-stability: they are of {whole} {of_lines}"),
+        (not penalties, f"uncertainty-penalty: it is of {whole} FIRES-GLM"),
+    ]
+    if lines and source != "Gisette" and "Gisette" in names:
+        told.append((True, f"figures of Gisette, of which a part is missing: {source} stands in"))
+    return [*digits, *lines, *penalties], [line for is_missing, line in told if is_missing]
 
 
 def draw(folder: Path) -> tuple[list[Path], list[str]]:
@@ -147,10 +85,10 @@ def draw(folder: Path) -> tuple[list[Path], list[str]]:
     rows.
     """
     require("matplotlib", "drawing figures", "plot")
-    kept = [r for r in read_records(folder, RUNS) if "rows" in r or "diverged_at" in r]
+    kept = [r for r in read_records(folder) if r.get("figure") and "error" not in r]
     kept = [record for record in kept if made_by(record) == made_by(kept[-1])]
     if not kept:
-        return [], [f"figures: there are no runs for them in {folder / RUNS}"]
+        return [], [f"figures: there are no runs for them in {folder / CELLS}"]
 
     left_out: list[str] = []
     files: list[Path] = []
@@ -171,17 +109,15 @@ def _of_digits(records: Sequence[Record], left_out: list[str]) -> Iterator[tuple
     """The figure of the pixels that each method selects; which methods are missing is noted."""
     pixels, means = {}, []
     for method in DIGIT_METHODS:
-        by_digit = {r["digit"]: r for r in records if r["method"] == method}
-        of_it = [by_digit[digit] for digit in DIGITS if digit in by_digit]
+        of_it = {r["digit"]: r for r in records if r["method"] == method and r["digit"] in DIGITS}
         if len(of_it) < len(DIGITS):
             continue
-        ends = [record["diverged_at"] for record in of_it if "diverged_at" in record]
-        if ends:
+        if ends := [r["diverged_at"] for r in of_it.values() if "diverged_at" in r]:
             why = f"it ceased to be finite after row {min(ends):,}"
             left_out.append(f"{method} in discriminative-features: {why}")
             continue
-        means = [record["means"] for record in of_it]
-        pixels[method] = [Pixels(record["weights"], record["selected"]) for record in of_it]
+        means = [of_it[digit]["means"] for digit in DIGITS]
+        pixels[method] = [Pixels(of_it[d]["weights"], of_it[d]["selected"]) for d in DIGITS]
     n_pixels = 28 * 28
     settings = (
         f"MNIST, rows labelled {', '.join(map(str, DIGITS[:-1]))} or {DIGITS[-1]}, each digit "

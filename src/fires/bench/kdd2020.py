@@ -7,8 +7,6 @@ import os
 import platform
 import sys
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
-from importlib.metadata import distributions, version
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -18,7 +16,7 @@ from fires.bench.cells import BATCH_SIZES, DATASETS, FRACTIONS, METHODS, PROTOCO
 from fires.bench.datasets import loading as datasets
 from fires.core.errors import InputError, MissingExtra
 from fires.core.files import make_folder, replace_file
-from fires.core.version import __version__, code
+from fires.core.version import code, first_facts
 
 QUICK_ROWS, QUICK_BATCH_SIZES, QUICK_FRACTIONS = 3_000, (100,), (0.1,)
 # River learns row by row, at 3 to 28 ms a row for boosting: more than this, nobody waits for.
@@ -26,7 +24,6 @@ BOOSTED_ROWS, BOOSTED_FEATURES = 500, 1_000
 # Ten thousand columns cost more time than all other data sets together.
 USUAL_DATASETS = tuple(name for name in DATASETS if name != "RBF")
 RUNS = "runs.json"
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "polars", "torch", "river")
 _SLOW = ("VFDT", "OnlineBoosting")
 
 
@@ -36,7 +33,6 @@ def plan(
     protocols: Iterable[str] = PROTOCOLS,
     *,
     quick: bool = False,
-    seed: int = 0,
     batch_sizes: Sequence[int] = BATCH_SIZES,
     fractions: Sequence[float] = FRACTIONS,
     rows: int | None = None,
@@ -58,7 +54,7 @@ def plan(
             n_rows = BOOSTED_ROWS if boosted else rows
             shares = fractions if METHODS[method].selects else (None,)
             cells += [
-                Cell(name, method, size, share, protocol, seed, n_rows)
+                Cell(name, method, size, share, protocol, n_rows=n_rows)
                 for size, share in product(batch_sizes, shares)
             ]
     return cells
@@ -82,15 +78,15 @@ def missing(cells: Iterable[Cell]) -> dict[str, str]:
 def note_run(folder: Path, command: str, jobs: int) -> None:
     """Add to ``runs.json`` what the tables have to say about how their numbers were made."""
     make_folder(folder)
+    known = first_facts({}, "polars", *filter(find_spec, ("torch", "river")))
     facts = {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "date": known["started"][:10],
         "code": code(),
         "command": command,
         "jobs": jobs,
         "cores": cores(),
         "machine": f"{platform.system()} {platform.machine()}",
-        "versions": {"fires": __version__, "python": platform.python_version()}
-        | {name: version(name) for name in _LIBRARIES if any(distributions(name=name))},
+        "versions": {"fires": known["fires"]} | known["versions"],
     }
     runs = read_runs(folder)
     if facts not in runs:

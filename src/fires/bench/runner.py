@@ -9,8 +9,9 @@ from collections.abc import Generator, Hashable, Iterable, Sequence
 from dataclasses import asdict
 from multiprocessing import connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from fires.bench.cells import Cell, run
 from fires.bench.datasets.files import find
 from fires.bench.datasets.loading import describe
 from fires.bench.worker import Record, Work, Worker
@@ -19,9 +20,6 @@ from fires.core.errors import InputError
 from fires.core.version import __version__, code
 from fires.run.locking import FolderLock
 from fires.run.records import AppendedFile
-
-if TYPE_CHECKING:
-    from fires.bench.cells import Cell
 
 CELLS = "cells.jsonl"
 
@@ -48,14 +46,10 @@ def run_cells(
     jobs: int = 1,
     progress: Progress | None = None,
     *,
-    work: Work | None = None,
+    work: Work = run,
     file: str = CELLS,
 ) -> list[Record]:
     """Run cells that have not been run yet, and keep each result as soon as it is there."""
-    if work is None:
-        from fires.bench.cells import run
-
-        work = run
     progress = progress or _Silent()
     cells = list(dict.fromkeys(cells))
     files.make_folder(folder)

@@ -54,6 +54,7 @@ class Summary:
 
     def __init__(self, folder: Path) -> None:
         records = [r for r in read_records(folder) if r.get("method") in METHODS]
+        records = [record for record in records if not record.get("figure")]
         last = {tuple(r[name] for name in _PLACE): made_by(r) for r in records}
         self.runs = [
             run
@@ -201,7 +202,6 @@ def dataset_notes(summary: Summary) -> list[str]:
 
 NONE = "–"
 _MARKS = {"l": "---", "r": "--:"}
-_IN_LATEX = str.maketrans({character: f"\\{character}" for character in "&%$#_"} | {NONE: "--"})
 
 
 def number(value: float | None, digits: str) -> str:
@@ -236,21 +236,6 @@ class TextTable:
             rows.append([name, *("" if cell == NONE else cell for cell in row[1:])])
         return csv_text(self.columns, rows)
 
-    def latex(self) -> str:
-        """A tabular for the package booktabs; a line above each name that is not repeated."""
-        lines = [r"% \usepackage{booktabs}", rf"\begin{{tabular}}{{{self.sides}}}", r"\toprule"]
-        lines += [_latex_row(self.columns), r"\midrule"]
-        name_above = True
-        for row in self.rows:
-            lines += [r"\addlinespace"] * (bool(row[0]) and not name_above)
-            lines.append(_latex_row(row))
-            name_above = bool(row[0])
-        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
-
-
-def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(cell.translate(_IN_LATEX) for cell in cells) + r" \\"
-
 
 class _Quantity(NamedTuple):
     """How a quantity of the paper is shown."""
@@ -275,13 +260,13 @@ def write(folder: Path) -> list[Path]:
     """Write all tables of a folder that :func:`fires.bench.runner.run_cells` filled.
 
     ``tables.md`` has all of them with what must be known to read them, and ``reproduction.md``
-    what differs from the paper; each table is in a ``.csv`` and a ``.tex`` of its own too. The
+    what differs from the paper; each table is in a ``.csv`` of its own too. The
     text depends on ``cells.jsonl`` and ``runs.json`` alone.
     """
     summary = Summary(folder)
     texts = {"tables.md": markdown(summary), "reproduction.md": reproduction(summary)}
     for table in all_tables(summary):
-        texts |= {f"{table.name}.csv": table.csv(), f"{table.name}.tex": table.latex() + "\n"}
+        texts[f"{table.name}.csv"] = table.csv()
     for name, text in texts.items():
         replace_file(folder / name, text.encode())
     return [folder / name for name in texts]

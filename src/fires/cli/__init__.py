@@ -10,9 +10,8 @@ import traceback
 from typing import Any
 
 import click
-from click.shell_completion import get_completion_class
 
-from fires.cli import apply, bench, columns, compare, data, demo, explain, report, select
+from fires.cli import apply, bench, columns, compare, demo, explain, report, select
 from fires.cli.interrupts import EXIT_CODE, no_interrupt_lost
 from fires.cli.progress import say_compiling
 from fires.cli.text import EXPECTED, message
@@ -69,27 +68,12 @@ def main() -> None:
         sys.stdout.reconfigure(errors="replace")
 
 
-@click.command("completion")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.pass_context
-def _completion(ctx: click.Context, shell: str) -> None:
-    """Print the completion script for SHELL.
-
-    For bash, add this line to ~/.bashrc:  eval "$(fires completion bash)"
-    """
-    kind = get_completion_class(shell)
-    assert kind is not None
-    root = ctx.find_root().command
-    click.echo(kind(root, {}, "fires", "_FIRES_COMPLETE").source())
-
-
 _GROUPS = {
     "Select features": (select.command, compare.command, columns.command, demo.command),
     "Work with a run": (
         *(report.report, report.serve, explain.command, apply.predict, apply.transform),
     ),
-    "Reproduce the paper": (bench.command, data.command),
-    "Shell": (_completion,),
+    "Reproduce the paper": (bench.command, bench.data),
 }
 for group in _GROUPS.values():
     for one in group:

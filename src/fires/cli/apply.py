@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -144,23 +145,20 @@ def predict(
         write_rows(reader, predict, output, width=saved.pipeline.n_features_in_, quiet=quiet)
 
 
+@dataclass
 class Predict:
     """Makes the table of predictions, and compares them with the target, where a row has one."""
 
-    def __init__(
-        self,
-        pipeline: OnlinePipeline,
-        id_: str | None = None,
-        target: Target | None = None,
-        *,
-        proba: bool = False,
-        explain: bool = False,
-    ) -> None:
+    pipeline: OnlinePipeline
+    id_: str | None = None
+    target: Target | None = None
+    proba: bool = False
+    explain: bool = False
+
+    def __post_init__(self) -> None:
         from fires.metrics.prediction import Scores
 
-        self._explain, self._pipeline, self._id = explain, pipeline, id_
-        self._proba, self._target = proba, target
-        classes = len(pipeline.selector.label_index) > 0
+        classes = len(self.pipeline.selector.label_index) > 0
         self._scores = Scores(("accuracy", "balanced_accuracy") if classes else ("r2", "mae"))
         self._n_rows, self._why = 0, "it is empty"
 
@@ -169,22 +167,22 @@ class Predict:
         import polars as pl
 
         frame, numbers, _ = rows
-        named = pl.Series("row", numbers) if self._id is None else frame[self._id]
+        named = pl.Series("row", numbers) if self.id_ is None else frame[self.id_]
         if not len(frame):
             return pl.DataFrame([named, pl.Series(_PREDICTION, [], dtype=pl.String)])
         X = self._encoded(frame)
-        predicted = self._pipeline.predict(X)
+        predicted = self.pipeline.predict(X)
         table = [named, pl.Series(_PREDICTION, predicted)]
-        if self._proba:
-            found = self._pipeline.predict_proba(X)
+        if self.proba:
+            found = self.pipeline.predict_proba(X)
             table += [
                 pl.Series(f"probability of {label}", found[:, k])
-                for k, label in enumerate(self._pipeline.classes_.tolist())
+                for k, label in enumerate(self.pipeline.classes_.tolist())
             ]
-        if self._explain:
+        if self.explain:
             table.append(pl.Series("contributions", self._strongest(X)))
-        if self._target is not None and self._target.column.name in frame.columns:
-            self._compare(self._target, frame, predicted)
+        if self.target is not None and self.target.column.name in frame.columns:
+            self._compare(self.target, frame, predicted)
         return pl.DataFrame(table)
 
     def _strongest(self, X: Any) -> list[str]:
@@ -193,8 +191,8 @@ class Predict:
 
         with warnings.catch_warnings():  # of pairs: lines() has them
             warnings.simplefilter("ignore", UserWarning)
-            effect = np.asarray(self._pipeline.contributions(X).effect)
-        names = self._pipeline.selector.get_feature_names_out().tolist()
+            effect = np.asarray(self.pipeline.contributions(X).effect)
+        names = self.pipeline.selector.get_feature_names_out().tolist()
         order = np.argsort(-np.abs(effect), axis=1, kind="stable")[:, :_STRONGEST]
         return [
             ", ".join(f"{names[j]} {row[j]:+.3g}" for j in best.tolist())
@@ -203,8 +201,8 @@ class Predict:
 
     def _encoded(self, frame: pl.DataFrame) -> Any:
         """The rows as numbers. What is not selected says nothing, and need not be there."""
-        columns = self._pipeline.columns_
-        if self._pipeline.open_names is None:
+        columns = self.pipeline.columns_
+        if self.pipeline.open_names is None:
             return columns.transform(frame)
         from fires.core.named import NamedRows
 
@@ -223,9 +221,9 @@ class Predict:
 
     def lines(self) -> list[str]:
         """What contributions leave out, and how good the predictions were."""
-        pairs = self._pipeline.selector.pairs_ if self._explain else []
+        pairs = self.pipeline.selector.pairs_ if self.explain else []
         left_out = [f"contributions do not include interactions: {len(pairs)} found"] * bool(pairs)
-        if self._target is None:
+        if self.target is None:
             return left_out
         if not self._n_rows:
             return [*left_out, f"no score: {self._why}"]
@@ -332,81 +330,57 @@ def open_output(path: Path | None, *, overwrite: bool) -> RowOutput:
             hint="give a name that ends with .csv, .parquet or .arrow",
         )
     options.refuse_there(path, overwrite=overwrite)
-    return CsvFile(path) if kind == "CSV" else TypedFile(path, kind)
+    return RowOutput(path) if kind == "CSV" else TypedFile(path, kind)
 
 
 class RowOutput(contextlib.AbstractContextManager["RowOutput"]):
-    """Rows as CSV on standard output, as soon as they are known."""
+    """Rows as CSV, as soon as they are known: on standard output or in a file.
 
-    name = STANDARD
+    A file is written beside its place, and moved there when it is whole.
+    """
+
     is_typed = False
 
-    def __init__(self) -> None:
-        self.n_rows = 0
+    def __init__(self, path: Path | None = None) -> None:
+        self.name = STANDARD if path is None else str(path)
+        self.n_rows = self._n_bytes = 0
         self._file: BinaryIO = sys.stdout.buffer
-        self._has_header = False
+        self._path, self._folder = path, Path()
+        if path is not None:
+            if path.is_dir():
+                raise InputError(f"{path} is a directory")
+            files.make_folder(path.parent)
+            with files.naming(path):
+                self._folder = files.draft_folder(".fires-", path.parent)
+                self._file = files.open_new(self._folder / "rows.csv")
 
     def __exit__(self, *error: object) -> None:
         """Leave nothing behind but what was published."""
+        if self._path is not None:
+            with contextlib.suppress(OSError):
+                self._file.close()
+            files.remove_tree(self._folder)
 
     def write(self, frame: pl.DataFrame) -> None:
         """Write some rows, whole."""
-        self._file.write(_as_csv(frame, header=not self._has_header))
-        self._file.flush()
-        self._has_header = True
+        data = _as_csv(frame, header=not self._n_bytes)
+        with contextlib.nullcontext() if self._path is None else files.naming(self._path):
+            self._file.write(data)
+            self._file.flush()
+        self._n_bytes += len(data)
         self.n_rows += len(frame)
 
     def publish(self) -> None:
         """Put what was written into place."""
+        if self._path is not None:
+            with contextlib.suppress(OSError):  # the disk was full: the last rows are not whole
+                self._file.close()
+            with files.naming(self._path):
+                files.truncate(self._folder / "rows.csv", self._n_bytes)
+                files.move(self._folder / "rows.csv", self._path)
 
 
-class _Draft(RowOutput):
-    """A file that is written beside its place, and moved there when it is whole."""
-
-    def __init__(self, path: Path) -> None:
-        if path.is_dir():
-            raise InputError(f"{path} is a directory")
-        self.n_rows = 0
-        self.name, self._path = str(path), path
-        files.make_folder(path.parent)
-        with files.naming(path):
-            self._folder = files.draft_folder(".fires-", path.parent)
-
-    def __exit__(self, *error: object) -> None:
-        files.remove_tree(self._folder)
-
-
-class CsvFile(_Draft):
-    """Rows as CSV in a file."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._draft = self._folder / "rows.csv"
-        self._file = files.open_new(self._draft)
-        self._has_header = False
-        self._n_whole = 0
-
-    def write(self, frame: pl.DataFrame) -> None:
-        """See :meth:`RowOutput.write`."""
-        with files.naming(self._path):
-            super().write(frame)
-        self._n_whole = self._file.tell()
-
-    def publish(self) -> None:
-        """See :meth:`RowOutput.publish`."""
-        with contextlib.suppress(OSError):  # the disk was full: the last rows are not whole
-            self._file.close()
-        with files.naming(self._path):
-            files.truncate(self._draft, self._n_whole)
-            files.move(self._draft, self._path)
-
-    def __exit__(self, *error: object) -> None:
-        with contextlib.suppress(OSError):
-            self._file.close()
-        super().__exit__(*error)
-
-
-class TypedFile(_Draft):
+class TypedFile(RowOutput):
     """Rows in a Parquet or Arrow file.
 
     Neither can be written row by row, so that what is there could be read at any time. The rows
@@ -417,7 +391,7 @@ class TypedFile(_Draft):
 
     def __init__(self, path: Path, kind: str) -> None:
         super().__init__(path)
-        self._kind = kind
+        self._place, self._kind = path, kind
         self._held: list[pl.DataFrame] = []
         self._n_held = 0
         self._parts: list[Path] = []
@@ -453,14 +427,14 @@ class TypedFile(_Draft):
         rows = pl.concat((pl.scan_ipc(part) for part in self._parts), how="vertical_relaxed")
         draft = self._folder / "rows"
         self._to_disk(rows.sink_parquet if self._kind == "Parquet" else rows.sink_ipc, draft)
-        with files.naming(self._path):
-            files.move(draft, self._path)
+        with files.naming(self._place):
+            files.move(draft, self._place)
 
     def _to_disk(self, write: Callable[[Path], BytesIO | pl.LazyFrame | None], path: Path) -> None:
         """Let polars write a file; on a full disk, not all of its errors are of the system."""
         import polars as pl
 
-        with files.naming(self._path):
+        with files.naming(self._place):
             try:
                 write(path)
             except pl.exceptions.PolarsError as error:

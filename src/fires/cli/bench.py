@@ -1,11 +1,10 @@
-"""``fires bench``: the paper's experiments, run again."""
+"""``fires bench`` and ``fires data``: the paper's experiments, run again, and its data sets."""
 
 from __future__ import annotations
 
 import shlex
 import sys
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +16,10 @@ from fires.cli.text import printable
 
 if TYPE_CHECKING:
     from fires.bench.cells import Cell
-    from fires.bench.figures import FigureCell
-    from fires.bench.tables import Summary, TextTable
+    from fires.bench.datasets.catalogue import Info
     from fires.bench.worker import Record
 
 
-PROTOCOLS = ("as-published", "test-then-train", "honest")
 _JOBS = options.option(
     "N",
     "Number of processes, one thread each; by default the number of cores.",
@@ -31,27 +28,19 @@ _JOBS = options.option(
 )
 
 
-def _protocols_of(option: str) -> tuple[str, ...]:
-    """The protocols that an option stands for."""
-    from fires.bench.cells import PROTOCOLS, TEST_THEN_TRAIN
-
-    meant = {"both": tuple(PROTOCOLS), "test-then-train": (TEST_THEN_TRAIN,)}
-    return meant.get(option, (option,))
-
-
-def _run(
-    cells: Sequence[Cell], out: Path, jobs: int, what: str, count: str = "", **options: Any
-) -> list[Record]:
+def _run(cells: Sequence[Cell], out: Path, jobs: int | None, **options: Any) -> list[Record]:
     """Run what has not been run yet, with bars; say first which cells are run again."""
+    from fires.bench.kdd2020 import cores, note_run
     from fires.bench.runner import CELLS, finished, outdated, read_records, run_cells
 
-    kept = read_records(out, options.get("file", CELLS))
+    jobs, kept = jobs or cores(), read_records(out, options.get("file", CELLS))
+    done = finished(cells, kept)
+    if len(done) < len(cells):
+        note_run(out, _command(), jobs)
     for why, n in outdated(cells, kept).items():
-        click.echo(f"{_several(n, what)} {'is' if n == 1 else 'are'} run again: {why}", err=True)
-    if count:
-        done = finished(cells, kept)
-        before = f", {len(done):,} of them done before" if done else ""
-        click.echo(f"{_several(len(cells), what)}{before}{count}", err=True)
+        click.echo(f"{_several(n, 'cell')} {'is' if n == 1 else 'are'} run again: {why}", err=True)
+    before = f", {len(done):,} of them done before" if done else ""
+    click.echo(f"{_several(len(cells), 'cell')}{before}; results go to {out}", err=True)
     with bars(cells) as progress:
         return run_cells(cells, out, jobs, progress, **options)
 
@@ -61,12 +50,10 @@ def _several(n: int, what: str) -> str:
     return f"{n:,} {what}{'s' * (n != 1)}"
 
 
-def _finish(records: Mapping[str, Sequence[Record]], folder: Path) -> None:
+def _finish(records: Sequence[Record], file: Path) -> None:
     """End with code 1 if something failed, and say in which file it stands."""
-    n_failed = Counter(name for name, found in records.items() for one in found if "error" in one)
-    for name, n in n_failed.items():
-        click.echo(f"{_several(n, 'cell')} failed; {folder / name} has the details", err=True)
-    if n_failed:
+    if n_failed := sum("error" in record for record in records):
+        click.echo(f"{_several(n_failed, 'cell')} failed; {file} has the details", err=True)
         sys.exit(1)
 
 
@@ -96,9 +83,8 @@ def _kdd2020(
         file_okay=False,
     ),
     datasets: str | None = options.option("A,B"),
-    all_datasets: bool = options.flag(),
     methods: str | None = options.option("X,Y", f"Only these of {_METHODS}.  [default: all]"),
-    protocol: str = options.choice([*PROTOCOLS, "both"], default="both"),
+    protocol: str = options.choice(("both", "as-published", "test-then-train", "honest")),
     batch_sizes: str = options.option("N,M", default="25,50,75,100"),
     fractions: str = options.option("A,B", default="0.1,0.15,0.2"),
     rows: int | None = options.option("N", type=click.IntRange(min=1)),
@@ -121,9 +107,7 @@ def _kdd2020(
     quick
         One setting, at most 3,000 rows; takes some minutes.
     datasets
-        Only these data sets, see `fires data list`.  [default: all but RBF]
-    all_datasets
-        Include RBF, which takes longest.
+        Only these data sets, see `fires data list`.  [default: all but RBF, which takes longest]
     protocol
         as-published: the paper's order and scaling. honest, or test-then-train: each batch is
         tested before it is learnt from.
@@ -139,24 +123,21 @@ def _kdd2020(
         Only rewrite the tables and figures, from saved results.
     """
     from fires.bench import figures, kdd2020, tables
-    from fires.bench.cells import DATASETS, METHODS
-    from fires.bench.datasets.loading import describe, named
+    from fires.bench.cells import DATASETS, METHODS, PROTOCOLS, TEST_THEN_TRAIN
     from fires.bench.runner import CELLS
-    from fires.bench.tables import Summary
     from fires.run.folder import refuse_foreign
 
-    if datasets is not None and all_datasets:
-        raise click.UsageError("--datasets and --all-datasets cannot be used together.")
     out = out or Path("fires-kdd2020-quick" if quick else "fires-kdd2020")
     refuse_foreign(out, CELLS, kdd2020.RUNS)
-    jobs = jobs or kdd2020.cores()
-    names, chosen = [*(DATASETS if all_datasets else kdd2020.USUAL_DATASETS)], [*METHODS]
+    names, chosen = [*kdd2020.USUAL_DATASETS], [*METHODS]
     if datasets is not None:
-        names = [describe(name).name for name in _names(datasets, "--datasets")]
+        names = _names(datasets, "--datasets", DATASETS, "data set")
     if methods is not None:
-        chosen = [named(name, METHODS, "method") for name in _names(methods, "--methods")]
-    protocols = _protocols_of(protocol)
-    records: dict[str, Sequence[Record]] = {}
+        chosen = _names(methods, "--methods", METHODS, "method")
+    meant = {"both": tuple(PROTOCOLS), "test-then-train": (TEST_THEN_TRAIN,)}
+    protocols = meant.get(protocol, (protocol,))
+    records: Sequence[Record] = []
+    is_drawn = not no_figures and _can_draw()
     if not no_run:
         settings: dict[str, Any] = {
             "batch_sizes": _numbers(batch_sizes, int, "--batch-sizes"),
@@ -164,19 +145,24 @@ def _kdd2020(
             "rows": rows,
         }
         cells = list(dict.fromkeys(kdd2020.plan(names, chosen, protocols, quick=quick, **settings)))
-        missing, records[CELLS] = _run_cells(cells, out, jobs)
-        names, chosen = ([w for w in words if w not in missing] for words in (names, chosen))
-    summary = Summary(out)
-    if not len(summary.records):
+        cells, missing = _at_hand(cells, out)
+        if is_drawn:
+            names, chosen = ([w for w in words if w not in missing] for words in (names, chosen))
+            shown, left_out = figures.plan(names, chosen, protocols, quick=quick)
+            _say_left_out(left_out)
+            cells, is_drawn = [*cells, *shown], bool(shown)
+        records = _run(cells, out, jobs)
+    if not len(tables.Summary(out).records):
         raise click.ClickException(f"there are no results in {out}")
     written = tables.write(out)
-    drawn: list[Path] = []
-    if not no_figures:
-        plan = None if no_run else figures.plan(names, chosen, protocols, quick=quick)
-        drawn, records[figures.RUNS] = _draw(plan, out, jobs)
-    _print_summary(summary)
-    click.echo(f"\nwritten to {out}: {_listed(written, drawn)}")
-    _finish(records, out)
+    drawn, left_out = figures.draw(out) if is_drawn else ([], [])
+    _say_left_out(left_out)
+    parts = [path.name for path in written if path.suffix == ".md"]
+    parts.append(f"{_several(len(written) - len(parts), 'table')} as .csv")
+    if drawn:
+        parts.append(f"{_several(len(drawn) // 2, 'figure')} as .png and .svg in figures")
+    click.echo(f"written to {out}: {', '.join(parts)}")
+    _finish(records, out / CELLS)
 
 
 @options.command("field", group=command)
@@ -213,8 +199,6 @@ def _field(
         Only rewrite the tables and the picture, from saved results.
     """
     from fires.bench import field, kdd2020, leaderboard
-    from fires.bench.datasets.loading import named
-    from fires.bench.runner import finished, read_records
     from fires.run.folder import refuse_foreign
 
     out = out or Path("fires-field-quick" if quick else "fires-field")
@@ -223,32 +207,31 @@ def _field(
     if not no_run:
         chosen, names = field.methods(quick=quick), [*field.STREAMS, *field.DATASETS]
         if methods is not None:
-            known = field.methods()
-            wanted = (named(name, known, "method") for name in _names(methods, "--methods"))
+            wanted = _names(methods, "--methods", field.methods(), "method")
             chosen = [*dict.fromkeys([field.REFERENCE, *wanted])]
         if streams is not None:
-            names = [named(name, names, "stream") for name in _names(streams, "--streams")]
+            names = _names(streams, "--streams", names, "stream")
         missing = field.not_at_hand(names)
         _say_left_out(missing.values())
         names = [name for name in names if name not in missing]
         cells = field.plan(names, chosen, field.QUICK if quick else field.FULL)
-        jobs = jobs or kdd2020.cores()
-        if len(finished(cells, read_records(out, leaderboard.CELLS))) < len(cells):
-            kdd2020.note_run(out, _command(), jobs)
         work = {"work": field.run, "file": leaderboard.CELLS}
-        records = _run(cells, out, jobs, "cell", f"; results go to {out}", **work)
+        records = _run(cells, out, jobs, **work)
     if not leaderboard.Leaderboard(out).cells:
         raise click.ClickException(f"there are no results in {out}")
     written = leaderboard.write(out)
     click.echo(f"written to {out}: {', '.join(path.name for path in written)}")
-    _finish({leaderboard.CELLS: records}, out)
+    _finish(records, out / leaderboard.CELLS)
 
 
-def _names(text: str, option: str) -> list[str]:
+def _names(text: str, option: str, known: Iterable[str] = (), what: str = "") -> list[str]:
+    """What an option lists; of what is known, the names."""
+    from fires.bench.datasets.loading import named
+
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise click.UsageError(f"{option} needs at least one name; separate several with commas.")
-    return names
+    return [named(name, known, what) if known else name for name in names]
 
 
 def _numbers(text: str, kind: type[int] | type[float], option: str) -> list[Any]:
@@ -262,41 +245,30 @@ def _command() -> str:
     """The command as it was given, but for where the results went."""
     ctx = click.get_current_context()
     words = ctx.command_path.split()
-    for name in (str(option.name) for option in options.typed_options(ctx)):
-        if name != "out":
-            value = ctx.params[name]
-            words.append(f"--{name.replace('_', '-')}")
-            words += [] if isinstance(value, bool) else [str(value)]
+    names = [str(option.name) for option in options.typed_options(ctx)]
+    for name, value in ((name, ctx.params[name]) for name in names if name != "out"):
+        words.append(f"--{name.replace('_', '-')}")
+        words += [] if isinstance(value, bool) else [str(value)]
     return shlex.join(words)
 
 
-def _run_cells(
-    cells: Sequence[Cell], out: Path, jobs: int
-) -> tuple[Collection[str], Sequence[Record]]:
-    """Run the cells of the tables: what is missing for some of them, and the records."""
-    from fires.bench import kdd2020
+def _at_hand(cells: Sequence[Cell], out: Path) -> tuple[list[Cell], Collection[str]]:
+    """The cells that can be run, or were, and what others lack."""
+    from fires.bench.kdd2020 import missing
     from fires.bench.runner import finished, read_records
 
     done = finished(cells, read_records(out))
-    missing = kdd2020.missing([cell for cell in cells if cell not in done])
-    _say_left_out(missing.values())
-    cells = [c for c in cells if c in done or not {c.dataset, c.method} & missing.keys()]
+    lacking = missing([cell for cell in cells if cell not in done])
+    _say_left_out(lacking.values())
+    cells = [c for c in cells if c in done or not {c.dataset, c.method} & lacking.keys()]
     if not cells:
-        why = "" if missing else ": --quick skips OnlineBoosting where there are many features"
+        why = "" if lacking else ": --quick skips OnlineBoosting where there are many features"
         raise click.ClickException(f"there is nothing to run{why}")
-    if len(cells) > len(done):
-        kdd2020.note_run(out, _command(), jobs)
-    return missing.keys(), _run(cells, out, jobs, "cell", f"; results go to {out}")
+    return cells, lacking.keys()
 
 
-def _draw(
-    plan: tuple[list[FigureCell], list[str]] | None, out: Path, jobs: int
-) -> tuple[list[Path], Sequence[Record]]:
-    """Run what the figures need, and draw them: the files, and the records of the runs.
-
-    Without a plan they are drawn from what was run before.
-    """
-    from fires.bench import figures
+def _can_draw() -> bool:
+    """Whether there is a library that draws figures; says what to install."""
     from fires.core.errors import MissingExtra
     from fires.core.optional import require
 
@@ -304,53 +276,77 @@ def _draw(
         require("matplotlib", "drawing them", "plot")
     except MissingExtra as error:
         _say_left_out([f"figures: {error}"])
-        return [], []
-    records: list[Record] = []
-    if plan is not None:
-        cells, left_out = plan
-        _say_left_out(left_out)
-        if not cells:
-            return [], []
-        work = {"work": figures.run, "file": figures.RUNS}
-        records = _run(cells, out, jobs, "run", ", for the figures", **work)
-    files, left_out = figures.draw(out)
-    _say_left_out(left_out)
-    return files, records
+        return False
+    return True
 
 
-def _listed(tables: Sequence[Path], figures: Sequence[Path]) -> str:
-    """What was written, in one line: pages by their names, the rest by its number."""
-    parts = [path.name for path in tables if path.suffix == ".md"]
-    for files, what, where in ((tables, "table", ""), (figures, "figure", " in figures")):
-        kinds = Counter(path.suffix for path in files if path.suffix != ".md")
-        if kinds:
-            n = kinds.total() // len(kinds)
-            parts.append(f"{_several(n, what)} as {' and '.join(kinds)}{where}")
-    return ", ".join(parts)
+# --- the data sets -------------------------------------------------------------------------------
 
 
-def _print_summary(summary: Summary) -> None:
-    """The mean rows of the tables, one line for each method."""
-    from fires.bench.tables import protocol_tables
+@click.group("data")
+def data() -> None:
+    """List and download the data sets of the paper.
+
+    Files are searched in the folder named by the environment variable FIRES_DATA_DIR, and in the
+    cache for downloads (FIRES_CACHE_DIR).
+    """
+
+
+@data.command("list")
+def _list() -> None:
+    """List all data sets, and whether they are available here."""
+    from fires.bench.datasets.catalogue import CATALOGUE
+    from fires.bench.datasets.files import cache_folder, data_folder
     from fires.cli.tables import print_table
 
-    for protocol in summary.protocols:
-        found = [t for t in protocol_tables(summary, protocol) if not t.name.startswith("time")]
-        columns: list[tuple[str, Sequence[str]]] = [("method", summary.methods)]
-        for table in found:
-            means = _means(table)
-            rows = [means.get(method, ["–"] * 3) for method in summary.methods]
-            titles = f"{table.name.split('-')[0]}\nours", "\npaper", "\ndiff."
-            columns += zip(titles, zip(*rows, strict=True), strict=True)
-        click.echo()
-        title = f"{protocol}: mean over the data sets"
-        print_table(columns, left=["method"], title=title, title_justify="left")
-        if burst := [f"{method} on {name}" for name, method in summary.divergences(protocol)]:
-            click.echo(f"ceased to be finite, see tables.md: {', '.join(burst)}")
+    known = CATALOGUE.values()
+    columns = {
+        "name": [info.name for info in known],
+        "rows": [f"{info.n_rows:,}" for info in known],
+        "features": [f"{info.n_features:,}" for info in known],
+        "source": [info.source for info in known],
+        "licence": [info.licence for info in known],
+        "available": [_where(info) for info in known],
+    }
+    words = ("name", "source", "licence", "available")
+    print_table(columns.items(), left=words, wrapped=["available"], vertical="top")
+    own = data_folder() or "none (FIRES_DATA_DIR is not set)"
+    click.echo()
+    click.echo(printable(f"data folder: {own}"))
+    click.echo(printable(f"cache: {cache_folder()}"))
 
 
-def _means(table: TextTable) -> dict[str, list[str]]:
-    """Of each method in a table: ours, the published and the difference, all of them means."""
-    start = next(number for number, row in enumerate(table.rows) if row[0] == "mean")
-    columns = zip(*table.rows[start : start + 3], strict=True)
-    return {name: [*block] for name, block in zip(table.columns, columns, strict=True)}
+def _where(info: Info) -> str:
+    """In a few words, whether a data set can be used without a network."""
+    from importlib.util import find_spec
+
+    from fires.bench.datasets.files import data_folder, find
+
+    if info.whole is None:
+        return "generated" if find_spec("river") else "needs .[river]"
+    found = find(info)
+    if found is None:
+        return "no"
+    path, file = found
+    folder = "data folder" if path.parent == data_folder() else "cache"
+    return folder if file is info.whole else f"{folder}, {file.n_rows:,} rows only"
+
+
+@data.command("get")
+@click.argument("name", metavar="NAME")
+def _get(name: str) -> None:
+    """Print the path of a data set; if necessary, download it to the cache.
+
+    The size, the classes and, if known, the checksums are verified. A damaged file in the cache is
+    downloaded again; the data folder is never written to.
+    """
+    from fires.bench.datasets.files import get
+    from fires.bench.datasets.loading import describe
+
+    info = describe(name)
+    if info.whole is None:
+        click.echo(f"{info.name} is generated by river when used: nothing to download")
+        return
+    path = get(info, report=lambda url: click.echo(f"reading {url}", err=True))
+    size = f"{info.whole.n_rows:,} rows of {info.n_features:,} features"
+    click.echo(f"{info.name}, {size}, licence {info.licence}: {printable(str(path))}")

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fires.bench.variants import make
 from fires.cli import options
 from fires.cli.progress import one_bar
 from fires.cli.reading import OF_SOURCES, Notices, Reading
 from fires.cli.text import message, printable, saying_where, tried
 from fires.core.errors import InputError, Question, closest
-from fires.core.moved import imported
 from fires.rivals import REGISTRY
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from fires.evaluation.compare import Comparison
     from fires.predictors.base import Predictor
-    from fires.selectors.base import OnlineSelector
     from fires.streams.table_stream import TableStream
 
 
@@ -44,20 +43,13 @@ _NOT_COMPARED = {
 }
 SELECTORS = {
     **{_CALLED.get(name, name.lower()): name for name in REGISTRY if name not in _NOT_COMPARED},
-    "fires-relations": "FIRES",
-    "fires-variational": "FIRES",
-    "screening-t": "Screening",
-    "adpredictor": "FromModel",
-    "fires-ann": "FIRES",
-    "fires-sdt": "FIRES",
-    "window-lightgbm": "WindowRefit",
-}
-MODELS = {"fires-ann": "NeuralNet", "fires-sdt": "SoftTree"}
-_SETTINGS: dict[str, dict[str, Any]] = {
-    "fires-relations": {"relations": "auto"},
-    "fires-variational": {"update": "variational"},
-    "screening-t": {"measure": "t", "forgetting": 0.001},
-    "window-lightgbm": {"estimator": "lightgbm"},
+    "fires-relations": "FIRES relations",
+    "fires-variational": "FIRES variational",
+    "screening-t": "Screening t",
+    "adpredictor": "AdPredictor",
+    "fires-ann": "FIRES net",
+    "fires-sdt": "FIRES soft tree",
+    "window-lightgbm": "WindowRefit lightgbm",
 }
 
 
@@ -74,28 +66,6 @@ def as_selectors(value: str | tuple[str, ...]) -> tuple[str, ...]:
     if not names:
         raise click.BadParameter(f"name at least one of {', '.join(SELECTORS)}")
     return tuple(dict.fromkeys(names))
-
-
-def maker(name: str, top: int | float, *, numeric: bool = False) -> Callable[[int], OnlineSelector]:
-    """What makes a fresh selector."""
-    import fires
-
-    kind = imported("fires", SELECTORS[name])
-    known = kind._get_param_names()
-
-    def make(seed: int) -> OnlineSelector:
-        given: dict[str, Any] = {"n_features_to_select": top, "random_state": seed}
-        if numeric:
-            given |= {"target": "numbers"} | ({"model": "gaussian"} if kind is fires.FIRES else {})
-        if name in MODELS:
-            given["model"] = imported("fires.models", MODELS[name])()
-        if name == "adpredictor":
-            given["estimator"] = imported("fires.predictors", "AdPredictor")()
-        given |= _SETTINGS.get(name, {})
-        made: OnlineSelector = kind(**{key: given[key] for key in given if key in known})
-        return made
-
-    return make
 
 
 CLASSIFIERS, REGRESSORS = ("bayes", "perceptron", "nb", "tree"), ("bayes", "linear")
@@ -268,16 +238,16 @@ def _compared(given: _Options, stream: TableStream, top: int | float) -> tuple[C
     # Naive Bayes takes the logarithm of the share of a class that has yet to come.
     quiet = np.errstate(divide="ignore")
     with saying_where(name, stream.schema.target), bar as show, quiet:
-        predictor, make = make_predictor(
+        predictor, trained = make_predictor(
             given.predictor, numeric=numeric, sparse=stream.columns is None
         )
         found = compare(
             lambda: stream,
             {
-                name: maker(name, top, numeric=numeric)
+                name: partial(make, SELECTORS[name], top, numeric=numeric)
                 for name in dict.fromkeys([*given.selectors, "all", "random"])
             },
-            predictor=make,
+            predictor=trained,
             batch_size=given.batch_size,
             seeds=given.seeds,
             score=score,

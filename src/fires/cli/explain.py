@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,12 +155,14 @@ def _relations(run: SavedRun, features: Mapping[int, str]) -> dict[str, Any]:
 
 
 def _relation_lines(known: Mapping[str, Any]) -> Iterator[str]:
-    """The curves of a column as pictures, and its pairs."""
+    """The curves of a column, point by point, and its pairs."""
     for curve in known.get("curves", ()):
         name = f" of {curve['feature']}" if curve["feature"] != known["feature"] else ""
         label = f' for "{curve["class"]}"' if curve.get("class") is not None else ""
         yield f"effect{name}{label} by value, with its 95% band:"
-        yield from curve_picture(curve)
+        points = zip(*(curve[key] for key in ("values", "effect", "low", "high")), strict=True)
+        for value, effect, low, high in islice(points, 0, None, 2):
+            yield f"{value:>10.4g}: {effect:>8.3g}  [{low:.3g}, {high:.3g}]"
     for pair in known.get("pairs", ()):
         ends = f"[{pair['low']:.4g}, {pair['high']:.4g}]"
         what = f"{pair['first']} x {pair['second']}"
@@ -188,8 +190,11 @@ def lines_of(known: dict[str, Any]) -> list[str]:
     if "rank" not in known:
         return lines
     lines.append(_importance(known))
-    lines += [_selected(known), *_earlier(known["stays"]), *alarm_lines(known["alarms"])]
-    return [*lines, *_relation_lines(known)]
+    over = [stay for stay in known["stays"] if stay["to_row"] is not None]
+    told = [f"selected from row {one['from_row']:,} to row {one['to_row']:,}" for one in over]
+    if (more := len(told) - _MOST_STAYS) > 0:
+        told[:more] = [f"{more:,} earlier periods, and:"]
+    return [*lines, _selected(known), *told, *alarm_lines(known["alarms"]), *_relation_lines(known)]
 
 
 def _reading(known: dict[str, Any]) -> str:
@@ -242,60 +247,3 @@ def _selected(known: dict[str, Any]) -> str:
     if not stays:
         return "never selected"
     return f"not selected since row {stays[-1]['to_row']:,}, before that {share}"
-
-
-def _earlier(stays: list[dict[str, Any]]) -> list[str]:
-    """The stays that are over."""
-    over = [stay for stay in stays if stay["to_row"] is not None]
-    lines = [f"selected from row {one['from_row']:,} to row {one['to_row']:,}" for one in over]
-    more = len(lines) - _MOST_STAYS
-    return lines if more <= 0 else [f"{more:,} earlier periods, and:", *lines[more:]]
-
-
-# --- a curve as a small picture of characters ---------------------------------------------------
-
-_WIDE, _HIGH = 50, 8  # characters, each of 2 x 4 dots
-_FIRST = 0x2800  # of the braille characters: one bit for each dot
-_BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-_APART = 3  # dots between those of the ends of the band
-
-
-def curve_picture(curve: Mapping[str, Sequence[float]]) -> list[str]:
-    """Effect over values: the curve drawn through, its band as dots, 0 as a line where it is in."""
-    import numpy as np
-
-    values = np.array(curve["values"])
-    at = np.linspace(values[0], values[-1], 2 * _WIDE)
-    lines = {name: np.interp(at, values, curve[name]) for name in ("effect", "low", "high")}
-    bottom, top = min(lines["low"].min(), 0.0), max(lines["high"].max(), 0.0)
-    step = (top - bottom) / (4 * _HIGH - 1) or 1.0
-    cells = np.zeros((_HIGH, _WIDE), dtype=np.int64)
-
-    def dot(x: int, y: float) -> None:
-        down = round((top - y) / step)
-        cells[down // 4, x // 2] |= _BITS[down % 4][x % 2]
-
-    for x in range(2 * _WIDE):
-        # Half the way to the points beside it: steep parts have no gaps.
-        near = lines["effect"][max(x - 1, 0) : x + 2]
-        own = lines["effect"][x]
-        ends = 0.5 * (own + near.min()), 0.5 * (own + near.max())
-        for y in np.arange(ends[0], ends[1] + step, step):
-            dot(x, min(y, ends[1]))
-        for name in ("low", "high") if x % _APART == 0 else ():
-            dot(x, lines[name][x])
-    zero = round(top / step) // 4
-    marks = {0: top, _HIGH - 1: bottom, zero: 0.0}
-    texts = {line: f"{mark:.3g}" for line, mark in marks.items()}
-    room = max(map(len, texts.values()))
-    drawn = []
-    for line, row in enumerate(cells.tolist()):
-        empty = "\u2500" if line == zero else " "
-        text = "".join(chr(_FIRST + cell) if cell else empty for cell in row)
-        side = "\u2524" if line in texts else "\u2502"
-        drawn.append(f"{texts.get(line, ''):>{room}} {side}{text}".rstrip())
-    left, middle, right = (
-        f"{value:.4g}" for value in (at[0], at[[_WIDE - 1, _WIDE]].mean(), at[-1])
-    )
-    below = f"{left:<{_WIDE // 2 - len(middle) // 2}}{middle}"
-    return [*drawn, f"{'':{room + 2}}{below}{right:>{_WIDE - len(below)}}"]

@@ -3,7 +3,7 @@
 What it does is said with it, or by the docstring of the command or record, under Parameters. They
 can be given in a file as well, and are facts of a run: every run writes them down.
 
-``takes`` lets a command have them; ``record`` makes a dataclass of several, and ``part`` lets a
+``command`` gives them to a command; ``record`` makes a dataclass of several, and ``part`` lets a
 command, or another record, take such a one.
 """
 
@@ -104,32 +104,30 @@ def part(kind: type, *, only: Sequence[str] = (), without: Sequence[str] = ()) -
     return _Part(kind, declared)
 
 
-def takes(run: Callable[..., None]) -> Callable[..., None]:
-    """Let a command have the options that its parameters declare."""
-    declared = {name: one.default for name, one in signature(run).parameters.items()}
-    told = _told(run)
-
-    @wraps(run)
-    def command(**given: Any) -> None:
-        run(**_values(declared, given))
-
-    for name, one in reversed(list(_flat(declared))):
-        one.add(name, one.what or told.get(name, ""))(command)
-    return command
-
-
 def command(
     name: str, *more: Any, group: click.Group | None = None
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """Make a command of a function and its docstring, whose examples end the help."""
+    """Make a command of a function, with the options that its parameters declare.
+
+    Its docstring is the help, which examples end.
+    """
 
     def make(run: Callable[..., None]) -> click.Command:
         text, _, examples = cleandoc(run.__doc__ or "").partition("\n\nExamples\n--------\n")
         text = text.partition("\n\nParameters\n")[0]
+        declared = {name: one.default for name, one in signature(run).parameters.items()}
+        told = _told(run)
+
+        @wraps(run)
+        def started(**given: Any) -> None:
+            run(**_values(declared, given))
+
         for add in more:
-            run = add(run)
+            add(started)
+        for option, one in reversed(list(_flat(declared))):
+            one.add(option, one.what or told.get(option, ""))(started)
         epilog = f"\b\nExamples:\n{indent(examples, '  ')}" if examples else None
-        made = (group or click).command(name, _Command, help=text, epilog=epilog)(takes(run))
+        made = (group or click).command(name, _Command, help=text, epilog=epilog)(started)
         if len(made.params) > _MANY:
             made.params.append(_HELP_ALL)
         return made
@@ -213,9 +211,9 @@ def count(default: int, what: str = "", least: int = 1) -> Any:
     return option("N", what, type=click.IntRange(min=least), default=default)
 
 
-def choice(values: Sequence[str], what: str = "", default: str | None = None) -> Any:
+def choice(values: Sequence[str]) -> Any:
     """One of several words; by default the first."""
-    return option(None, what, type=click.Choice(values), default=default or values[0])
+    return option(type=click.Choice(values), default=values[0])
 
 
 def columns() -> Any:
@@ -223,9 +221,9 @@ def columns() -> Any:
     return option("COL", multiple=True)
 
 
-def target(what: str = "") -> Any:
-    """The column to predict, and what that means."""
-    return option("COL", f"The column to predict{what}.", "-t")
+def target() -> Any:
+    """The column to predict."""
+    return option("COL", "The column to predict.", "-t")
 
 
 def batch_size(what: str = "learn from") -> Any:

@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,8 +77,18 @@ def one_bar(
     total: float | None = None,
     transient: bool = False,
     hidden: bool = False,
+    as_json: bool = False,
 ) -> Iterator[Callable[[Values], None]]:
-    """Show a single bar, drawn anew ten times a second at most."""
+    """Show a single bar, drawn anew ten times a second at most.
+
+    As JSON, machines are told: objects on standard error, a line each, a second apart at least.
+    They begin after five: a command that takes less says nothing. If it takes longer, the last is
+    written in any case.
+    """
+    if as_json:
+        with _told(_say_progress, _LOG_PAUSE, _SILENT) as show:
+            yield show
+        return
     after = after or ("{task.fields[now]}",)
     with progress(*after, transient=transient, hidden=hidden) as drawn:
         task = drawn.add_task(text, total=total, now="")
@@ -92,10 +102,11 @@ def one_bar(
 def seen(
     n_rows: int, began: float, done: float | None, *more: str, before: int = 0, of: str = ""
 ) -> Header:
-    """What a bar shows of rows: how many, how far that is, how fast, and more."""
+    """What a bar, or JSON, tells of rows: how many, how far that is, how fast, and more."""
     speed = (n_rows - before) / (time.perf_counter() - began)
     now = ", ".join([f"{speed:,.0f} rows/s", *more])
-    return {"description": f"{n_rows:,}{of} rows", "completed": done, "now": now}
+    shown: Header = {"description": f"{n_rows:,}{of} rows", "completed": done, "now": now}
+    return shown | {"rows": n_rows, "rows_per_second": round(speed, 1)}
 
 
 @contextmanager
@@ -207,15 +218,6 @@ def _event(record: logging.LogRecord) -> dict[str, str]:
 
 def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
-
-
-def json_progress() -> AbstractContextManager[Callable[[Values], None]]:
-    """Tell machines how far a command has come: JSON objects on standard error, a line each.
-
-    They are a second apart at least, and begin after five: a command that takes less says nothing.
-    If it takes longer, the last is written in any case.
-    """
-    return _told(_say_progress, _LOG_PAUSE, _SILENT)
 
 
 def _say_progress(values: Mapping[str, Json]) -> None:

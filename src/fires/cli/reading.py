@@ -156,7 +156,7 @@ class Reading:
             if self.follow:
                 more["follow"] = True
             files = self.files[0] if self.follow else self.files
-            return from_file(files, target, **self._said_of_text(), **more)
+            return from_file(files, target, **vars(self._text_options()), **more)
 
     @contextmanager
     def _saying_that_it_waits(self, has_no_end: bool) -> Iterator[None]:
@@ -210,19 +210,11 @@ class Reading:
         except Question as error:
             raise error.at(self.name) from None
 
-    def _said_of_text(self) -> dict[str, Any]:
-        """What was said of the text."""
-        return {
-            "delimiter": self.sep,
-            "encoding": self.encoding,
-            "header": not self.no_header,
-            "comment": self.comment,
-        }
-
     def _text_options(self) -> TextOptions:
+        """What was said of the text."""
         from fires.streams.text import TextOptions
 
-        return TextOptions(**self._said_of_text())
+        return TextOptions(self.sep, self.encoding, not self.no_header, self.comment)
 
     def _said_of_columns(self, names: Sequence[str]) -> dict[str, Any]:
         """What was said of the columns."""

@@ -21,7 +21,7 @@ import click
 from fires.cli import interrupts
 from fires.cli import options as shared
 from fires.cli.options import as_toml, settings_facts, stream_facts
-from fires.cli.progress import Values, json_progress, logs, one_bar, seen
+from fires.cli.progress import Values, logs, one_bar, seen
 from fires.cli.reading import Notices
 from fires.cli.report import live_page, write_wanted
 from fires.cli.select_options import CLASSES, NUMERIC, Options, refuse_what_does_not_go_together
@@ -31,7 +31,6 @@ from fires.core.optional import require
 
 if TYPE_CHECKING:
     from fires.cli.metrics_port import MetricsPort
-    from fires.core.named import RunNames
     from fires.core.types import Header
     from fires.evaluation.records import Step
     from fires.pipeline import OnlinePipeline
@@ -105,13 +104,10 @@ def _select(options: Options) -> None:
         learning = Learning(stream, options, folder, schedule, *service)
         where = saying_where(options.reading.name, stream.schema.target, learning)
         is_program = options.as_json and not options.quiet and not sys.stderr.isatty()
-        bar = one_bar("0 rows", total=stream.n_bytes, hidden=options.quiet)
-        with learning.source, json_progress() if is_program else bar as show, where:
+        how = {"hidden": options.quiet, "as_json": is_program}
+        with learning.source, one_bar("0 rows", total=stream.n_bytes, **how) as show, where:
             orders.hand_over(learning.source)
-            if saved is not None:
-                learning.go_on(saved)
-            else:
-                learning.begin()
+            learning.begin(saved)
             learning.learn(show)
         unsaved = _finish(learning, notices, facts, options.reading.name)
     from fires.cli.tables import print_result
@@ -174,44 +170,38 @@ class Learning:
         """Hand out the batches, until Ctrl-C."""
         return chain(self._first, self.source)
 
-    def begin(self) -> None:
-        """Begin with the first batch, which says what kind of target it is."""
+    def begin(self, saved: Checkpoint | None = None) -> None:
+        """Begin with the first batch, which says what kind of target it is, or at a checkpoint."""
         from fires.core.named import RunNames
         from fires.run.run import Run
 
         names = RunNames() if self.stream.is_open else None
-        self._name(names)
-        if self.folder is not None:
-            self.folder.start(self.names, transform=self._label)
-        self._first = list(islice(self.source, 1))
-        if not self._first:
-            ended = self.source.signal is not None
-            raise KeyboardInterrupt if ended else InputError("there are no rows")
-        pipeline = _pipeline(self._options, self.stream, self._first[0])
-        self._keep(Run(pipeline, self.schema.n_features, names))
-
-    def go_on(self, saved: Checkpoint) -> None:
-        """Go on where a checkpoint was."""
-        run = saved.run
-        self._name(run.names)
-        selected = run.pipeline.selector.get_support(indices=True)
-        if self.folder is not None:
-            known = saved.facts, run.totals, selected, self.names
-            self.folder.go_on(*known, transform=self._label)
-        self._keep(run, saved.facts)
-        self._tell_metrics(len(selected))
-
-    def _name(self, names: RunNames | None) -> None:
-        """Let all who tell of features know what they are called."""
+        names = names if saved is None else saved.run.names
         self.names = self.schema.feature_names if names is None else names
         if self._emitter is not None:
             self._emitter.names = self.names
-
-    def _keep(self, run: Run, before: Header | None = None) -> None:
+        if saved is not None:
+            run = saved.run
+            if self.folder is not None:
+                selected = run.pipeline.selector.get_support(indices=True)
+                known = saved.facts, run.totals, selected, self.names
+                self.folder.go_on(*known, transform=self._label)
+        else:
+            if self.folder is not None:
+                self.folder.start(self.names, transform=self._label)
+            self._first = list(islice(self.source, 1))
+            if not self._first:
+                ended = self.source.signal is not None
+                raise KeyboardInterrupt if ended else InputError("there are no rows")
+            pipeline = _pipeline(self._options, self.stream, self._first[0])
+            run = Run(pipeline, self.schema.n_features, names)
         on_save = None if self._metrics is None else self._metrics.saved
         service = self._schedule, self._emitter, on_save
+        before = None if saved is None else saved.facts
         run.keep(self.folder, self._at_source, *service, before=before, began=self._began)
         self._run = run
+        if saved is not None:
+            self._tell_metrics()
 
     def _at_source(self) -> Header:
         """Where the stream was after the last step, if it can be read again from there."""
@@ -233,7 +223,7 @@ class Learning:
                 _LOG.warning("alarm about %s after %d rows", what, step.position.rows)
             if step.waited:
                 _LOG.info("batch %d was cut by time, with %d rows", step.index, step.n_rows)
-            self._tell_metrics(len(step.selected))
+            self._tell_metrics()
             show(partial(self._seen, step, *began))
 
     def save(self) -> None:
@@ -262,17 +252,17 @@ class Learning:
             with self.source.undisturbed():
                 self.folder.records.flush()
 
-    def _tell_metrics(self, n_selected: int) -> None:
+    def _tell_metrics(self) -> None:
         if self._metrics is None:
             return
-        totals = self.run.totals
+        totals, selector = self.run.totals, self.run.pipeline.selector
         self._metrics.update(
             rows=totals.n_rows,
             bad_rows=self.stream.rejected.count,
             batches=totals.n_batches,
-            alarms=len(self.run.pipeline.selector.alarms_),
+            alarms=len(selector.alarms_),
             stability=totals.window.value,
-            selected_features=n_selected,
+            selected_features=len(selector.get_support(indices=True)),
         )
 
     def _seen(self, step: Step, began: float, n_before: int) -> Header:
@@ -284,11 +274,8 @@ class Learning:
             *if_known("R2 {:.2f}", totals.scores.get("r2")),
             *[f"{n_bad:,} bad row{'s' * (n_bad > 1)}"] * bool(n_bad),
         ]
-        speed = (totals.n_rows - n_before) / (time.perf_counter() - began)
         return seen(totals.n_rows, began, step.position.bytes, *more, before=n_before) | {
-            "rows": totals.n_rows,
             "bad_rows": n_bad,
-            "rows_per_second": round(speed, 1),
             "stability": step.stability,
             "scores": totals.recent_scores,
         }

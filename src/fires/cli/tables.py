@@ -132,15 +132,6 @@ def _importances(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
     ]
 
 
-def print_scores(rows: Sequence[tuple[str, Mapping[str, float]]]) -> None:
-    """Scores side by side."""
-    columns = [("", [what for what, _ in rows])]
-    for name in rows[0][1]:
-        cells = ["-" if (s := scores[name]) != s else score_text(name, s) for _, scores in rows]
-        columns.append((SCORES.get(name, name).replace(" ", "\n"), cells))
-    print_table(columns, left=[""], wrapped=[""])
-
-
 # --- the result of a run ------------------------------------------------------------------------
 
 
@@ -175,10 +166,18 @@ def print_result(
         p50, p99 = (1000.0 * facts["latency"][name] for name in ("p50", "p99"))
         click.echo(f"latency per batch: median {p50:.3g} ms, 99th percentile {p99:.3g} ms")
     if rows := score_rows(totals, len(chosen), facts["n_features"]):
+        columns = [("", [what for what, _ in rows])]
+        for name in rows[0][1]:
+            cells = ["-" if (s := one[name]) != s else score_text(name, s) for _, one in rows]
+            columns.append((SCORES.get(name, name).replace(" ", "\n"), cells))
         click.echo()
-        print_scores(rows)
+        print_table(columns, left=[""], wrapped=[""])
         click.echo()
-    for line in _lines_of_rows(totals, facts, rejected):
+    lines = [*share_lines(totals), *verdict_lines(totals), *facts.get("cautions", ())]
+    lines += alarm_lines(facts["alarms"])
+    if n_missing := facts["missing_values"]:
+        lines.append(f"{n_missing:,} missing value{'' if n_missing == 1 else 's'} ignored")
+    for line in (*lines, *map(printable, rejected_lines(rejected))):
         click.echo(line)
     if is_saved and not options.quiet and (folder := options.folder) is not None:
         click.echo(f"written to {folder}: features.csv, state.safetensors, run.json, and more")
@@ -200,15 +199,6 @@ def _lines_of_features(chosen: list[dict[str, Any]], facts: dict[str, Any]) -> I
     if not is_auto:
         yield from _left_out_lines(chosen, twins=bool(facts.get("twins")))
     yield from twin_lines(facts.get("twins", {}))
-
-
-def _lines_of_rows(totals: RunTotals, facts: dict[str, Any], rejected: Rejected) -> Iterator[str]:
-    """What is to be known of the rows, and of their scores."""
-    yield from (*share_lines(totals), *verdict_lines(totals), *facts.get("cautions", ()))
-    yield from alarm_lines(facts["alarms"])
-    if n_missing := facts["missing_values"]:
-        yield f"{n_missing:,} missing value{'' if n_missing == 1 else 's'} ignored"
-    yield from map(printable, rejected_lines(rejected))
 
 
 def _left_out_lines(chosen: list[dict[str, Any]], *, twins: bool) -> Iterator[str]:

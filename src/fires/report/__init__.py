@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 from fires.core.moved import lazy
 
 if TYPE_CHECKING:
-    from fires.report.displays import CurveDisplay as CurveDisplay
     from fires.report.displays import ImportanceDisplay as ImportanceDisplay
     from fires.report.displays import TimelineDisplay as TimelineDisplay
     from fires.report.page import show as show
 
-_DISPLAYS = ("CurveDisplay", "ImportanceDisplay", "TimelineDisplay")
-_MODULES = dict.fromkeys(_DISPLAYS, ".displays") | {"show": ".page"}
+_MODULES = {"ImportanceDisplay": ".displays", "TimelineDisplay": ".displays", "show": ".page"}
 
 __all__ = sorted(_MODULES)
 __getattr__ = lazy(__name__, _MODULES)

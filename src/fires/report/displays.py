@@ -10,7 +10,6 @@ import os
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
-from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
@@ -21,7 +20,7 @@ from fires.core.belief import rank
 from fires.core.errors import InputError, closest
 from fires.core.optional import require
 from fires.core.settings import check_count, check_number
-from fires.core.types import Floats, Places
+from fires.core.types import Places
 from fires.report import figures
 from fires.report.figures import COLOURS, GREY, look
 from fires.run.features import ByColumn, column_names, groups_of, has_intervals
@@ -30,7 +29,6 @@ from fires.run.saved import SavedRun
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
-    from matplotlib.lines import Line2D
 
     from fires.selectors.fires import FIRES
 
@@ -290,16 +288,17 @@ class TimelineDisplay(_Display):
                 hint = closest(name, list(known), "it was never among the features that mattered")
                 raise InputError(f'the run keeps no history of a feature "{name}"', hint=hint)
             series = [known[name] for name in features]
-        spread = {
-            key: [_in_place(one, key, timeline) for one in series]
-            for key in ("importance", "uncertainty")
-        }
+        # NaN at rows that a series has nothing for.
+        spread = np.full((2, len(series), len(timeline["rows"])), np.nan)
+        for place, one in enumerate(series):
+            at = timeline["coarse"] if one.get("coarse") else slice(None)
+            spread[:, place, at] = _floats([one["importance"], one["uncertainty"]])
         alarms = [(one["row"], of) for one in events for of in one["features"] or (None,)]
         return cls(
             [one["name"] for one in series],
             timeline["rows"],
-            spread["importance"],
-            uncertainties=spread["uncertainty"] if summary["run"]["intervals"] else None,
+            spread[0],
+            uncertainties=spread[1] if summary["run"]["intervals"] else None,
             alarms=alarms,
             confidence=confidence,
         ).plot(ax, **kwargs)
@@ -309,13 +308,14 @@ class TimelineDisplay(_Display):
         half_width = NormalDist().inv_cdf(0.5 + 0.5 * self.confidence)
         with self._axes(ax, 3.6) as axes:
             axes.axhline(0.0, color=GREY, linewidth=0.8)
-            self.lines_ = []
+            self.lines_, last = [], []
             for place, (name, values) in enumerate(zip(self.names, self.importances, strict=True)):
                 known = np.isfinite(values)
                 rows, values = self.rows[known], values[known]
                 how = look(place)
                 drawn = figures.line(axes, rows, values, how, name, place=place, **kwargs)
                 self.lines_.append(drawn)
+                last.append(values[-1] if len(values) else -np.inf)
                 if self.uncertainties is not None:
                     ends = half_width * self.uncertainties[place, known]
                     axes.fill_between(
@@ -338,7 +338,8 @@ class TimelineDisplay(_Display):
             axes.set_ylabel("importance")
             figures.rows_axis(axes, float(self.rows[-1]) if len(self.rows) else 1.0)
             # As they are on top of each other at the end.
-            shown = sorted(zip(self.names, self.lines_, strict=True), key=_last_height)
+            order = np.argsort(-np.array(last), kind="stable")
+            shown = [(self.names[place], self.lines_[place]) for place in order.tolist()]
             if any(name in self.names for _, name in self.alarms):
                 (mark,) = axes.plot([], [], "v", color=GREY, markersize=7)
                 shown.append(("alarm about it", mark))
@@ -346,166 +347,13 @@ class TimelineDisplay(_Display):
         return self
 
 
-@dataclass(eq=False)
-class CurveDisplay(_Display):
-    """What a feature adds to the linear predictor, value by value, with its band.
-
-    Make it with :meth:`from_selector` or :meth:`from_run`.
-
-    Parameters
-    ----------
-    name : str
-        The feature.
-    values, effect : ndarray (n_points,)
-        Its values, and what it adds there; 0 on average over rows.
-    low, high : ndarray (n_points,)
-        The ends of the band.
-    confidence : float, default=0.95
-        The probability of the band.
-    label : str, optional
-        With three or more classes, the one that is compared with the rest.
-    earlier : sequence of (values, effect)
-        Earlier curves, the oldest first: they are drawn fainter.
-
-    Attributes
-    ----------
-    line_ : matplotlib.lines.Line2D
-        The curve.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it is.
-
-    Examples
-    --------
-    >>> from fires import FIRES
-    >>> X = np.random.default_rng(0).normal(size=(2000, 4))
-    >>> selector = FIRES(1, relations="curves").fit(X, X[:, 1] ** 2 > 1)
-    >>> display = CurveDisplay.from_selector(selector, 1)  # doctest: +SKIP
-    """
-
-    name: str
-    values: Any
-    effect: Any
-    low: Any
-    high: Any
-    _: KW_ONLY
-    confidence: float = 0.95
-    label: str | None = None
-    earlier: Sequence[tuple[Any, Any]] = ()
-
-    def __post_init__(self) -> None:
-        given = self.values, self.effect, self.low, self.high
-        self.values, self.effect, self.low, self.high = map(_floats, given)
-
-    @classmethod
-    def from_selector(
-        cls,
-        selector: Any,
-        feature: int | str,
-        *,
-        label: Hashable | None = None,
-        confidence: float = 0.95,
-        n_points: int = 41,
-        ax: Axes | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Draw the curve of a feature.
-
-        Parameters
-        ----------
-        selector : FIRES or OnlinePipeline
-            What has learnt, with ``relations`` other than ``"linear"``. A pipeline gives values in
-            the units of the data.
-        feature, label, confidence, n_points
-            As in :meth:`fires.FIRES.curve`.
-        ax : matplotlib Axes, optional
-            What to draw on.
-        **kwargs
-            Properties of the line.
-
-        Returns
-        -------
-        CurveDisplay
-        """
-        curve = selector.curve(feature, label, confidence=confidence, n_points=n_points)
-        names = _names(getattr(selector, "selector", selector), None)
-        name = feature if isinstance(feature, str) else names[feature]
-        told = None if label is None else str(label)
-        return cls(name, *curve, confidence=confidence, label=told).plot(ax, **kwargs)
-
-    @classmethod
-    def from_run(cls, run: RunLike, feature: str, *, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw the curve of a selected feature at the end of a run, and earlier ones.
-
-        Parameters
-        ----------
-        run : path, SavedRun or dict
-            The folder that ``fires select --out`` made, or its :mod:`fires.report.summary`.
-        feature : str
-            Its name.
-        ax, **kwargs
-            As in :meth:`from_selector`.
-
-        Returns
-        -------
-        CurveDisplay
-        """
-        known = {
-            one["name"]: one for one in (_summary(run).get("relations") or {"curves": ()})["curves"]
-        }
-        if feature not in known:
-            hint = closest(feature, list(known), "its effect is a line, or it is not selected")
-            raise InputError(f'the run has no curve of a feature "{feature}"', hint=hint)
-        one = known[feature]
-        *earlier, (values, effect) = zip(one["values"], one["effect"], strict=True)
-        band = one["low"], one["high"]
-        curve = cls(feature, values, effect, *band, label=one["class"], earlier=earlier)
-        return curve.plot(ax, **kwargs)
-
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw it.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            What to draw on; by default, a new figure.
-        **kwargs
-            Properties of the line.
-
-        Returns
-        -------
-        self
-        """
-        with self._axes(ax, 3.6) as axes:
-            axes.axhline(0.0, color=GREY, linewidth=0.8)
-            for place, (values, effect) in enumerate(self.earlier):
-                alpha = 0.25 + 0.5 * place / len(self.earlier)
-                axes.plot(values, effect, color=GREY, linewidth=1.0, alpha=alpha)
-            looks: dict[str, Any] = {"color": COLOURS[0], "linewidth": 2.0} | kwargs
-            (self.line_,) = axes.plot(self.values, self.effect, **looks)
-            colour = self.line_.get_color()
-            ends = self.low, self.high
-            axes.fill_between(self.values, *ends, color=colour, alpha=0.18, linewidth=0)
-            axes.margins(x=0.0)
-            axes.set_xlabel(figures.cut(self.name), parse_math=False)
-            toward = (
-                "" if self.label is None else f" for {figures.cut(self.label, figures.SHORTER)}"
-            )
-            band = f"effect{toward}\nwith {100 * self.confidence:.4g} % band"
-            axes.set_ylabel(band, parse_math=False)
-            if self.earlier:
-                axes.set_title("grey: earlier, the older the fainter", loc="left", fontsize="small")
-        return self
-
-
 def _summary(run: RunLike) -> dict[str, Any]:
     """The summary of a run, unless it is one."""
-    from fires.report.summary import summarise
+    from fires.report.summary import folder_of, summarise
 
     if isinstance(run, dict):
         return run
-    if not isinstance(run, SavedRun | str | os.PathLike):
-        raise TypeError(f"a run is a path, a SavedRun or its summary; got {type(run).__name__}.")
-    return summarise(run.path if isinstance(run, SavedRun) else Path(run))
+    return summarise(folder_of(run, "a run is a path, a SavedRun or its summary"))
 
 
 def _floats(values: Any) -> Any:
@@ -529,15 +377,3 @@ def _first(ranks: npt.ArrayLike, selected: npt.ArrayLike, n: int) -> Places:
     by = np.array(ranks, dtype=np.float64)
     wanted = np.lexsort((by, ~np.asarray(selected, dtype=bool)))[:n]
     return wanted[np.argsort(by[wanted], kind="stable")]
-
-
-def _in_place(one: dict[str, Any], key: str, timeline: dict[str, Any]) -> Floats:
-    """The values of a series, NaN at rows that it has none for."""
-    values = np.full(len(timeline["rows"]), np.nan)
-    values[timeline["coarse"] if one.get("coarse") else slice(None)] = _floats(one[key])
-    return values
-
-
-def _last_height(named: tuple[str, Line2D]) -> float:
-    heights = np.asarray(named[1].get_ydata())
-    return -float(heights[-1]) if len(heights) else np.inf

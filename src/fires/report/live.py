@@ -24,7 +24,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import quote
@@ -82,7 +81,7 @@ def serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.handle_exit)
     if attached:
-        threading.Thread(target=_when_input_ends, args=(server.end,), daemon=True).start()
+        threading.Thread(target=server.end_with_input, daemon=True).start()
     ready()
     server.run(sockets=[listener])
 
@@ -98,8 +97,11 @@ class Server(uvicorn.Server):
         """Take notice of a signal; uvicorn's own would raise it again at the end."""
         self.should_exit = True
 
-    def end(self) -> None:
-        """Take notice that whoever has started it is done."""
+    def end_with_input(self) -> None:
+        """Wait until whoever has started it is done: then its standard input ends."""
+        with suppress(OSError):
+            while os.read(0, 1024):
+                pass
         self._is_over = self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -111,13 +113,6 @@ class Server(uvicorn.Server):
         """End the answers that have no end of their own, and then all others."""
         await self._watch.close(last_word=self._is_over)
         await super().shutdown(sockets=sockets)
-
-
-def _when_input_ends(tell: Callable[[], None]) -> None:
-    with suppress(OSError):
-        while os.read(0, 1024):
-            pass
-    tell()
 
 
 class LiveSummary:
@@ -288,7 +283,8 @@ class Access:
     @property
     def url(self) -> str:
         """What to open in a browser, with the token."""
-        host = _own_name() if self._is_everywhere else self.host
+        everywhere = ip_address(self.address).is_unspecified
+        host = socket.gethostname() if everywhere else self.host
         asked = "" if self.token is None else f"?token={quote(self.token, safe='')}"
         return f"http://{_bracketed(host)}:{self.port}/{asked}"
 
@@ -322,21 +318,6 @@ class Access:
             return refused(403, "Requests from other pages are refused.")
         return None
 
-    @property
-    def _is_everywhere(self) -> bool:
-        return ip_address(self.address).is_unspecified
-
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-@cache
-def _own_name() -> str:
-    """What others call this machine, if anybody does."""
-    name = socket.gethostname()
-    try:
-        socket.getaddrinfo(name, None)
-    except (OSError, UnicodeError):
-        return "127.0.0.1"
-    return name

@@ -24,14 +24,14 @@ from fires.core.types import Header
 from fires.core.version import __version__
 from fires.evaluation.comparison import BASELINES, Comparison, Outcome, sign_of
 from fires.report.records import rounded
-from fires.report.summary import side_by_side
+from fires.report.summary import folder_of, side_by_side
 from fires.run.saved import SavedRun
 
 _STYLES = ("uplot.css", "page.css", "panels.css", "panel-comparison.css", "panel-relations.css")
 # In the order in which they are shown.
 _PANELS = (
     *("comparison", "runs", "now", "picture", "relations", "alarms", "importance", "members"),
-    *("changes", "scores", "drift", "ranks", "twins", "features", "health"),
+    *("changes", "scores", "drift", "twins", "features", "health"),
 )
 _SCRIPTS = (
     *("dom.js", "format.js", "shell.js", "charts.js", "drawing.js"),
@@ -96,14 +96,15 @@ def page_data(summaries: Sequence[dict[str, Any]], comparison: Header | None = N
 
 def folder_data(folders: Sequence[Path]) -> Header:
     """What a page shows of some folders."""
-    compared = [folder for folder in folders if holds_comparison(folder)]
+    runs = [folder for folder in folders if (folder / "run.json").is_file()]
+    compared = [one for one in folders if one not in runs and (one / FILE).is_file()]
     if len(compared) > 1:
         raise InputError(f"{compared[1]} is a second comparison: a page shows one")
-    runs = side_by_side([folder for folder in folders if folder not in compared])
-    for run in runs:
-        run.refresh()
-    summaries = [run.as_dict() for run in runs]
-    return page_data(summaries, read_comparison(compared[0]) if compared else None)
+    summaries = side_by_side([folder for folder in folders if folder not in compared])
+    for summary in summaries:
+        summary.refresh()
+    told = [summary.as_dict() for summary in summaries]
+    return page_data(told, read_comparison(compared[0]) if compared else None)
 
 
 def write_page(folders: Sequence[Path], path: Path) -> int:
@@ -223,20 +224,12 @@ def show(
     """
     if isinstance(run, Comparison) and not others:
         data = page_data([], comparison_summary(run.as_dict()))
-    else:
-        data = folder_data([_folder(one) for one in (run, *others)])
-    return Page(page(data), str(data["title"]), height)
-
-
-def _folder(run: str | os.PathLike[str] | SavedRun) -> Path:
-    if isinstance(run, SavedRun):
-        return run.path
-    if isinstance(run, Comparison):
+    elif any(isinstance(one, Comparison) for one in (run, *others)):
         raise TypeError("a Comparison is shown alone.")
-    if not isinstance(run, str | os.PathLike):
-        what = "a path, a SavedRun or a Comparison"
-        raise TypeError(f"show needs {what}; got {type(run).__name__}.")
-    return Path(run)
+    else:
+        wanted = "show needs a path, a SavedRun or a Comparison"
+        data = folder_data([folder_of(one, wanted) for one in (run, *others)])
+    return Page(page(data), str(data["title"]), height)
 
 
 # --- a comparison of selectors, as the numbers that its page shows -------------------------------
@@ -263,39 +256,31 @@ def comparison_summary(facts: dict[str, Any], name: str | None = None) -> Header
     outcomes = found.outcomes
     settings = facts.get("settings") or {}
     files = [str(file) for file in settings.get("file") or ()]
-    columns = {key: rounded([vars(one)[key] for one in outcomes]) for key in _NUMBERS}
-    columns["microseconds_per_row"] = rounded(
-        [1e3 * one.milliseconds / found.batch_size for one in outcomes]
-    )
-    return {
-        "name": name or (", ".join(Path(file).name for file in files) or "comparison"),
-        "sentence": _sentence(found),
-        "score": found.score,
-        "more_is_better": sign_of(found.score) > 0,
-        "reference": found.reference,
-        "rows": found.n_rows,
-        "features": found.n_features,
-        "classes": len(found.classes),
-        "runs": found.seeds,
-        "batch_size": found.batch_size,
-        "n_pieces": found.n_pieces,
-        "selectors": {
-            "name": [one.name for one in outcomes],
-            "is_baseline": [one.name in BASELINES for one in outcomes],
+    columns: dict[str, Any] = {"name": [one.name for one in outcomes]}
+    columns["is_baseline"] = [name in BASELINES for name in columns["name"]]
+    columns |= {key: rounded([vars(one)[key] for one in outcomes]) for key in _NUMBERS}
+    per_row = [1e3 * one.milliseconds / found.batch_size for one in outcomes]
+    plain = {key: vars(found)[key] for key in ("score", "reference", "batch_size", "n_pieces")}
+    return (
+        plain
+        | {
+            "name": name or (", ".join(Path(file).name for file in files) or "comparison"),
+            "sentence": _sentence(found),
+            "more_is_better": sign_of(found.score) > 0,
+            "rows": found.n_rows,
+            "features": found.n_features,
+            "classes": len(found.classes),
+            "runs": found.seeds,
+            "selectors": columns | {"microseconds_per_row": rounded(per_row)},
+            "pieces": [rounded(one.pieces) for one in outcomes],
+            "beaten": _beaten(found),
+            "cautions": list(found.cautions),
+            "notes": [note for note in found.notes() if note not in found.cautions],
+            "sources": files,
+            "target": settings.get("target"),
         }
-        | columns,
-        "pieces": [rounded(one.pieces) for one in outcomes],
-        "beaten": _beaten(found),
-        "cautions": list(found.cautions),
-        "notes": [note for note in found.notes() if note not in found.cautions],
-        "sources": files,
-        "target": settings.get("target"),
-    } | {key: facts[key] for key in _FACTS if key in facts}
-
-
-def holds_comparison(folder: Path) -> bool:
-    """Whether a folder holds a comparison, and no run."""
-    return (folder / FILE).is_file() and not (folder / "run.json").is_file()
+        | {key: facts[key] for key in _FACTS if key in facts}
+    )
 
 
 def read_comparison(folder: Path) -> Header:

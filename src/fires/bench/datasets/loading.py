@@ -155,7 +155,13 @@ def load(
     if info.make is not None:
         if positive is not None or labels is not None:
             raise InputError(f"{info.name} is generated: it has no other labels to choose from")
-        return _generated(info, n_rows or info.n_rows, seed, scaled)
+        n_samples, notes = n_rows or info.n_rows, (f"generated with seed {seed}",)
+        try:
+            made = info.make(n_samples, random_state=seed)
+        except MissingExtra as error:
+            raise DataUnavailable(str(error)) from error
+        dataset = Dataset(info, n_samples, notes, True, None, made)
+        return dataset.in_memory(scaled=True) if scaled else dataset
     if positive is None and info.one_against_rest:
         positive = info.positive
     _check_labels(info, positive, labels)
@@ -164,24 +170,24 @@ def load(
         raise not_at_hand(info, "downloading was not allowed")
     path, file = found or (fetch(info), info.whole)
     assert file is not None
-    notes = [info.note] * bool(info.note)
+    told = [info.note] * bool(info.note)
     if file is info.part:
-        notes.append(f"incomplete: {file.n_rows:,} of {info.n_rows:,} rows")
-    frame = _in_order(read_table(path, info, file), info, labels, seed, notes)
+        told.append(f"incomplete: {file.n_rows:,} of {info.n_rows:,} rows")
+    frame = _in_order(read_table(path, info, file), info, labels, seed, told)
 
     target, classes = frame["target"], tuple(sorted(file.counts))
     if positive is not None:
         target, classes = target.cast(pl.String) == str(positive), (0, 1)
-        notes.append(f"1 is {positive}, 0 the rest")
+        told.append(f"1 is {positive}, 0 the rest")
     y = target.to_numpy().astype(np.int64)
     frame = frame.drop("target")
     X = frame.to_numpy(order="c")
     n_samples = min(n_rows or len(y), len(y))
     if n_samples < len(y):
-        notes.append(f"cut to {n_samples:,} rows")
+        told.append(f"cut to {n_samples:,} rows")
     stream = from_arrays(X[:n_samples], y[:n_samples], frame.columns, classes=classes)
     scale = low_and_span(X) if scaled else None
-    return Dataset(info, n_samples, tuple(notes), file is info.whole, path, stream, scale)
+    return Dataset(info, n_samples, tuple(told), file is info.whole, path, stream, scale)
 
 
 def _in_order(
@@ -216,16 +222,6 @@ def named(name: str, known: Iterable[str], what: str) -> str:
         hint = closest(name, names.values(), f"there are {enumeration(names.values())}")
         raise InputError(f'there is no {what} "{name}"', hint=hint)
     return names[plain_name(name)]
-
-
-def _generated(info: Info, n_rows: int, seed: int, scaled: bool) -> Dataset:
-    assert info.make is not None
-    try:
-        stream = info.make(n_rows, random_state=seed)
-    except MissingExtra as error:
-        raise DataUnavailable(str(error)) from error
-    dataset = Dataset(info, n_rows, (f"generated with seed {seed}",), True, None, stream)
-    return dataset.in_memory(scaled=True) if scaled else dataset
 
 
 def _check_labels(info: Info, positive: Label | None, labels: Sequence[Label] | None) -> None:
