@@ -233,7 +233,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         batch, learn_scale = self.admit(*given)
         self.check(batch)
         selected, _ = self.select(batch)
-        self.train(batch, self.shown(batch.X, batch.known, selected))
+        self.train(batch, self.shown(batch.X, batch.known, selected), self.label_index)
         learn_scale()
 
     def start(self) -> Self:
@@ -419,12 +419,11 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         slots = self._step_.slots
         return X if slots is None else slots.shown(X, selected, known.named(selected), fill)
 
-    def train(self, batch: CheckedBatch, rows: Matrix) -> float:
+    def train(self, batch: CheckedBatch, rows: Matrix, expected: Classes) -> float:
         """Let the predictor learn from what it is :meth:`shown`; the seconds that it took."""
         started = time.perf_counter()
-        step = self._step_
         if self._teaches_predictor(batch):
-            step.train(batch, rows, self.label_index)
+            self._step_.train(batch, rows, expected)
             self._trained_ = True
         return time.perf_counter() - started
 
@@ -444,8 +443,9 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     def label_index(self) -> Classes:
         """The labels that the selector knows; if it knows none, those of the predictor."""
         for part in (self._own_selector, self._step_.predictor):
-            if isinstance(part, KnowsClasses) and len(part.label_index.labels):
-                return part.label_index
+            known = part.label_index if isinstance(part, KnowsClasses) else NO_CLASSES
+            if len(known.labels):
+                return known
         return NO_CLASSES
 
     def __sklearn_clone__(self) -> Self:

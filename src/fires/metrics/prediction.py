@@ -191,14 +191,14 @@ class Scores(KnowsClasses):
                 total, rows = self._sums[name]
                 self._sums[name] = total + value * len(y), rows + len(y)
         if truth is None or taken is None:
-            return self._named(None, others)
+            return self._named(_NO_COUNTS, others)
         return self.count(label_index, truth, taken, times, others)
 
     def add(self, batch: NumberMoments) -> dict[str, float]:
         """Count a batch of numbers in of which sums are known; no other scores are asked for."""
         if self._numbers is None:
             raise ValueError(f"{', '.join(self.names)}: these are not scores of numbers.")
-        return self._named(None, self._numbers.add(batch))
+        return self._named(_NO_COUNTS, self._numbers.add(batch))
 
     def count(
         self,
@@ -298,16 +298,12 @@ class Scores(KnowsClasses):
             matrix[np.ix_(kept, kept)] = self.matrix
         self._label_index_, self.matrix = label_index, matrix
 
-    def _named(self, matrix: Counts | None, others: Mapping[str, float]) -> dict[str, float]:
+    def _named(self, matrix: Counts, others: Mapping[str, float]) -> dict[str, float]:
         """All scores by name: those of a confusion matrix, and others."""
-        right = true = taken = []
-        if matrix is not None:
-            right, true = matrix.diagonal().tolist(), matrix.sum(axis=1).tolist()
-            taken = matrix.sum(axis=0).tolist()
-        found = {}
+        right, true, found = matrix.diagonal().tolist(), matrix.sum(axis=1).tolist(), {}
         for name in self.names:
             known = name in others
-            found[name] = others[name] if known else _FROM_COUNTS[name](right, true, taken)
+            found[name] = others[name] if known else _FROM_COUNTS[name](right, true, matrix)
         return found
 
 
@@ -406,28 +402,27 @@ def check_numbers(values: npt.NDArray[np.generic], name: str) -> None:
 # --- the built-in scores, from the counts n_kk, t_k and p_k -------------------------------------
 
 
-def _accuracy(right: list[int], true: list[int], taken: list[int]) -> float:
+def _accuracy(right: list[int], true: list[int], matrix: Counts) -> float:
     rows = sum(true)
     return sum(right) / rows if rows else math.nan
 
 
-def _balanced_accuracy(right: list[int], true: list[int], taken: list[int]) -> float:
-    return _mean(list(map(truediv, compress(right, true), compress(true, true))))
+def _balanced_accuracy(right: list[int], true: list[int], matrix: Counts) -> float:
+    shares = list(map(truediv, compress(right, true), compress(true, true)))
+    return sum(shares) / len(shares) if shares else math.nan
 
 
-def _f1(right: list[int], true: list[int], taken: list[int]) -> float:
+def _f1(right: list[int], true: list[int], matrix: Counts) -> float:
     if len(true) < 2:
         return math.nan
-    classes = list(zip(right, true, taken, strict=True))
+    classes = list(zip(right, true, matrix.sum(axis=0).tolist(), strict=True))
     if len(classes) == 2:
         del classes[0]  # of two, the greater one is the positive one
-    return _mean([2 * r / (t + p) for r, t, p in classes if t + p])
+    shares = [2 * r / (t + p) for r, t, p in classes if t + p]
+    return sum(shares) / len(shares) if shares else math.nan
 
 
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values) if values else math.nan
-
-
+_NO_COUNTS: Counts = np.zeros((0, 0), dtype=np.int64)
 _FROM_COUNTS = {"accuracy": _accuracy, "balanced_accuracy": _balanced_accuracy, "f1": _f1}
 
 

@@ -190,7 +190,7 @@ class LeakCheck:
         if len(rows) < _FEWEST_ROWS or len(np.unique(rows[:, -1])) < 2:
             return self._beyond
         model = "probit" if self._classes else "gaussian"
-        selector = FIRES(1, update="bayes", relations="pairs", model=model)
+        selector = FIRES(1, update="bayes", relations="pairs", model=model, batch_size=len(rows))
         selector.fit(rows[:, :-1], rows[:, -1])
         pairs = [[int(end) for end in pair[:2]] for pair in selector.pairs_]
         return np.flatnonzero(selector.curved_).tolist(), pairs
