@@ -11,10 +11,9 @@ import numpy as np
 
 from fires.columns import Doubt
 from fires.columns.warnings import LEAST, few_values
-from fires.core.state import Arrays, State, part_of
+from fires.core.state import Arrays, State
 from fires.core.types import Floats, Header, Label, Labels
 from fires.evaluation.comparison import about_labels
-from fires.metrics.prediction import Scores
 from fires.selectors.fires import FIRES
 from fires.streams.base import Batch
 
@@ -126,8 +125,8 @@ class ColumnWatch:
         self._labels = tuple(header.get("labels", self._labels))
         if "leak" in header:
             self._leak.restore(header["leak"], arrays)
-        elif header["rivals"] is not None:
-            self._leak.restore_rivals(header["rivals"], part_of("rivals", arrays))
+        else:  # what an earlier version has seen of the first rows is of another kind
+            self._leak.found = 0, ""
 
     def settled(self, names: Sequence[str], doubts: Sequence[Doubt]) -> list[Doubt]:
         """What is doubtful after the run."""
@@ -247,23 +246,6 @@ class LeakCheck:
         self._beyond = header.get("beyond lines", self._beyond)
         if "sample" in arrays:
             self._rows, self._n_rows = [arrays["sample"]], len(arrays["sample"])
-
-    def restore_rivals(self, header: dict[str, Any], arrays: Arrays) -> None:
-        """What an earlier version has found, by two predictors on each side of a comparison."""
-        names = ("accuracy",) if self._classes else ("r2",)
-        n = len(header["pipelines"])
-        scores = [Scores.from_state(part_of(f"scores {i}", arrays), names) for i in range(n)]
-        alone, others = (
-            max(one.total[names[0]] for one in side)
-            for side in (scores[: n // 2], scores[n // 2 :])
-        )
-        share = 0.0
-        if self._classes:
-            counts = scores[0].matrix.sum(axis=1)
-            share = float(counts.max() / counts.sum()) if len(counts) else 1.0
-        tested = int(header["n_tested"]) >= _FEWEST_ROWS
-        why = _leak(alone, others, share, self._classes) if tested else ""
-        self.found = int(header["column"]), why
 
 
 def _leak(alone: float, others: float, known: float, classes: bool) -> str:
