@@ -216,7 +216,8 @@ class ScoreTests:
 
     def lag(self, inflation: Floats) -> Floats:
         """How far, as a variance, coefficients are usually behind, all together and relatively."""
-        seen, known = 4.0 * self.information * WINDOW, self.information > LEAST_INFORMATION
+        information = self.information
+        seen, known = 4.0 * information * WINDOW, information > LEAST_INFORMATION
         behind = np.maximum(self.usual - _USUAL, 0.0) * inflation
         return np.divide(behind, seen, out=np.zeros(len(seen)), where=known)
 

@@ -175,8 +175,9 @@ def _refuse_other_keys(value: Any) -> None:
                     raise TypeError(f"the key {key!r} is not a string")
             value = value.values()
         # There are very many texts and numbers, and telling them by their type is quick.
-        if not _LEAVES.issuperset(map(type, value)):
-            waiting += [item for item in value if isinstance(item, (dict, list, tuple))]
+        for item in () if _LEAVES.issuperset(map(type, value)) else value:
+            if isinstance(item, (dict, list, tuple)):
+                waiting.append(item)
 
 
 def _storable(arrays: Mapping[str, npt.ArrayLike]) -> Arrays:

@@ -200,7 +200,9 @@ class _Evaluation:
                 self.has_learnt = True
                 if self.names is not None:
                     self.names.follow(self.pipeline.open_names or ())
-        self.in_run = self._in_run()
+        self.in_run = self.selected
+        if self.names is not None:
+            self.in_run = np.sort(self.names.of_run(self.selected))
         self.stability = window.value if isinstance(window, StabilityWindow) else np.nan
         self._waiting: deque[Batch] = deque()
         self._shown: tuple[CheckedBatch, Places, Matrix] | None = None
@@ -234,10 +236,6 @@ class _Evaluation:
                     waited=batch.waited,
                     n_present=n_present,
                 )
-
-    def _in_run(self) -> Places:
-        """The selected features, by their places in the run."""
-        return self.selected if self.names is None else np.sort(self.names.of_run(self.selected))
 
     def new_alarms(self) -> tuple[Alarm, ...]:
         """What the selector has noticed since it was asked last, with places in the run."""
@@ -284,13 +282,13 @@ class _Evaluation:
         for one in self.baselines.values():
             one.learn(now, expected)
         learn_scale()
-        present = None
+        self.in_run, present, width = self.selected, None, now.X.shape[1]
         if names is not None:  # the features that have an entry in one of the rows
             names.follow(pipeline.open_names or ())
             n_known = now.known.n_features
             has_entries = np.ones(n_known, bool) if now.present is None else now.present[:n_known]
             present = names.of_run(np.flatnonzero(has_entries))
-        self.in_run, width = self._in_run(), None if names is not None else now.X.shape[1]
+            self.in_run, width = np.sort(names.of_run(self.selected)), None
         if not isinstance(self.window, StabilityWindow):
             self.window = StabilityWindow(self.window, width)
         self.stability = self.window.update(self.in_run, present)

@@ -42,7 +42,7 @@ import numpy as np
 
 from fires.core import files
 from fires.core.errors import InputError
-from fires.core.files import naming, open_saved
+from fires.core.files import open_saved
 from fires.core.named import Names, RunNames
 from fires.core.state import Arrays, read_state, write_state
 from fires.core.types import Floats, Header, Json, Labels, Places
@@ -160,8 +160,7 @@ class RunRecords:
             row["missing"] = n_missing
         self._steps.write(row)
         if is_shot:
-            with naming(self._folder / SNAPSHOTS):
-                self._snapshot(step, pipeline, apart, *belief)
+            self._snapshot(step, pipeline, apart, *belief)
         # More may come before the next batch is whole.
         self._bad_until = self._bad.length, self._bad.checksum
         return (
@@ -280,8 +279,7 @@ class Transformed:
         files.make_folder(self._folder)
         path, content = self._folder / f"part-{start:012d}.parquet", io.BytesIO()
         pl.concat(frames, how="diagonal").write_parquet(content)
-        with files.naming(path):
-            files.replace_file(path, content.getvalue())
+        files.replace_file(path, content.getvalue())
         self._parts, self._n_cells = [], 0
 
     def cut_back(self, n_rows: int) -> None:

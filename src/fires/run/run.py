@@ -73,6 +73,7 @@ class Run:
         self.latencies = Latencies()
         self._began, self._seconds = time.perf_counter(), 0.0
         self._is_saved, self._is_whole = True, True
+        self._learnt: State | None = None  # what the pipeline saved, until it learns again
         self._at_source: AtSource = dict
         self._schedule: Schedule | None = None
         self._emitter: Emitter | None = None
@@ -94,6 +95,7 @@ class Run:
             for batch in stream.batches(batch_size):
                 self.latencies.begin()
                 self.latest, self.is_between_batches = batch, False
+                self._learnt = None
                 self.watch.see(batch)
                 yield batch
 
@@ -143,6 +145,7 @@ class Run:
     def record(self, step: Step) -> None:
         """Tell of a step, write it down, and save the run if that is due."""
         self._is_saved, self._is_whole = False, False  # if it fails, the last checkpoint stays
+        self._learnt = None
         if self._emitter is not None:
             self._emitter.step(step, self.pipeline.selector)
         if self.folder is not None:
@@ -214,11 +217,12 @@ class Run:
     ) -> None:
         """Write the result."""
         if self.folder is not None:
-            self.folder.finish(self.pipeline, names, self.totals, facts, columns)
+            self.folder.finish(self.pipeline, names, self.totals, facts, columns, self._learnt)
 
     def saved(self) -> State:
         """Everything needed to go on after the last batch."""
-        parts = {"pipeline": self.pipeline.saved(), "totals": self.totals.saved()}
+        self._learnt = self.pipeline.saved()
+        parts = {"pipeline": self._learnt, "totals": self.totals.saved()}
         parts["watch"] = self.watch.saved()
         arrays: Arrays = {}
         for name, (_, learnt) in parts.items():
