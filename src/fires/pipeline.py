@@ -513,8 +513,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     @property
     def can_predict(self) -> bool:
-        """Whether the predictor has learnt, in this pipeline or before."""
-        return self.start()._trained_
+        """Whether the predictor has learnt, in this pipeline or, once it has begun, before."""
+        return self._trained_
 
     @property
     def has_learnt(self) -> bool:

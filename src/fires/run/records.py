@@ -198,7 +198,7 @@ class RunRecords:
             names = ("mean", "deviation")
             arrays |= {name: of[features] for name, of in zip(names, moments, strict=True)}
         facts: Header = {"records": VERSION, "index": step.index, "rows": step.position.rows}
-        facts["classes"] = len(selector.label_index)
+        facts["classes"] = len(selector.label_index.labels)
         if (found := relations_of(pipeline)) is not None and found["kind"] != "linear":
             facts["relations"] = found
         folder = self._folder / SNAPSHOTS
