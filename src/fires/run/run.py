@@ -145,7 +145,6 @@ class Run:
     def record(self, step: Step) -> None:
         """Tell of a step, write it down, and save the run if that is due."""
         self._is_saved, self._is_whole = False, False  # if it fails, the last checkpoint stays
-        self._learnt = None
         if self._emitter is not None:
             self._emitter.step(step, self.pipeline.selector)
         if self.folder is not None:
@@ -217,7 +216,8 @@ class Run:
     ) -> None:
         """Write the result."""
         if self.folder is not None:
-            self.folder.finish(self.pipeline, names, self.totals, facts, columns, self._learnt)
+            learnt = self._learnt if self._is_saved else None
+            self.folder.finish(self.pipeline, names, self.totals, facts, columns, learnt)
 
     def saved(self) -> State:
         """Everything needed to go on after the last batch."""
