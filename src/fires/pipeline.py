@@ -306,7 +306,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         scaler = self._scaler_ or Scaler(self.preprocess, known.width)
         if raw.source is not None:
             scaler = scaler.rearranged(raw.source)
-        n_rows = raw.n_rows
+        n_rows, n_missing = raw.n_rows, raw.n_missing - raw.n_absent
         weight, sums = effective_weights(raw.weight, n_rows, self._weight_sums_)
         w = ones(n_rows) if weight is None else weight
         scaled, learn = scaler.scaled(raw.X, w, raw.n_missing > 0)
@@ -314,14 +314,14 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         def learn_scale() -> None:
             learn()
             self._known_, self._scaler_, self._weight_sums_ = known, scaler, sums
-            self.n_missing_ += raw.n_missing - raw.n_absent
+            self.n_missing_ += n_missing
 
+        raw.gaps = gaps_in(raw.X) if raw.n_missing else None
+        raw.X, raw.known, raw.n_missing, raw.n_absent = scaled, known, 0, 0
         # Sparse rows are not centred. A selector that wants them centred does so itself.
-        scale = self.preprocess if isinstance(scaled, np.ndarray) else None
-        facts = {"n_missing": 0, "n_absent": 0, "scale": scale, "known": known}
-        facts["change"] = None if scale is None else scaler.dense.change
-        gaps = gaps_in(raw.X) if raw.n_missing else None
-        return replace(raw, X=scaled, gaps=gaps, **facts), learn_scale
+        if isinstance(scaled, np.ndarray) and self.preprocess is not None:
+            raw.scale, raw.change = self.preprocess, scaler.dense.change
+        return raw, learn_scale
 
     @property
     def known_columns(self) -> KnownColumns:
@@ -513,8 +513,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     @property
     def can_predict(self) -> bool:
-        """Whether the predictor has learnt, in this pipeline or, once it has begun, before."""
-        return self._trained_
+        """Whether the predictor has learnt, in this pipeline or before."""
+        return self.start()._trained_
 
     @property
     def has_learnt(self) -> bool:

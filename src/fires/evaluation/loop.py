@@ -329,11 +329,11 @@ _EMPTY = CheckedBatch(np.empty((0, 0)))
 
 def _labelled(rows: CheckedBatch, y: Labels, classes: tuple[Hashable, ...] | None) -> CheckedBatch:
     """The rows that have a label, with their labels; all of them, in the usual case."""
-    X = rows.X
     labelled = ~np.isnan(y) if y.dtype.kind == "f" else None
     if y.dtype == object:
         labelled = np.array([not is_missing(label) for label in y], dtype=bool)
     if labelled is not None and not labelled.all():
-        X, y = X[labelled], y[labelled]
-    target = as_target(y, X.shape[0], "prequential") if len(y) else y
-    return replace(rows, X=X, y=target, classes=classes)
+        rows.X, y = rows.X[labelled], y[labelled]
+    rows.y = as_target(y, rows.X.shape[0], "prequential") if len(y) else y
+    rows.classes = classes
+    return rows
