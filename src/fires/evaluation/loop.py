@@ -277,8 +277,7 @@ class _Evaluation:
         self.has_learnt = True
         if self.order == "as-published":  # the order of the paper's own code
             scores = self._test(tested)
-        expected = pipeline.label_index
-        seconds_train = pipeline.train(now, self._masked(now), expected)
+        seconds_train, expected = pipeline.train(now, self._masked(now)), pipeline.label_index
         for one in self.baselines.values():
             one.learn(now, expected)
         learn_scale()
