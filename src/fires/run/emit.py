@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 
 _BEGINNING = b'{"id": "'  # of every record: so a file that is not ours is left alone
-_BLOCK = 1 << 16
 _TOLD = ("feature", "importance", "low", "high", "rank")
 
 
@@ -191,9 +191,7 @@ def _whole(path: Path) -> int:
                 f"{path} holds something other than records of selected features",
                 hint="give the name of a new file",
             )
-        start, block = file.seek(0, os.SEEK_END), b""
-        while start and b"\n" not in block:
-            size = min(_BLOCK, start)
-            start = file.seek(start - size)
-            block = file.read(size)
-    return start + block.rfind(b"\n") + 1
+        if not beginning:
+            return 0
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as text:
+            return text.rfind(b"\n") + 1
