@@ -196,8 +196,8 @@ class Learning:
         self._name(run.names)
         selected = run.pipeline.selector.get_support(indices=True)
         if self.folder is not None:
-            known = saved.facts, run.totals, selected
-            self.folder.start(self.names, *known, transform=self._label)
+            known = saved.facts, run.totals, selected, self.names
+            self.folder.go_on(*known, transform=self._label)
         self._keep(run, saved.facts)
         self._tell_metrics(len(selected))
 

@@ -191,14 +191,14 @@ class Scores(KnowsClasses):
                 total, rows = self._sums[name]
                 self._sums[name] = total + value * len(y), rows + len(y)
         if truth is None or taken is None:
-            return self._named(_NO_COUNTS, others)
+            return self._named(None, others)
         return self.count(label_index, truth, taken, times, others)
 
     def add(self, batch: NumberMoments) -> dict[str, float]:
         """Count a batch of numbers in of which sums are known; no other scores are asked for."""
         if self._numbers is None:
             raise ValueError(f"{', '.join(self.names)}: these are not scores of numbers.")
-        return self._named(_NO_COUNTS, self._numbers.add(batch))
+        return self._named(None, self._numbers.add(batch))
 
     def count(
         self,
@@ -298,12 +298,13 @@ class Scores(KnowsClasses):
             matrix[np.ix_(kept, kept)] = self.matrix
         self._label_index_, self.matrix = label_index, matrix
 
-    def _named(self, matrix: Counts, others: Mapping[str, float]) -> dict[str, float]:
+    def _named(self, matrix: Counts | None, others: Mapping[str, float]) -> dict[str, float]:
         """All scores by name: those of a confusion matrix, and others."""
-        right, true, found = matrix.diagonal().tolist(), matrix.sum(axis=1).tolist(), {}
+        counts = np.zeros((0, 0), dtype=np.int64) if matrix is None else matrix
+        right, true, found = counts.diagonal().tolist(), counts.sum(axis=1).tolist(), {}
         for name in self.names:
             known = name in others
-            found[name] = others[name] if known else _FROM_COUNTS[name](right, true, matrix)
+            found[name] = others[name] if known else _FROM_COUNTS[name](right, true, counts)
         return found
 
 
@@ -422,7 +423,6 @@ def _f1(right: list[int], true: list[int], matrix: Counts) -> float:
     return sum(shares) / len(shares) if shares else math.nan
 
 
-_NO_COUNTS: Counts = np.zeros((0, 0), dtype=np.int64)
 _FROM_COUNTS = {"accuracy": _accuracy, "balanced_accuracy": _balanced_accuracy, "f1": _f1}
 
 

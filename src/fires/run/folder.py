@@ -144,21 +144,25 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         self._facts = {**self._facts, **facts}
         self._write(_RUN, self._document("running", self._facts))
 
-    def start(
+    def start(self, names: Sequence[str], *, transform: str | None = None) -> None:
+        """Begin with the first row."""
+        self._names = names
+        self._write_names()
+        _move(self.path, None, "*/*")
+        self._records = RunRecords(self.path, names, transform=transform)
+
+    def go_on(
         self,
+        saved: Mapping[str, Any],
+        totals: RunTotals,
+        selected: Places,
         names: Sequence[str],
-        saved: Mapping[str, Any] | None = None,
-        totals: RunTotals | None = None,
-        selected: Places | None = None,
         *,
         transform: str | None = None,
     ) -> None:
-        """Begin with the first row, or go on after a checkpoint: what came later is removed."""
+        """Go on after a checkpoint: what was written later is removed."""
         self._names, self._n_named = names, len(names)
-        if saved is None:
-            self._write_names()
-            _move(self.path, None, "*/*")
-        elif isinstance(names, RunNames) and selected is not None:
+        if isinstance(names, RunNames):
             selected = np.sort(names.of_run(selected))
         self._records = RunRecords(self.path, names, saved, totals, selected, transform=transform)
 

@@ -154,7 +154,7 @@ class Candidates(NamedTuple):
         if len(self.pairs):
             both = np.isin(self.pairs, members).all(axis=1)
             members = np.append(members, self.n_own + np.flatnonzero(both))
-        return find_places(np.sort(members), self.numbers)[1]
+        return self.are_in(members)
 
     def features_of(self, chosen: Places) -> Places:
         """The features of candidates, or groups."""

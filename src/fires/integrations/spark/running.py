@@ -108,7 +108,7 @@ class SparkRun:
         run.keep(self.folder, self._at_source, before=facts, began=self._began)
         assert self.folder is not None
         selected = self.selector.get_support(indices=True)
-        self.folder.start(self.names, facts, run.totals, selected)
+        self.folder.go_on(facts, run.totals, selected, self.names)
 
     # --- learning ---------------------------------------------------------------------------
 
