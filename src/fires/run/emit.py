@@ -70,12 +70,10 @@ class Emitter:
 
     def step(self, step: Step, selector: FIRES) -> None:
         """Write a record, if there is something to tell."""
-        now = step.selected
-        before = now[:0] if self._told is None else self._told
-        changed = self._told is None or not np.array_equal(before, now)
-        if not changed and self._every == "change":
+        now, before, names = step.selected, self._told, self.names
+        if self._every == "change" and before is not None and np.array_equal(before, now):
             return
-        names = self.names
+        before = now[:0] if before is None else before
         places = names.of_selector(now) if isinstance(names, RunNames) else now
         rows = feature_rows(selector, names, self._totals, places)
         self._sink.write(

@@ -106,7 +106,7 @@ class RunRecords:
         *,
         transform: str | None = None,
     ) -> None:
-        lengths, known = (saved or {}).get("files", {}), (saved or {}).get("checksums", {})
+        lengths, known = ((saved or {}).get(name, {}) for name in ("files", "checksums"))
         n_batches, n_rows = (0, 0) if totals is None else (totals.n_batches, totals.n_rows)
         self._folder, self._names = folder, names if isinstance(names, RunNames) else None
         self._before = np.empty(0, dtype=np.intp) if selected is None else selected
@@ -197,8 +197,7 @@ class RunRecords:
             arrays["significant"] = significant[features if groups is None else groups[features]]
         moments = pipeline.column_moments()
         if moments is not None:
-            names = ("mean", "deviation")
-            arrays |= {name: of[features] for name, of in zip(names, moments, strict=True)}
+            arrays["mean"], arrays["deviation"] = moments[0][features], moments[1][features]
         facts: Header = {"records": VERSION, "index": step.index, "rows": step.position.rows}
         facts["classes"] = len(selector.label_index.labels)
         if (found := relations_of(pipeline)) is not None and found["kind"] != "linear":
@@ -331,8 +330,8 @@ class Latencies:
     def quantile(self, share: float) -> float:
         """The time that this share of the batches did not exceed, to 1 %."""
         left = math.ceil(share * self._counts.total())
-        for bucket in sorted(self._counts):
-            left -= self._counts[bucket]
+        for bucket, count in sorted(self._counts.items()):
+            left -= count
             if left <= 0:
                 return min(_LEAST * math.pow(_GROWTH, bucket + 0.5), self._max)
         return math.nan
