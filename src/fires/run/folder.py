@@ -339,12 +339,6 @@ def earlier_run(mark: Path) -> str:
     """Say what run a folder holds, as far as that can be read."""
     try:
         facts = files.read_json(mark)
-        first, *more = facts["settings"]["file"]
-        others = f" and {len(more):,} more" if more else ""
-        run = f"the run on {first}{others} of {facts['started']}"
-        if facts.get("status") == "running":
-            return f"{run}, which has not ended"
-        rows = facts["rows"] if "rows" in facts else facts["n_rows"]
-        return f"{run}, with {rows:,} rows"
+        return f"the run on {facts['settings']['file'][0]} of {facts['started']}"
     except (OSError, ValueError, LookupError, TypeError):
         return f"an earlier run ({mark.name})"
