@@ -165,9 +165,9 @@ class BayesLinear(BuiltIn):
         if learner is None:
             every = len(shown) > _FEW and not dense
             return shown, (np.arange(X.shape[1]) if every else shown), None
-        if learner.sparse is not None or (
-            self._shown is not None and np.array_equal(shown, self._shown)
-        ):
+        before = self._shown
+        same = before is not None and len(before) == len(shown) and bool((before == shown).all())
+        if same or learner.sparse is not None:
             return shown, known, learner
         columns = union(known, shown)
         place, old = find_places(known, columns)
