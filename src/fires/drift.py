@@ -184,26 +184,17 @@ class ScoreTests:
 
     def noted(self, found: Floats, limits: Floats, n_rows: float) -> list[Move]:
         """Moves, by what :func:`fires.kernels.changes.find_moves` has found."""
-        moves: list[Move] = []
-        lines: list[list[float]] = found.tolist()
-        for alike in (
-            [one for one in lines if one[1] < 0.0],
-            [one for one in lines if one[1] >= 0.0],
-        ):
-            far = [abs(total) / math.sqrt(square * wide) for *_, total, square, wide in alike]
-            excess = [
-                deviations - float(limits[min(int(one[1]), 0)]) - _DOUBT
-                for deviations, one in zip(far, alike, strict=True)
-            ]
-            # Where one coefficient has moved for certain, others have moved as likely as not.
-            share = 1.0 if max(excess, default=0.0) > 0.0 else min(n_rows / WINDOW, 1.0)
-            for (row, place, total, square, wide), deviations, more in zip(
-                alike, far, excess, strict=True
-            ):
-                size = share * total / (2.0 * square * self.unit)
-                variance = share * wide * (deviations * deviations - 1.0)
-                variance /= 4.0 * square * self.unit**2
-                moves.append(Move(int(row), int(place), deviations, size, variance, more))
+        row, place, total, square, wide = found[np.argsort(found[:, 1] >= 0.0, kind="stable")].T
+        far = np.abs(total) / np.sqrt(square * wide)
+        excess = far - limits[np.minimum(place, 0.0).astype(int)] - _DOUBT
+        # Where one coefficient has moved for certain, others have moved as likely as not.
+        share = np.full(len(found), min(n_rows / WINDOW, 1.0))
+        for alike in (place < 0.0, place >= 0.0):
+            share[alike] = 1.0 if (excess[alike] > 0.0).any() else share[alike]
+        size = share * total / (2.0 * square * self.unit)
+        variance = share * wide * (far * far - 1.0) / (4.0 * square * self.unit**2)
+        where = row.astype(int).tolist(), place.astype(int).tolist()
+        moves = list(map(Move, *where, *map(np.ndarray.tolist, (far, size, variance, excess))))
         for move in moves:
             if move.place >= 0 and move.excess > 0.0:
                 self.total[move.row, move.place] = self.square[move.row, move.place] = 0.0
@@ -216,7 +207,8 @@ class ScoreTests:
 
     def lag(self, inflation: Floats) -> Floats:
         """How far, as a variance, coefficients are usually behind, all together and relatively."""
-        seen, known = 4.0 * self.information * WINDOW, self.information > LEAST_INFORMATION
+        information = self.information
+        seen, known = 4.0 * information * WINDOW, information > LEAST_INFORMATION
         behind = np.maximum(self.usual - _USUAL, 0.0) * inflation
         return np.divide(behind, seen, out=np.zeros(len(seen)), where=known)
 

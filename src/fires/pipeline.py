@@ -306,7 +306,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         scaler = self._scaler_ or Scaler(self.preprocess, known.width)
         if raw.source is not None:
             scaler = scaler.rearranged(raw.source)
-        n_rows = raw.n_rows
+        n_rows, n_missing = raw.n_rows, raw.n_missing - raw.n_absent
         weight, sums = effective_weights(raw.weight, n_rows, self._weight_sums_)
         w = ones(n_rows) if weight is None else weight
         scaled, learn = scaler.scaled(raw.X, w, raw.n_missing > 0)
@@ -314,14 +314,14 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         def learn_scale() -> None:
             learn()
             self._known_, self._scaler_, self._weight_sums_ = known, scaler, sums
-            self.n_missing_ += raw.n_missing - raw.n_absent
+            self.n_missing_ += n_missing
 
+        raw.gaps = gaps_in(raw.X) if raw.n_missing else None
+        raw.X, raw.known, raw.n_missing, raw.n_absent = scaled, known, 0, 0
         # Sparse rows are not centred. A selector that wants them centred does so itself.
-        scale = self.preprocess if isinstance(scaled, np.ndarray) else None
-        facts = {"n_missing": 0, "n_absent": 0, "scale": scale, "known": known}
-        facts["change"] = None if scale is None else scaler.dense.change
-        gaps = gaps_in(raw.X) if raw.n_missing else None
-        return replace(raw, X=scaled, gaps=gaps, **facts), learn_scale
+        if isinstance(scaled, np.ndarray) and self.preprocess is not None:
+            raw.scale, raw.change = self.preprocess, scaler.dense.change
+        return raw, learn_scale
 
     @property
     def known_columns(self) -> KnownColumns:
@@ -422,9 +422,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     def train(self, batch: CheckedBatch, rows: Matrix) -> float:
         """Let the predictor learn from what it is :meth:`shown`; the seconds that it took."""
         started = time.perf_counter()
-        step = self._step_
         if self._teaches_predictor(batch):
-            step.train(batch, rows, self.label_index)
+            self._step_.train(batch, rows, self.label_index)
             self._trained_ = True
         return time.perf_counter() - started
 
@@ -444,8 +443,9 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     def label_index(self) -> Classes:
         """The labels that the selector knows; if it knows none, those of the predictor."""
         for part in (self._own_selector, self._step_.predictor):
-            if isinstance(part, KnowsClasses) and len(part.label_index.labels):
-                return part.label_index
+            known = part.label_index if isinstance(part, KnowsClasses) else NO_CLASSES
+            if len(known.labels):
+                return known
         return NO_CLASSES
 
     def __sklearn_clone__(self) -> Self:

@@ -239,7 +239,7 @@ def test_an_earlier_run_is_not_replaced_unasked(command, options, mark, tmp_path
         assert (result.exit_code, result.stdout) == (2, "")
         (line,) = result.stderr.splitlines()
         started = json.loads(before[Path(mark)])["started"]
-        words = f"{out} holds the run on {tmp_path / 'x.csv'} of {started}, with 1,200 rows; "
+        words = f"{out} holds the run on {tmp_path / 'x.csv'} of {started}; "
         other = "another folder, or --resume to continue it"
         other = other if command == "select" else "or another folder"
         assert line == f"Error: {words}give --overwrite to replace it, {other}"

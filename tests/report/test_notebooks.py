@@ -28,17 +28,6 @@ def framed(page):
     return html.unescape(frame)
 
 
-# Comparisons, as tables
-
-
-def test_a_comparison_shows_its_table_and_notes(found):
-    shown = found._repr_html_()
-    assert "<script>" not in shown
-    assert "&lt;script&gt;" in shown
-    assert all(html.escape(note) in shown for note in found.notes())
-    assert shown.count("<tr>") == 1 + len(found.outcomes)
-
-
 # Pages
 
 

@@ -19,19 +19,29 @@ import click
 from fires.cli.text import EXPECTED, Counted, message, say
 from fires.core.errors import InputError
 
-_NOT_NEEDED = ("scipy.stats", "pandas", "numpy.f2py", "numpy.testing")
+_NARWHALS = "narwhals", "narwhals.stable", "narwhals.stable.v2"
+_NOT_NEEDED = ("scipy.stats", "pandas", "numpy.f2py", "numpy.testing", *_NARWHALS)
+
+
+class _StandIn(ModuleType):
+    """Empty while scikit-learn is imported; whoever has kept it gets the real module afterwards."""
+
+    def __getattr__(self, name: str) -> Any:
+        if sys.modules.get(self.__name__) is self:
+            raise AttributeError(name)
+        return getattr(importlib.import_module(self.__name__), name)
 
 
 @contextmanager
 def quick_imports() -> Iterator[None]:
     """Import within it what a command needs, and no more.
 
-    scikit-learn imports scipy.stats for one function, which none of ours calls, and pandas to see
-    whether it is there; SciPy copies all names of NumPy, its compiler of Fortran among them. These
-    are half of all the time. So the base of scikit-learn comes first, with empty modules in the
-    place of them. Afterwards they can be imported as usual, and scikit-learn finds the real
-    scipy.stats when it needs it. A version of scikit-learn that takes more from them refuses the
-    empty ones, and is imported in the usual way.
+    scikit-learn imports scipy.stats for one function, which none of ours calls, pandas to see
+    whether it is there, and narwhals for frames; SciPy copies all names of NumPy, its compiler of
+    Fortran among them. These are half of all the time. So the base of scikit-learn comes first,
+    with stand-ins in the place of them. Afterwards they can be imported as usual, and scikit-learn
+    finds the real ones when it needs them. A version of scikit-learn that needs more of them at
+    once fails with the stand-ins, and is imported in the usual way.
 
     Imports make much that lasts and little that does not: to look through it for garbage, now and
     again at the exit, is a quarter of the time. Where scikit-learn is loaded already there is
@@ -43,6 +53,7 @@ def quick_imports() -> Iterator[None]:
     gc.disable()
     try:
         _import_scikit_learn()
+        _load_loops_sooner()
         yield
     finally:
         gc.freeze()
@@ -50,7 +61,7 @@ def quick_imports() -> Iterator[None]:
 
 
 def _import_scikit_learn() -> None:
-    stand_ins = {name: ModuleType(name) for name in _NOT_NEEDED if name not in sys.modules}
+    stand_ins = {name: _StandIn(name) for name in _NOT_NEEDED if name not in sys.modules}
     sys.modules.update(stand_ins)
     numpy = importlib.import_module("numpy")  # it looks for its parts among its attributes
     parts = {name[6:]: part for name, part in stand_ins.items() if name.startswith("numpy.")}
@@ -64,6 +75,26 @@ def _import_scikit_learn() -> None:
             del sys.modules[name]
         for name in parts:
             delattr(numpy, name)
+
+
+def _load_loops_sooner() -> None:
+    """Let our loops that were compiled before be loaded without all that compiles others.
+
+    numba imports that before it looks into its cache, which takes longer than to load them. Of it
+    they need the memory of numba alone. What is not in the cache is compiled in the usual way.
+    """
+    caching: Any = importlib.import_module("numba.core.caching")
+    runtime: Any = importlib.import_module("numba.core.runtime")
+    usual, plain = caching.Cache.load_overload, getattr(caching.Cache, "_load_overload", None)
+
+    def load(cache: Any, signature: Any, context: Any) -> Any:
+        if plain is None or not cache._py_func.__module__.startswith("fires."):
+            return usual(cache, signature, context)
+        runtime.rtsys.initialize(context)
+        with cache._guard_against_spurious_io_errors():
+            return plain(cache, signature, context)
+
+    caching.Cache.load_overload = load
 
 
 Item = TypeVar("Item")

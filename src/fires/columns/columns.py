@@ -99,6 +99,7 @@ class Columns:
         self.names = tuple(self._places)
         if len(self.groups) > len(slots):
             self.names = tuple(name for column in self.used for name in self._slot_names(column))
+        self._categories = [i for i, one in enumerate(self.used) if one.kind == "category"]
         self._are_plain = all(column.is_plain and column.slots == 1 for column in self.used)
 
     def _slot_names(self, column: Column) -> list[str]:
@@ -280,12 +281,11 @@ class Columns:
 
     def by_target(self, X: Floats, y: Labels | None = None) -> tuple[Floats, Columns]:
         """Put what categories say about the target in the place of their codes."""
-        if self.statistics is None:
+        if self.statistics is None or not (self._categories or self.statistics.tables):
             return X, self
-        places = [i for i, column in enumerate(self.used) if column.kind == "category"]
-        X = X.copy() if places else X
+        X = X.copy() if self._categories else X
         codes: dict[str, Ints] = {}
-        for place in places:
+        for place in self._categories:
             column, first = self.used[place], self._first[place]
             found = np.nan_to_num(X[:, first], nan=-1.0).astype(np.int64)
             # Before the first value of a column it does not matter that it will hold categories.

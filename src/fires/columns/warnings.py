@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 
@@ -20,7 +20,7 @@ LEAST = 100  # values of a column, below which nothing but a constant is told
 _WHOLE = 2.0**53
 _SAME = 1e-4  # of the variance of a copy may be rounding
 _OFF = 50  # rows of a copy have another value than the commonest; of a leak, a tenth of that
-_PROJECTIONS, _NEAR = 6, 0.1
+_PROJECTIONS, _NEAR, _FEW_POINTS = 6, 0.1, 400
 _NEARLY_ALL = 0.95
 _MANY = 1000  # values, below which nearly all means 99 in 100
 _EQUAL_PAIRS = 20.0  # that chance must make, at least, for their lack to tell something
@@ -377,14 +377,23 @@ def _copies_of_text(seen: Seen, doubted: set[str]) -> Iterator[tuple[str, str]]:
             yield name, other
 
 
+def _near(points: Floats) -> Iterable[Iterable[int]]:
+    """All pairs of points that are near each other."""
+    if len(points) <= _FEW_POINTS:  # to load the search takes longer than to look at all
+        apart = ((points[:, None] - points) ** 2).sum(axis=2)
+        return np.argwhere(np.triu(apart <= _NEAR**2, 1)).tolist()
+    from scipy.spatial import cKDTree
+
+    found: Iterable[Iterable[int]] = cKDTree(points).query_pairs(_NEAR)
+    return found
+
+
 def _equal_numbers(seen: Seen, places: list[int]) -> list[tuple[int, int]]:
     """Pairs of columns, the later one first, that hold the same but for scale and shift.
 
     Candidates are those whose ranks point into nearly the same direction: that is found out from
     a few random projections of them, without a look at every pair.
     """
-    from scipy.spatial import cKDTree
-
     if len(places) < 2:
         return []
     draws = np.random.default_rng(0).normal(size=(seen.n_rows, _PROJECTIONS))
@@ -392,8 +401,7 @@ def _equal_numbers(seen: Seen, places: list[int]) -> list[tuple[int, int]]:
     alike = np.round(shadow * np.sign(shadow[:, :1]), 6)  # a copy may be turned round
     _, firsts, group = np.unique(alike, axis=0, return_index=True, return_inverse=True)
     candidates = set(enumerate(firsts[group.ravel()].tolist()))
-    both = cKDTree(np.concatenate([shadow[firsts], -shadow[firsts]]))
-    for pair in both.query_pairs(_NEAR):
+    for pair in _near(np.concatenate([shadow[firsts], -shadow[firsts]])):
         earlier, later = sorted(int(firsts[place % len(firsts)]) for place in pair)
         candidates.add((later, earlier))
     found: dict[int, int] = {}

@@ -54,8 +54,8 @@ def replace_file(path: AnyPath, content: bytes, *, sync: bool = True) -> None:
         raise OSError(code, "State cannot be written to this kind of file", target)
 
     temporary = os.path.join(folder, f".fires-{os.urandom(8).hex()}.tmp")
-    with _synced(folder) if sync else contextlib.nullcontext():
-        try:
+    try:
+        with _synced(folder) if sync else contextlib.nullcontext():
             file = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             try:
                 if mode is not None:
@@ -66,10 +66,12 @@ def replace_file(path: AnyPath, content: bytes, *, sync: bool = True) -> None:
             finally:
                 os.close(file)
             os.replace(temporary, target)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        if isinstance(error, OSError):  # it names the file that the user knows
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+        raise
 
 
 def open_file(path: AnyPath, flags: int, mode: int = 0o666) -> int:

@@ -1,10 +1,9 @@
-"""Text for people and other programs: lists in messages, HTML for notebooks, CSV for spreadsheets.
+"""Text for people and other programs: lists in messages, CSV for spreadsheets.
 
-Names of columns and values come from anywhere. So in HTML everything that is given is text. In CSV
-of ours, a cell of text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a line end gets an
-apostrophe in front, and so does one that begins with apostrophes before those: a spreadsheet would
-take it for a formula. What is read back is what was written. Numbers stay as they are, also as text
-and with a unit: -5, -1,5, -$3.20.
+Names of columns and values come from anywhere. In CSV of ours, a cell of text that begins with
+``=``, ``+``, ``-``, ``@``, a tab or a line end gets an apostrophe in front, and so does one that
+begins with apostrophes before those: a spreadsheet would take it for a formula. What is read back
+is what was written. Numbers stay as they are, also as text and with a unit: -5, -1,5, -$3.20.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,34 +60,6 @@ def named(names: Sequence[str] | Mapping[str, str], shown: int) -> str:
 def columns_named(names: Sequence[str], shown: int) -> str:
     """Which columns are meant: ``column "a"``, or ``columns "a", "b"``."""
     return f"column{'s' * (len(names) > 1)} {named(names, shown)}"
-
-
-def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table without scripts and styles, so that it looks like others of the notebook.
-
-    Examples
-    --------
-    >>> html_table(["feature"], [["<b>"]])
-    '<table><thead><tr><th>feature</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
-    """
-    body = "".join(_row(row, "td") for row in rows)
-    top = f"<thead>{_row(head, 'th')}</thead>" if head else ""
-    return f"<table>{top}<tbody>{body}</tbody></table>"
-
-
-def html_list(lines: Iterable[str]) -> str:
-    """Lines with a dot before each.
-
-    Examples
-    --------
-    >>> html_list(["a < b"])
-    '<ul><li>a &lt; b</li></ul>'
-    """
-    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
-
-
-def _row(cells: Sequence[str], tag: str) -> str:
-    return f"<tr>{''.join(f'<{tag}>{escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:

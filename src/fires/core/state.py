@@ -14,6 +14,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from functools import cache, partial
+from operator import attrgetter, neg
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -66,11 +67,12 @@ def state_to_bytes(header: JsonObject, arrays: Mapping[str, npt.ArrayLike]) -> b
     metadata = {"format": _FORMAT, "version": str(_VERSION), "checksum": checksum}
     # The writer of safetensors puts metadata in random order. Large items first: all are aligned.
     index: Header = {_METADATA: metadata}
-    order = sorted([(-array.itemsize, name) for name, array in tensors.items()])
-    end = 0
-    for _, name in order:
+    sizes = map(neg, map(attrgetter("itemsize"), tensors.values()))
+    end, data = 0, []
+    for _, name in sorted(zip(sizes, tensors, strict=True)):
         array, start = tensors[name], end
         end += array.nbytes
+        data.append(array.reshape(-1).view(np.uint8).data)
         kind = (
             "BOOL" if array.dtype.kind == "b" else f"{array.dtype.kind.upper()}{8 * array.itemsize}"
         )
@@ -79,7 +81,6 @@ def state_to_bytes(header: JsonObject, arrays: Mapping[str, npt.ArrayLike]) -> b
     text += b" " * (-len(text) % 8)
     if len(text) > _LONGEST_INDEX:
         raise ValueError(f"{len(tensors):,} arrays are too many for a state file.")
-    data = [tensors[name].reshape(-1).view(np.uint8).data for _, name in order]
     return b"".join([len(text).to_bytes(8, "little"), text, *data])
 
 
@@ -175,8 +176,9 @@ def _refuse_other_keys(value: Any) -> None:
                     raise TypeError(f"the key {key!r} is not a string")
             value = value.values()
         # There are very many texts and numbers, and telling them by their type is quick.
-        if not _LEAVES.issuperset(map(type, value)):
-            waiting += [item for item in value if isinstance(item, (dict, list, tuple))]
+        for item in () if _LEAVES.issuperset(map(type, value)) else value:
+            if isinstance(item, (dict, list, tuple)):
+                waiting.append(item)
 
 
 def _storable(arrays: Mapping[str, npt.ArrayLike]) -> Arrays:

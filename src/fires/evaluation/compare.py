@@ -395,10 +395,8 @@ class OnePass:
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """Hand out the rows that are kept, in their order."""
         if self._seed is None:
-            yield from self._stream.batches(batch_size)
-            return
-        for rows in cut(self._kept(batch_size), batch_size):
-            yield Batch(rows.X, rows.y, rows.position, rows.columns)
+            return self._stream.batches(batch_size)
+        return cut(self._kept(batch_size), batch_size)
 
     def _kept(self, batch_size: int) -> Iterator[Batch]:
         """Nine of every ten rows, as they are read."""

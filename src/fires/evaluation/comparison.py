@@ -31,7 +31,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.output import enumeration, html_list, html_table
+from fires.core.output import enumeration
 from fires.core.types import Floats, Header, Label
 from fires.evaluation.records import plain
 
@@ -111,18 +111,11 @@ class Comparison:
 
     def markdown(self) -> str:
         """A table with what is to be known about it."""
-        head = self._head()
+        what = ("stability", "agreement", "difference", "won", "p", "ms per batch")
+        head = ("selector", self.score, *what)
         lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
         lines += ["| " + " | ".join(row) + " |" for row in self.rows()]
         return "\n".join([*lines, "", *(f"- {note}" for note in self.notes())]) + "\n"
-
-    def _repr_html_(self) -> str:
-        """The table and what is to be known about it, for notebooks."""
-        return html_table(self._head(), self.rows()) + html_list(self.notes())
-
-    def _head(self) -> tuple[str, ...]:
-        what = ("stability", "agreement", "difference", "won", "p", "ms per batch")
-        return ("selector", self.score, *what)
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         """The table, as text."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from numbers import Integral
 from typing import Any
 
@@ -192,7 +191,7 @@ class _Evaluation:
     names: RunNames | None
 
     def __post_init__(self) -> None:
-        alarms, window = self._alarms, self.window
+        alarms, window = getattr(self.pipeline.selector, "alarms_", ()), self.window
         self._last_alarm, self.has_learnt = alarms[-1].batch if alarms else -1, False
         self.selected = np.empty(0, dtype=np.intp)
         if self.pipeline.has_learnt:
@@ -201,6 +200,9 @@ class _Evaluation:
                 self.has_learnt = True
                 if self.names is not None:
                     self.names.follow(self.pipeline.open_names or ())
+        self.in_run = self.selected
+        if self.names is not None:
+            self.in_run = np.sort(self.names.of_run(self.selected))
         self.stability = window.value if isinstance(window, StabilityWindow) else np.nan
         self._waiting: deque[Batch] = deque()
         self._shown: tuple[CheckedBatch, Places, Matrix] | None = None
@@ -209,7 +211,7 @@ class _Evaluation:
         self, source: Generator[Batch], keep_weights: bool, first_index: int
     ) -> Iterator[Step]:
         """One record per batch."""
-        selector, names = self.pipeline.selector, self.names
+        names = self.names
         with closing(source) as batches:  # so that a reader stops when nobody asks any more
             for index, batch in enumerate(batches, first_index):
                 scores, seconds_select, seconds_train = self.step(batch)
@@ -217,40 +219,33 @@ class _Evaluation:
                 if names is not None and isinstance(window, StabilityWindow):
                     n_present = window.n_features
                 if keep_weights and self.has_learnt:
-                    weights = selector.weights_
+                    weights = self.pipeline.selector.weights_
                     weights = weights if names is None else names.spread(weights)
                 yield Step(
-                    index=index,
-                    position=batch.position,
-                    n_rows=batch.n_rows,
-                    scores=scores,
-                    selected=self.selected_in_run,
-                    stability=self.stability,
-                    seconds_select=seconds_select,
-                    seconds_train=seconds_train,
-                    weights=weights,
+                    index,
+                    batch.position,
+                    batch.n_rows,
+                    scores,
+                    self.in_run,
+                    self.stability,
+                    seconds_select,
+                    seconds_train,
+                    weights,
                     alarms=self.new_alarms(),
                     baselines={name: one.latest for name, one in self.baselines.items()},
                     waited=batch.waited,
                     n_present=n_present,
                 )
 
-    @property
-    def selected_in_run(self) -> Places:
-        """The selected features, by their places in the run."""
-        return self.selected if self.names is None else np.sort(self.names.of_run(self.selected))
-
-    @property
-    def _alarms(self) -> Sequence[Alarm]:
-        """All that the selector has noticed; a rival, or one that has learnt nothing, has none."""
-        return getattr(self.pipeline.selector, "alarms_", ())
-
     def new_alarms(self) -> tuple[Alarm, ...]:
         """What the selector has noticed since it was asked last, with places in the run."""
-        # Those of features that were forgotten are gone, so they cannot be counted.
-        last, names = self._last_alarm, self.names
-        new = [*takewhile(lambda alarm: alarm.batch > last, reversed(self._alarms))][::-1]
-        self._last_alarm = new[-1].batch if new else last
+        # Those of features that were forgotten are gone, so they cannot be counted. A rival, or a
+        # selector that has learnt nothing, has none.
+        known, names = getattr(self.pipeline.selector, "alarms_", ()), self.names
+        if not known or known[-1].batch <= self._last_alarm:
+            return ()
+        new = [alarm for alarm in known if alarm.batch > self._last_alarm]
+        self._last_alarm = new[-1].batch
         return tuple(
             alarm
             if alarm.feature is None or names is None
@@ -275,27 +270,27 @@ class _Evaluation:
             scores = self._test(tested)
             self.selected = before
             return scores, 0.0, 0.0
-        self.pipeline.check(now)
+        pipeline, names = self.pipeline, self.names
+        pipeline.check(now)
         scores = {} if self.order == "as-published" else self._test(tested)
-        self.selected, seconds = self.pipeline.select(now)
+        self.selected, seconds = pipeline.select(now)
         self.has_learnt = True
         if self.order == "as-published":  # the order of the paper's own code
             scores = self._test(tested)
-        seconds_train = self.pipeline.train(now, self._masked(now))
-        expected = self.pipeline.label_index
+        seconds_train, expected = pipeline.train(now, self._masked(now)), pipeline.label_index
         for one in self.baselines.values():
             one.learn(now, expected)
         learn_scale()
-        width = None if self.names is not None else now.X.shape[1]
-        if not isinstance(self.window, StabilityWindow):
-            self.window = StabilityWindow(self.window, width)
-        present = None
-        if self.names is not None:  # the features that have an entry in one of the rows
-            self.names.follow(self.pipeline.open_names or ())
+        self.in_run, present, width = self.selected, None, now.X.shape[1]
+        if names is not None:  # the features that have an entry in one of the rows
+            names.follow(pipeline.open_names or ())
             n_known = now.known.n_features
             has_entries = np.ones(n_known, bool) if now.present is None else now.present[:n_known]
-            present = self.names.of_run(np.flatnonzero(has_entries))
-        self.stability = self.window.update(self.selected_in_run, present)
+            present = names.of_run(np.flatnonzero(has_entries))
+            self.in_run, width = np.sort(names.of_run(self.selected)), None
+        if not isinstance(self.window, StabilityWindow):
+            self.window = StabilityWindow(self.window, width)
+        self.stability = self.window.update(self.in_run, present)
         return scores, seconds, seconds_train
 
     def _admit(self, batch: Batch) -> tuple[CheckedBatch, Callable[[], None]]:
@@ -333,11 +328,11 @@ _EMPTY = CheckedBatch(np.empty((0, 0)))
 
 def _labelled(rows: CheckedBatch, y: Labels, classes: tuple[Hashable, ...] | None) -> CheckedBatch:
     """The rows that have a label, with their labels; all of them, in the usual case."""
-    X = rows.X
     labelled = ~np.isnan(y) if y.dtype.kind == "f" else None
     if y.dtype == object:
         labelled = np.array([not is_missing(label) for label in y], dtype=bool)
     if labelled is not None and not labelled.all():
-        X, y = X[labelled], y[labelled]
-    target = as_target(y, X.shape[0], "prequential") if len(y) else y
-    return replace(rows, X=X, y=target, classes=classes)
+        rows.X, y = rows.X[labelled], y[labelled]
+    rows.y = as_target(y, rows.X.shape[0], "prequential") if len(y) else y
+    rows.classes = classes
+    return rows

@@ -135,22 +135,21 @@ def beats(ours: Scores, theirs: Scores) -> dict[str, bool]:
     for name, value in mine.items():
         if not (math.isnan(value) or math.isnan(other[name])):
             gain = other[name] - value if name == "mae" else value - other[name]
-            variance = _VARIANCES[name](ours.matrix, theirs.matrix) if name in _VARIANCES else 0.0
-            found[name] = gain > _SURE * math.sqrt(max(variance, 0.0))
+            found[name] = gain > _SURE * math.sqrt(_variance(name, ours.matrix, theirs.matrix))
     return found
 
 
-def _of_accuracy(ours: Counts, theirs: Counts) -> float:
+def _variance(name: str, ours: Counts, theirs: Counts) -> float:
+    """That of the difference of a score by chance; 0 of one that does not count classes."""
+    if name not in ("accuracy", "balanced_accuracy"):
+        return 0.0
     rows, mine, other = _shares(ours, theirs)
+    if name == "balanced_accuracy":
+        spread = mine * (1.0 - mine) + other * (1.0 - other)
+        return float((spread / rows).sum()) / len(rows) ** 2
     share, n = rows / rows.sum(), float(rows.sum())
     differ = (share * (mine * (1.0 - other) + other * (1.0 - mine))).sum()
-    return float(differ - (share * (mine - other)).sum() ** 2) / n
-
-
-def _of_balanced_accuracy(ours: Counts, theirs: Counts) -> float:
-    rows, mine, other = _shares(ours, theirs)
-    spread = mine * (1.0 - mine) + other * (1.0 - other)
-    return float((spread / rows).sum()) / len(rows) ** 2
+    return max(float(differ - (share * (mine - other)).sum() ** 2) / n, 0.0)
 
 
 def _shares(ours: Counts, theirs: Counts) -> tuple[Floats, Floats, Floats]:
@@ -160,6 +159,3 @@ def _shares(ours: Counts, theirs: Counts) -> tuple[Floats, Floats, Floats]:
     mine, other = (right[rows > 0] / rows[rows > 0] for right, rows in both)
     _, rows = both[0]
     return rows[rows > 0].astype(np.float64), mine, other
-
-
-_VARIANCES = {"accuracy": _of_accuracy, "balanced_accuracy": _of_balanced_accuracy}

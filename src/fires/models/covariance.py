@@ -88,7 +88,8 @@ class CovarianceBlock:
 
     def seen(self) -> Floats:
         """The share of all there was to learn that was there when each column led."""
-        return np.maximum(1.0 - self.missed(), 1e-3)
+        late = self.late
+        return np.maximum(1.0 - late, 1e-3) if len(late) else np.ones(len(self.columns))
 
     @property
     def brought(self) -> Floats:
@@ -240,15 +241,15 @@ class CovarianceBlock:
 
     def means(self) -> Floats:
         """Mean of the coefficients of the leading columns; without deviations it is sooner done."""
-        precision, pull = self._tempered(self.information, self.pull)
+        precision, pull = self._tempered()
         with one_thread(precision.shape[1]):
             return np.asarray(np.linalg.solve(precision, pull[:, :, None])[:, :-1, 0])
 
-    def _tempered(self, information: Floats, pull: Floats) -> tuple[Floats, Floats]:
+    def _tempered(self) -> tuple[Floats, Floats]:
         """Precision and pull, with the prior; dependent rows count as fewer independent ones."""
-        precision = information / self.inflation[:, None, None]
+        precision = self.sums[:, :-3] / self.inflation[:, None, None]
         np.einsum("kii->ki", precision)[:] += 1.0 / PRIOR
-        return precision, pull / self.inflation[:, None]
+        return precision, self.sums[:, -3] / self.inflation[:, None]
 
     def systems(self) -> Floats:
         """Precision and pull of the leading columns, which comes last: for each row of parameters.
@@ -257,7 +258,7 @@ class CovarianceBlock:
         """
         inflation, size = self.inflation[:, None, None], len(self.columns)
         systems = np.empty((self.n_rows, size + 1, size + 2))
-        precision = np.divide(self.information, inflation, out=systems[:, :, :-1])
+        precision = np.divide(self.sums[:, :-3], inflation, out=systems[:, :, :-1])
         np.einsum("kii->ki", precision)[:] += 1.0 / PRIOR
         kept = 1.0
         while kept > 0.2 and not self.holds_all:
@@ -268,7 +269,7 @@ class CovarianceBlock:
             np.einsum("kii->ki", precision)[:] += kept * self.brought[0] / inflation[:, 0]
             kept *= 0.5
         brought = 0.0 if self.holds_all or kept <= 0.2 else kept * self.brought[1]
-        np.divide(self.pull - brought, inflation[:, 0], out=systems[:, :, -1])
+        np.divide(self.sums[:, -3] - brought, inflation[:, 0], out=systems[:, :, -1])
         return systems
 
     def estimate(self) -> tuple[Floats, Floats]:
@@ -279,7 +280,7 @@ class CovarianceBlock:
     def posterior(self) -> tuple[Floats, Floats]:
         """Mean and covariance of the coefficients of the leading columns."""
         size = len(self.columns)
-        information, pull = self._tempered(self.information, self.pull)
+        information, pull = self._tempered()
         inverse = inverted(information)
         mean = np.einsum("kij,kj->ki", inverse, pull)
         return mean[:, :size], inverse[:, :size, :size]

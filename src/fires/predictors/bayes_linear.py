@@ -125,8 +125,8 @@ class BayesLinear(BuiltIn):
             classes, y = batch.labels(before)
             n_before, n_classes = len(before.labels), len(classes.labels)
             y = y + 1 if n_classes == 1 else y  # a class that is alone is the positive one
-        X, shown = batch.X, _columns_shown(batch.X)
-        columns, learner = self._columns_with(X, shown)
+        X = batch.X
+        shown, columns, learner = self._columns_with(X)
         if learner is None:
             learner = self._start(len(columns), n_classes)
             if len(columns) > _FEW and not isinstance(X, np.ndarray):
@@ -152,16 +152,23 @@ class BayesLinear(BuiltIn):
         learner.loosens = False
         return learner
 
-    def _columns_with(self, X: Matrix, shown: Ints) -> tuple[Ints, BayesLearner | None]:
-        """The columns that have ever been shown, with those of a batch, and a learner for them."""
-        learner, dense = self.learner, isinstance(X, np.ndarray)
+    def _columns_with(self, X: Matrix) -> tuple[Ints, Ints, BayesLearner | None]:
+        """The columns that a batch shows, all that were ever shown, and a learner for those."""
+        learner, known, dense = self.learner, self.columns, isinstance(X, np.ndarray)
+        if not isinstance(X, np.ndarray):  # those with an entry
+            shown = np.unique(X.indices).astype(np.int64)
+        elif (present := columns_present(X)) is None:
+            shown = np.arange(X.shape[1])
+        else:
+            shown = present.nonzero()[0]
+        shown = shown if len(shown) else np.zeros(1, dtype=np.int64)  # a learner has one at least
         if learner is None:
-            return (np.arange(X.shape[1]) if len(shown) > _FEW and not dense else shown), None
-        known = self.columns
-        if learner.sparse is not None or (
-            self._shown is not None and np.array_equal(shown, self._shown)
-        ):
-            return known, learner
+            every = len(shown) > _FEW and not dense
+            return shown, (np.arange(X.shape[1]) if every else shown), None
+        before = self._shown
+        same = before is not None and len(before) == len(shown) and bool((before == shown).all())
+        if same or learner.sparse is not None:
+            return shown, known, learner
         columns = union(known, shown)
         place, old = find_places(known, columns)
         if not old.all():
@@ -169,7 +176,7 @@ class BayesLinear(BuiltIn):
         # A column of sparse rows may be shown without an entry.
         absent = ~find_places(shown, columns)[1] & dense
         learner.attend(absent, np.zeros_like(absent), np.flatnonzero(~old))
-        return columns, learner
+        return shown, columns, learner
 
     def restart_features(self, columns: Places) -> None:
         """Forget some features. See :class:`Predictor`."""
@@ -239,16 +246,6 @@ class BayesLinear(BuiltIn):
             self.learner.count_columns(self.n_present)
             self.learner.restore(learnt)
         return self
-
-
-def _columns_shown(X: Matrix) -> Ints:
-    """The columns of dense rows with a value, or of sparse ones with an entry."""
-    if not isinstance(X, np.ndarray):
-        shown = np.unique(X.indices).astype(np.int64)
-    else:
-        present = columns_present(X)
-        shown = np.arange(X.shape[1]) if present is None else present.nonzero()[0]
-    return shown if len(shown) else np.zeros(1, dtype=np.int64)  # a learner has one at least
 
 
 def _taken(X: Matrix, columns: Ints, learner: BayesLearner) -> Matrix:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fires.core.errors import InputError
-from fires.core.files import damaged, naming, read_json, replace_file
+from fires.core.files import damaged, read_json, replace_file
 from fires.core.output import enumeration
 from fires.core.types import Header
 from fires.core.version import __version__
@@ -111,8 +111,7 @@ def write_page(folders: Sequence[Path], path: Path) -> int:
     """Write the page of one or more runs."""
     text = page(folder_data(folders))
     data = text.encode(errors="backslashreplace")  # a name may hold bytes that are no text
-    with naming(path):
-        replace_file(path, data)
+    replace_file(path, data)
     return len(data)
 
 

@@ -82,17 +82,16 @@ def said_once(header: Mapping[str, Json]) -> Header:
     """
     lists: list[list[Json]] = []
 
-    def once(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {
-                name: once(part) if isinstance(part, (Mapping, list)) else part
-                for name, part in value.items()
-            }
-        if len(value) < _LONG:
-            return value
-        if value not in lists:
-            lists.append(value)
-        return {"list": lists.index(value)}
+    def once(value: Mapping[str, Any]) -> Header:
+        found = dict(value)
+        for name, part in value.items():
+            if isinstance(part, Mapping):
+                found[name] = once(part)
+            elif isinstance(part, list) and len(part) >= _LONG:
+                if part not in lists:
+                    lists.append(part)
+                found[name] = {"list": lists.index(part)}
+        return found
 
     return {**once(header), "lists": lists}
 

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 
 _BEGINNING = b'{"id": "'  # of every record: so a file that is not ours is left alone
-_BLOCK = 1 << 16
 _TOLD = ("feature", "importance", "low", "high", "rank")
 
 
@@ -70,12 +70,10 @@ class Emitter:
 
     def step(self, step: Step, selector: FIRES) -> None:
         """Write a record, if there is something to tell."""
-        now = step.selected
-        before = now[:0] if self._told is None else self._told
-        changed = self._told is None or not np.array_equal(before, now)
-        if not changed and self._every == "change":
+        now, before, names = step.selected, self._told, self.names
+        if self._every == "change" and before is not None and np.array_equal(before, now):
             return
-        names = self.names
+        before = now[:0] if before is None else before
         places = names.of_selector(now) if isinstance(names, RunNames) else now
         rows = feature_rows(selector, names, self._totals, places)
         self._sink.write(
@@ -191,9 +189,7 @@ def _whole(path: Path) -> int:
                 f"{path} holds something other than records of selected features",
                 hint="give the name of a new file",
             )
-        start, block = file.seek(0, os.SEEK_END), b""
-        while start and b"\n" not in block:
-            size = min(_BLOCK, start)
-            start = file.seek(start - size)
-            block = file.read(size)
-    return start + block.rfind(b"\n") + 1
+        if not beginning:
+            return 0
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as text:
+            return text.rfind(b"\n") + 1

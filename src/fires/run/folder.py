@@ -15,7 +15,7 @@ from fires.core import files
 from fires.core.errors import InputError
 from fires.core.named import RunNames
 from fires.core.output import csv_text
-from fires.core.state import Arrays
+from fires.core.state import Arrays, State, write_state
 from fires.core.types import Header, Json, Places
 from fires.evaluation.records import Step
 from fires.pipeline import OnlinePipeline
@@ -193,10 +193,10 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         totals: RunTotals,
         run: dict[str, Any],
         columns: Sequence[ColumnFacts] = (),
+        learnt: State | None = None,
     ) -> None:
-        """Write what is known at the end."""
-        with files.naming(self.path / _STATE):
-            pipeline.save(self.path / _STATE)
+        """Write what is known at the end; ``learnt`` is what the pipeline would save."""
+        write_state(self.path / _STATE, *(pipeline.saved() if learnt is None else learnt))
         self._write(_FEATURES, features_csv(pipeline.selector, names, totals))
         if columns:
             self._write(_COLUMNS, csv_text(columns[0], (row.values() for row in columns)))
@@ -219,9 +219,8 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         return json.dumps(known, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def _write(self, name: str, text: str) -> None:
-        with files.naming(self.path / name):
-            # The name of a file may have bytes that are no text.
-            files.replace_file(self.path / name, text.encode(errors="backslashreplace"))
+        # The name of a file may have bytes that are no text.
+        files.replace_file(self.path / name, text.encode(errors="backslashreplace"))
 
     def _set_aside(self) -> None:
         """Keep an earlier run until this one has saved something."""
@@ -340,12 +339,6 @@ def earlier_run(mark: Path) -> str:
     """Say what run a folder holds, as far as that can be read."""
     try:
         facts = files.read_json(mark)
-        first, *more = facts["settings"]["file"]
-        others = f" and {len(more):,} more" if more else ""
-        run = f"the run on {first}{others} of {facts['started']}"
-        if facts.get("status") == "running":
-            return f"{run}, which has not ended"
-        rows = facts["rows"] if "rows" in facts else facts["n_rows"]
-        return f"{run}, with {rows:,} rows"
+        return f"the run on {facts['settings']['file'][0]} of {facts['started']}"
     except (OSError, ValueError, LookupError, TypeError):
         return f"an earlier run ({mark.name})"

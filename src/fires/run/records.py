@@ -42,14 +42,16 @@ import numpy as np
 
 from fires.core import files
 from fires.core.errors import InputError
-from fires.core.files import naming, open_saved
+from fires.core.files import open_saved
 from fires.core.named import Names, RunNames
 from fires.core.state import Arrays, read_state, write_state
-from fires.core.types import Floats, Header, Json, Labels, Places
+from fires.core.types import Floats, Header, Json, Places
 from fires.run.features import groups_of, has_intervals
 from fires.run.relations import relations_of
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from fires.evaluation.records import Step
     from fires.pipeline import OnlinePipeline
     from fires.run.totals import RunTotals
@@ -104,7 +106,7 @@ class RunRecords:
         *,
         transform: str | None = None,
     ) -> None:
-        lengths, known = (saved or {}).get("files", {}), (saved or {}).get("checksums", {})
+        lengths, known = ((saved or {}).get(name, {}) for name in ("files", "checksums"))
         n_batches, n_rows = (0, 0) if totals is None else (totals.n_batches, totals.n_rows)
         self._folder, self._names = folder, names if isinstance(names, RunNames) else None
         self._before = np.empty(0, dtype=np.intp) if selected is None else selected
@@ -160,8 +162,7 @@ class RunRecords:
             row["missing"] = n_missing
         self._steps.write(row)
         if is_shot:
-            with naming(self._folder / SNAPSHOTS):
-                self._snapshot(step, pipeline, apart, *belief)
+            self._snapshot(step, pipeline, apart, *belief)
         # More may come before the next batch is whole.
         self._bad_until = self._bad.length, self._bad.checksum
         return (
@@ -196,10 +197,9 @@ class RunRecords:
             arrays["significant"] = significant[features if groups is None else groups[features]]
         moments = pipeline.column_moments()
         if moments is not None:
-            names = ("mean", "deviation")
-            arrays |= {name: of[features] for name, of in zip(names, moments, strict=True)}
+            arrays["mean"], arrays["deviation"] = moments[0][features], moments[1][features]
         facts: Header = {"records": VERSION, "index": step.index, "rows": step.position.rows}
-        facts["classes"] = len(selector.label_index)
+        facts["classes"] = len(selector.label_index.labels)
         if (found := relations_of(pipeline)) is not None and found["kind"] != "linear":
             facts["relations"] = found
         folder = self._folder / SNAPSHOTS
@@ -246,8 +246,8 @@ class Transformed:
 
     def __init__(self, folder: Path, names: Sequence[str], target: str) -> None:
         self._folder, self._names, self._target = folder / TRANSFORMED, names, target
-        self._parts: list[tuple[int, Places, Floats, Labels]] = []
-        self._n_cells = 0
+        self._frames: list[pl.DataFrame] = []
+        self._n_cells = self._first = 0
 
     def add(self, batch: Batch, step: Step) -> bool:
         """Keep the rows of a batch; whether there are so many that they should be written."""
@@ -255,34 +255,30 @@ class Transformed:
         if batch.names is not None:
             places = Names(batch.names).places(self._names[place] for place in selected.tolist())
             selected, at = selected[places >= 0], places[places >= 0]
-        some = batch.X[:, at]
+        import polars as pl
+
+        some, y, end = batch.X[:, at], batch.y, step.position.rows
         rows = some if isinstance(some, np.ndarray) else some.toarray()
-        self._parts.append((step.position.rows - batch.n_rows, selected, rows, batch.y))
+        columns = {"row": pl.Series(np.arange(end - len(y), end), dtype=pl.Int64)}
+        columns[self._target] = pl.Series(y.tolist() if y.dtype.kind == "U" else y)
+        for i, j in enumerate(selected.tolist()):
+            columns[self._names[j]] = pl.Series(rows[:, i]).fill_nan(None)
+        self._first = self._first if self._frames else end - len(y)
+        self._frames.append(pl.DataFrame(columns))
         self._n_cells += rows.size
         return self._n_cells > _MOST_CELLS
 
     def write(self) -> None:
         """Write what was kept to a file of its own."""
-        if not self._parts:
+        if not self._frames:
             return
         import polars as pl
 
-        frames = []
-        for first, selected, rows, y in self._parts:
-            columns = {"row": pl.Series(np.arange(first, first + len(y)), dtype=pl.Int64)}
-            columns[self._target] = pl.Series(y.tolist() if y.dtype.kind == "U" else y)
-            columns |= {
-                self._names[j]: pl.Series(rows[:, i]).fill_nan(None)
-                for i, j in enumerate(selected.tolist())
-            }
-            frames.append(pl.DataFrame(columns))
-        start = self._parts[0][0]
         files.make_folder(self._folder)
-        path, content = self._folder / f"part-{start:012d}.parquet", io.BytesIO()
-        pl.concat(frames, how="diagonal").write_parquet(content)
-        with files.naming(path):
-            files.replace_file(path, content.getvalue())
-        self._parts, self._n_cells = [], 0
+        path, content = self._folder / f"part-{self._first:012d}.parquet", io.BytesIO()
+        pl.concat(self._frames, how="diagonal").write_parquet(content)
+        files.replace_file(path, content.getvalue())
+        self._frames, self._n_cells = [], 0
 
     def cut_back(self, n_rows: int) -> None:
         """Remove what was written of rows from a number on: they come again."""
@@ -334,8 +330,8 @@ class Latencies:
     def quantile(self, share: float) -> float:
         """The time that this share of the batches did not exceed, to 1 %."""
         left = math.ceil(share * self._counts.total())
-        for bucket in sorted(self._counts):
-            left -= self._counts[bucket]
+        for bucket, count in sorted(self._counts.items()):
+            left -= count
             if left <= 0:
                 return min(_LEAST * math.pow(_GROWTH, bucket + 0.5), self._max)
         return math.nan

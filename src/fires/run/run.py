@@ -73,6 +73,7 @@ class Run:
         self.latencies = Latencies()
         self._began, self._seconds = time.perf_counter(), 0.0
         self._is_saved, self._is_whole = True, True
+        self._learnt: State | None = None  # what the pipeline saved, until it learns again
         self._at_source: AtSource = dict
         self._schedule: Schedule | None = None
         self._emitter: Emitter | None = None
@@ -94,6 +95,7 @@ class Run:
             for batch in stream.batches(batch_size):
                 self.latencies.begin()
                 self.latest, self.is_between_batches = batch, False
+                self._learnt = None
                 self.watch.see(batch)
                 yield batch
 
@@ -214,11 +216,13 @@ class Run:
     ) -> None:
         """Write the result."""
         if self.folder is not None:
-            self.folder.finish(self.pipeline, names, self.totals, facts, columns)
+            learnt = self._learnt if self._is_saved else None
+            self.folder.finish(self.pipeline, names, self.totals, facts, columns, learnt)
 
     def saved(self) -> State:
         """Everything needed to go on after the last batch."""
-        parts = {"pipeline": self.pipeline.saved(), "totals": self.totals.saved()}
+        self._learnt = self.pipeline.saved()
+        parts = {"pipeline": self._learnt, "totals": self.totals.saved()}
         parts["watch"] = self.watch.saved()
         arrays: Arrays = {}
         for name, (_, learnt) in parts.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +33,6 @@ _FACTS |= {"doubts?": [{"column": str, "kind": str, "why": str}], "classes?": li
 _FACTS |= {"relations?": RELATIONS}
 
 
-@dataclass(frozen=True)
 class SavedRun:
     """The folder that ``fires select --out`` made.
 
@@ -51,10 +49,8 @@ class SavedRun:
         If it does not hold a run.
     """
 
-    path: Path
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "path", Path(self.path))
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
         if not (self.path / _MARK).is_file():
             why = "has no run.json" if self.path.is_dir() else "is not a folder"
             hint = "give a folder written by fires select --out"

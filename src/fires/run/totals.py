@@ -103,7 +103,7 @@ class RunTotals:
 
     def saved(self) -> State:
         """Everything there is to save."""
-        parts = {name: one.saved() for name, one in self.baselines.items()}
+        baselines: Header = {}
         header: Header = {name: vars(self)[name] for name in _COUNTS} | {
             "scores": None if self.whole is None else list(self.whole.names),
             "stability": (self._stability, self._n_stable),
@@ -111,12 +111,13 @@ class RunTotals:
             "most_recent": self._recent.maxlen,
             "open": self._is_open,
             "changes": self.changes.as_json(),
-            "baselines": {name: part[0] for name, part in parts.items()},
+            "baselines": baselines,
         }
         arrays: Arrays = {"times_selected": self._times_selected.copy()}
         arrays |= under("window", self.window.state())
         arrays |= {} if self.whole is None else under("whole", self.whole.state())
-        for name, (_, learnt) in parts.items():
+        for name, one in self.baselines.items():
+            baselines[name], learnt = one.saved()
             arrays |= under(name, learnt)
         return header, arrays
 

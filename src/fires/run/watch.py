@@ -11,10 +11,9 @@ import numpy as np
 
 from fires.columns import Doubt
 from fires.columns.warnings import LEAST, few_values
-from fires.core.state import Arrays, State, part_of
+from fires.core.state import Arrays, State
 from fires.core.types import Floats, Header, Label, Labels
 from fires.evaluation.comparison import about_labels
-from fires.metrics.prediction import Scores
 from fires.selectors.fires import FIRES
 from fires.streams.base import Batch
 
@@ -126,8 +125,8 @@ class ColumnWatch:
         self._labels = tuple(header.get("labels", self._labels))
         if "leak" in header:
             self._leak.restore(header["leak"], arrays)
-        elif header["rivals"] is not None:
-            self._leak.restore_rivals(header["rivals"], part_of("rivals", arrays))
+        else:  # what an earlier version has seen of the first rows is of another kind
+            self._leak.found = 0, ""
 
     def settled(self, names: Sequence[str], doubts: Sequence[Doubt]) -> list[Doubt]:
         """What is doubtful after the run."""
@@ -161,8 +160,7 @@ class LeakCheck:
 
     def __init__(self, *, classes: bool) -> None:
         self._classes, self._class = classes, None
-        self._rows: list[Floats] = []  # the columns, and the target last
-        self._n_rows = 0
+        self._rows = np.empty((0, 0))  # the columns, and the target last
         self.found: tuple[int, str] | None = None  # None while more rows may change it
         self._beyond: tuple[list[int], list[list[int]]] = [], []
 
@@ -174,33 +172,29 @@ class LeakCheck:
         if self._classes and self._class is None:
             labels, counts = np.unique(y, return_counts=True)
             self._class = labels[counts.argmax()].item()
-        target = y == self._class if self._classes else y
-        self._rows.append(np.column_stack([X, target])[: _ENOUGH_ROWS - self._n_rows])
-        self._n_rows += len(self._rows[-1])
-        if self._n_rows == _ENOUGH_ROWS:
+        rows = np.column_stack([X, y == self._class if self._classes else y]).astype(np.float64)
+        self._rows = np.concatenate([self._rows.reshape(-1, rows.shape[1]), rows])[:_ENOUGH_ROWS]
+        if len(self._rows) == _ENOUGH_ROWS:
             self.found, self._beyond = self.verdict(), self.beyond_lines()
-            self._rows = []
+            self._rows = self._rows[:0]
 
     def beyond_lines(self) -> tuple[list[int], list[list[int]]]:
         """The columns that have a curve, and the pairs; nothing before there are enough rows."""
-        if not self._rows or not self._n_rows >= _FEWEST_ROWS or self._rows[0].shape[1] > _WIDE:
-            return self._beyond
-        rows = np.vstack(self._rows).astype(np.float64)
-        rows = rows[~np.isnan(rows[:, -1]) & ~np.isinf(rows).any(axis=1)]
+        rows = self._rows[: 0 if self._rows.shape[1] > _WIDE else None]
+        rows = rows[~(np.isinf(rows).any(axis=1) | np.isnan(rows[:, -1:]).any(axis=1))]
         if len(rows) < _FEWEST_ROWS or len(np.unique(rows[:, -1])) < 2:
             return self._beyond
         model = "probit" if self._classes else "gaussian"
-        selector = FIRES(1, update="bayes", relations="pairs", model=model)
+        selector = FIRES(1, update="bayes", relations="pairs", model=model, batch_size=len(rows))
         selector.fit(rows[:, :-1], rows[:, -1])
         pairs = [[int(end) for end in pair[:2]] for pair in selector.pairs_]
         return np.flatnonzero(selector.curved_).tolist(), pairs
 
     def verdict(self) -> tuple[int, str]:
         """The column that is taken for a leak, and why; nothing if none is."""
-        if self.found is not None or self._n_rows < _FEWEST_ROWS:
+        rows, half = self._rows, len(self._rows) // 2
+        if self.found is not None or len(rows) < _FEWEST_ROWS:
             return self.found or (0, "")
-        rows = np.vstack(self._rows).astype(np.float64)
-        half = len(rows) // 2
         train = rows[:half]
         known = ~np.isnan(train)
         n = np.maximum(known.sum(axis=0), 1)
@@ -217,12 +211,11 @@ class LeakCheck:
     def _score(self, Z: Floats, target: Floats, penalties: Sequence[float]) -> float:
         """Accuracy or R2 on the second half of the rows, with the best of some penalties."""
         half, found = len(Z) // 2, []
-        rows, train, test = Z[:half], target[:half], target[half:]
-        dual = Z.shape[1] > half  # whichever system of equations is the smaller one
-        gram, pull = (rows @ rows.T, train) if dual else (rows.T @ rows, rows.T @ train)
+        train, test = target[:half], target[half:]
+        left, sizes, right = np.linalg.svd(Z[:half], full_matrices=False)
         for penalty in penalties:
-            solved = np.linalg.solve(gram + penalty * half * np.eye(len(gram)), pull)
-            told = Z @ (rows.T @ solved if dual else solved)
+            shrunk = sizes / (sizes**2 + penalty * half) * (train @ left)
+            told = Z @ (shrunk @ right)
             if not self._classes:
                 found.append(
                     1.0 - float(((test - told[half:]) ** 2).sum() / test.var() / len(test))
@@ -236,7 +229,7 @@ class LeakCheck:
 
     def saved(self) -> State:
         """Everything there is to save."""
-        arrays: Arrays = {"sample": np.vstack(self._rows)} if self._rows else {}
+        arrays: Arrays = {"sample": self._rows} if len(self._rows) else {}
         return {"class": self._class, "found": self.found, "beyond lines": self._beyond}, arrays
 
     def restore(self, header: dict[str, Any], arrays: Arrays) -> None:
@@ -245,25 +238,7 @@ class LeakCheck:
         if header["found"] is not None:
             self.found = int(header["found"][0]), str(header["found"][1])
         self._beyond = header.get("beyond lines", self._beyond)
-        if "sample" in arrays:
-            self._rows, self._n_rows = [arrays["sample"]], len(arrays["sample"])
-
-    def restore_rivals(self, header: dict[str, Any], arrays: Arrays) -> None:
-        """What an earlier version has found, by two predictors on each side of a comparison."""
-        names = ("accuracy",) if self._classes else ("r2",)
-        n = len(header["pipelines"])
-        scores = [Scores.from_state(part_of(f"scores {i}", arrays), names) for i in range(n)]
-        alone, others = (
-            max(one.total[names[0]] for one in side)
-            for side in (scores[: n // 2], scores[n // 2 :])
-        )
-        share = 0.0
-        if self._classes:
-            counts = scores[0].matrix.sum(axis=1)
-            share = float(counts.max() / counts.sum()) if len(counts) else 1.0
-        tested = int(header["n_tested"]) >= _FEWEST_ROWS
-        why = _leak(alone, others, share, self._classes) if tested else ""
-        self.found = int(header["column"]), why
+        self._rows = arrays.get("sample", self._rows)
 
 
 def _leak(alone: float, others: float, known: float, classes: bool) -> str:
