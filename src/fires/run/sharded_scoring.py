@@ -122,8 +122,8 @@ class ShardedTest:
         elif "moments tested" in sums:
             n, mean, spread = sums["moments tested"][:, 0].tolist()
             own, every, same = (
-                NumberMoments(int(n), mean, *errors, spread)
-                for errors in sums["tested errors"].tolist()
+                NumberMoments(int(n), mean, error, squares, spread)
+                for error, squares in sums["tested errors"].tolist()
             )
             found, rich.latest = totals.whole.add(own), rich.scores.add(every)
             if blind.has_learnt:
