@@ -307,11 +307,14 @@ class Scores(KnowsClasses):
 
     def _named(self, matrix: Counts | None, others: Mapping[str, float]) -> dict[str, float]:
         """All scores by name: those of a confusion matrix, and others."""
-        counts = np.zeros((0, 0), dtype=np.int64) if matrix is None else matrix
-        right, true, found = counts.diagonal().tolist(), counts.sum(axis=1).tolist(), {}
+        right = true = taken = []
+        if matrix is not None:
+            right, true = matrix.diagonal().tolist(), matrix.sum(axis=1).tolist()
+            taken = matrix.sum(axis=0).tolist()
+        found = {}
         for name in self.names:
             known = name in others
-            found[name] = others[name] if known else _FROM_COUNTS[name](right, true, counts)
+            found[name] = others[name] if known else _FROM_COUNTS[name](right, true, taken)
         return found
 
 
@@ -396,24 +399,26 @@ def check_numbers(values: npt.NDArray[np.generic], name: str) -> None:
 # --- the built-in scores, from the counts n_kk, t_k and p_k -------------------------------------
 
 
-def _accuracy(right: list[int], true: list[int], matrix: Counts) -> float:
+def _accuracy(right: list[int], true: list[int], taken: list[int]) -> float:
     rows = sum(true)
     return sum(right) / rows if rows else math.nan
 
 
-def _balanced_accuracy(right: list[int], true: list[int], matrix: Counts) -> float:
-    shares = list(map(truediv, compress(right, true), compress(true, true)))
-    return sum(shares) / len(shares) if shares else math.nan
+def _balanced_accuracy(right: list[int], true: list[int], taken: list[int]) -> float:
+    return _mean(list(map(truediv, compress(right, true), compress(true, true))))
 
 
-def _f1(right: list[int], true: list[int], matrix: Counts) -> float:
+def _f1(right: list[int], true: list[int], taken: list[int]) -> float:
     if len(true) < 2:
         return math.nan
-    classes = list(zip(right, true, matrix.sum(axis=0).tolist(), strict=True))
+    classes = list(zip(right, true, taken, strict=True))
     if len(classes) == 2:
         del classes[0]  # of two, the greater one is the positive one
-    shares = [2 * r / (t + p) for r, t, p in classes if t + p]
-    return sum(shares) / len(shares) if shares else math.nan
+    return _mean([2 * r / (t + p) for r, t, p in classes if t + p])
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
 
 
 _FROM_COUNTS = {"accuracy": _accuracy, "balanced_accuracy": _balanced_accuracy, "f1": _f1}
