@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import errno
 import io
 import os
 import sys
-import threading
 import traceback
-from contextlib import suppress
 from typing import Any
 
 import click
@@ -39,12 +36,7 @@ class _Commands(click.Group):
         """Run as a program, not within another one: the process ends with the command."""
         # Batches are small, and the threads of OpenBLAS only wait for each other on a busy machine.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        try:
-            return super().__call__(*arguments, obj="program", **settings)
-        except SystemExit as ending:
-            if not arguments:  # those of the process, and so it is all there is to do
-                _end_at_once(ending.code)
-            raise
+        return super().__call__(*arguments, obj="program", **settings)
 
     def invoke(self, ctx: click.Context) -> Any:
         if ctx.obj == "program":
@@ -62,16 +54,6 @@ class _Commands(click.Group):
             # A terminal has just shown ^C, and stays on its line.
             click.echo("\n" * sys.stderr.isatty() + "Interrupted.", err=True)
             ctx.exit(ctx.meta.get(EXIT_CODE, 130))
-
-
-def _end_at_once(code: object) -> None:
-    """End the process, if nothing goes on: to take apart all that it has imported takes a while."""
-    if isinstance(code, int | None) and threading.active_count() == 1:
-        atexit._run_exitfuncs()
-        with suppress(OSError, ValueError):  # Python says what it is that cannot be written
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code or 0)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
