@@ -53,7 +53,6 @@ def quick_imports() -> Iterator[None]:
     gc.disable()
     try:
         _import_scikit_learn()
-        _load_loops_sooner()
         yield
     finally:
         gc.freeze()
@@ -75,26 +74,6 @@ def _import_scikit_learn() -> None:
             del sys.modules[name]
         for name in parts:
             delattr(numpy, name)
-
-
-def _load_loops_sooner() -> None:
-    """Let our loops that were compiled before be loaded without all that compiles others.
-
-    numba imports that before it looks into its cache, which takes longer than to load them. Of it
-    they need the memory of numba alone. What is not in the cache is compiled in the usual way.
-    """
-    caching: Any = importlib.import_module("numba.core.caching")
-    runtime: Any = importlib.import_module("numba.core.runtime")
-    usual, plain = caching.Cache.load_overload, getattr(caching.Cache, "_load_overload", None)
-
-    def load(cache: Any, signature: Any, context: Any) -> Any:
-        if plain is None or not cache._py_func.__module__.startswith("fires."):
-            return usual(cache, signature, context)
-        runtime.rtsys.initialize(context)
-        with cache._guard_against_spurious_io_errors():
-            return plain(cache, signature, context)
-
-    caching.Cache.load_overload = load
 
 
 Item = TypeVar("Item")
