@@ -32,6 +32,7 @@ PANELS = {
     "scores": lambda run: any_known(run["scores"]["series"].get("selected", {}).get("mean", [])),
     "stability": lambda run: any_known(run["stability"]["mean"]),
     "drift": lambda run: run["drift"],
+    "ranks": lambda run: len(run["ranks"]["rows"]) > 1,
     "twins": lambda run: run["twins"] or run["groups"],
     "features": lambda run: run["now"]["place"],
     "health": lambda run: True,
@@ -166,7 +167,7 @@ def test_names_are_text_and_never_run(tab):
         .count("SCRIPT")
         == 0
     )
-    for panel in ("now", "importance", "members", "changes", "features"):
+    for panel in ("now", "importance", "members", "ranks", "changes", "features"):
         assert runs.SCRIPT in tab.page.locator(f"#{panel}").text_content(), panel
     hover(tab, "#members canvas", 0.9, 0.05)
     assert tip(tab, "members").startswith(summary_of("awkward names")["members"]["names"][0])
@@ -199,17 +200,18 @@ def chips(tab):
 def test_search_finds_and_picks_in_all_panels(tab):
     open_unfolded(tab, page_of("drift"))
     taken = chips(tab)
-    names = [one["name"] for one in summary_of("drift")["timeline"]["series"]]
-    new = next(name for name in names if name not in taken)
+    new = next(name for name in summary_of("drift")["ranks"]["names"] if name not in taken)
     search = tab.page.get_by_role("combobox", name="Search features")
     search.fill(new)
     tab.page.keyboard.press("Enter")
     assert chips(tab) == [*taken, new]
+    assert tab.page.locator("#ranks .bump-marks.strong", has_text=new).count() == 1
     pressed = tab.page.locator("#features button[aria-pressed=true]").all_inner_texts()
     assert new in pressed
 
     tab.page.get_by_role("button", name=f"Remove {new}").click()
     assert chips(tab) == taken
+    assert tab.page.locator("#ranks .bump-marks.strong", has_text=new).count() == 0
 
     search.fill("no such feature")
     assert tab.page.get_by_role("option").count() == 0
@@ -282,6 +284,12 @@ def test_changes_between_any_two_snapshots(tab):
     assert "around the drift event at row" in text_of(tab, "#changes .note[role=status]")
 
 
+def test_ranks_tell_who_is_where(tab):
+    open_unfolded(tab, page_of("drift"))
+    tab.page.locator("#ranks .bump-marks text").first.hover()
+    assert re.search(r"rank \d+ now", tip(tab, "ranks"))
+
+
 def test_drift_says_what_moved(tab):
     open_unfolded(tab, page_of("drift"))
     said = text_of(tab, "#drift")
@@ -314,7 +322,7 @@ def test_page_has_four_parts_and_its_details_are_folded(tab):
     parts = ["Selected now", "What changed", "How well they predict", "Details"]
     assert tab.page.locator("h2.part").all_inner_texts() == parts
     folded = tab.page.locator("section.folded").evaluate_all("all => all.map(one => one.id)")
-    assert folded == ["drift", "features", "health"]
+    assert folded == ["drift", "ranks", "features", "health"]
     assert tab.page.locator(".folded .body:visible").count() == 0
     first = tab.page.locator("h2.part:nth-of-type(2) + section")
     assert first.get_attribute("id") == "alarms"

@@ -83,7 +83,7 @@ def test_every_kind_of_run_is_summed_up_as_json_of_four_digits(make):
     json.dumps(summary, allow_nan=False)
     assert list(summary) == [
         *("version", "run", "counts", "sentence", "now", "rank_before_row", "timeline", "members"),
-        *("relations", "scores", "stability", "alarms", "events", "drift", "picture"),
+        *("ranks", "relations", "scores", "stability", "alarms", "events", "drift", "picture"),
         *("twins", "groups", "doubts", "health"),
     ]
 
@@ -98,7 +98,8 @@ def test_every_kind_of_run_is_summed_up_as_json_of_four_digits(make):
     check({name: part for name, part in summary.items() if name != "run"})
     assert len({len(column) for column in summary["now"].values()}) == 1
     assert len(summary["now"]["place"]) <= 2_000
-    assert len(summary["members"]["places"]) == len(summary["members"]["names"])
+    for table in ("members", "ranks"):
+        assert len(summary[table]["places"]) == len(summary[table]["names"])
 
 
 @WITH_STEPS
@@ -302,6 +303,29 @@ def test_the_timeline_is_that_of_the_snapshots(make):
             ]
             wanted = [values[at] for at in line["coarse"]] if "coarse" in one else values
             assert all_near(one[name], wanted)
+
+
+@WITH_STEPS
+def test_ranks_are_of_those_among_the_best_ten_at_any_time(make):
+    run = make()
+    summary = summarise(run)["ranks"]
+    shots = {
+        facts["rows"]: arrays for facts, arrays in (read_snapshot(p) for _, p in snapshots(run))
+    }
+    assert len(summary["rows"]) == min(len(shots), 40)
+    tops = [
+        set(shots[row]["features"][np.argsort(shots[row]["rank"])[:10]].tolist())
+        for row in summary["rows"]
+    ]
+    assert set(summary["places"][: len(tops[-1])]) == tops[-1]
+    assert set(summary["places"]) <= set.union(*tops)
+    assert len(summary["places"]) == min(len(set.union(*tops)), 20)
+    for place, line in zip(summary["places"], summary["rank"], strict=True):
+        for row, rank in zip(summary["rows"], line, strict=True):
+            ranks = dict(
+                zip(shots[row]["features"].tolist(), shots[row]["rank"].tolist(), strict=True)
+            )
+            assert rank == ranks.get(place)
 
 
 def test_the_rank_before_is_that_of_a_tenth_of_the_run_ago():

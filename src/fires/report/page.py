@@ -31,7 +31,7 @@ _STYLES = ("uplot.css", "page.css", "panels.css", "panel-comparison.css", "panel
 # In the order in which they are shown.
 _PANELS = (
     *("comparison", "runs", "now", "picture", "relations", "alarms", "importance", "members"),
-    *("changes", "scores", "drift", "twins", "features", "health"),
+    *("changes", "scores", "drift", "ranks", "twins", "features", "health"),
 )
 _SCRIPTS = (
     *("dom.js", "format.js", "shell.js", "charts.js", "drawing.js"),

@@ -189,6 +189,7 @@ class Summary:
             "rank_before_row": None if features.before is None else features.before.rows,
             "timeline": features.timeline(),
             "members": self._members(features.in_order),
+            "ranks": features.ranks(),
             "relations": relations_over_time(shots, facts, records.n_rows),
             "scores": self._scores(),
             "stability": stability,
@@ -411,6 +412,7 @@ _REACH = NormalDist().inv_cdf(0.975)
 # What a page of less than 1 MB, and of less than 300 KB for an ordinary run, has room for:
 _FINE, _FINE_POINTS = 30, 4_000
 _COARSE, _COARSE_POINTS = 2_000, 8
+_RANKED, _TOP, _MOST_RANKS = 40, 10, 20
 _FAIR_ROWS = 2_000  # a mean of fewer says little
 
 
@@ -543,6 +545,22 @@ class Features:
             "batches": [shot.index for shot in shots],
             "coarse": coarse,
             "series": series,
+        }
+
+    def ranks(self) -> Header:
+        """The ranks of the best features over time."""
+        some = [self._shots[place] for place in evenly(len(self._shots), _RANKED)]
+        tops = [shot.places[np.argsort(shot.rank)[:_TOP]] for shot in some]
+        now = tops[-1].tolist() if tops else []
+        seen, times = np.unique(np.concatenate([*tops, []]).astype(np.int64), return_counts=True)
+        others = seen[np.argsort(-times, kind="stable")].tolist()
+        places = list(dict.fromkeys([*now, *others]))[:_MOST_RANKS]
+        ranks = _over_time(some, np.array(places, dtype=np.int64), "rank")
+        return {
+            "rows": [shot.rows for shot in some],
+            "places": places,
+            "names": self._named(places),
+            "rank": [whole(line) for line in ranks],
         }
 
     # --- then and now ----------------------------------------------------------------------------
