@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -33,12 +34,30 @@ def test_only_larger_systems_are_limited():
 
 
 def test_the_last_one_out_brings_the_threads_back():
-    first, second = one_thread(200), one_thread(200)
-    first.__enter__()
-    second.__enter__()
-    first.__exit__(None, None, None)
-    assert n_threads() == 1
-    second.__exit__(None, None, None)
+    with one_thread(200):
+        with one_thread(200):
+            assert n_threads() == 1
+        assert n_threads() == 1
+    assert n_threads() == 2
+
+
+def test_another_thread_of_python_waits_and_leaves_what_it_found():
+    inside, seen = threading.Event(), []
+
+    def other():
+        inside.wait()
+        with one_thread(200):
+            seen.append(threading.current_thread())
+
+    waiting = threading.Thread(target=other)
+    waiting.start()
+    with one_thread(200):
+        inside.set()
+        waiting.join(0.2)
+        assert seen == []
+        assert n_threads() == 1
+    waiting.join()
+    assert seen == [waiting]
     assert n_threads() == 2
 
 

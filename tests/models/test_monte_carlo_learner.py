@@ -121,7 +121,7 @@ def test_what_a_sparse_batch_does_not_show_is_untouched(make):
         untouched[shown] = False
         now = learner.features()
         assert_array_equal(now.mu[untouched], before.mu[untouched])
-        whole = model.per_feature(learner.parameters, slice(None))
+        whole = model.per_feature(learner.parameters)
         assert_array_equal(now.mu, whole[0].numpy())
         assert_array_equal(now.sigma, whole[1].numpy())
     assert untouched.sum() > 10

@@ -7,31 +7,16 @@ for each other: 100 ms instead of 0.15 were seen.
 from __future__ import annotations
 
 import threading
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
 _THREADED = 100  # rows of a system from which on OpenBLAS uses several threads
 
 
-class _OneThread:
-    """BLAS has one thread while anybody is inside; the last one out brings the others back."""
-
-    def __init__(self) -> None:
-        self._lock, self._inside = threading.Lock(), 0
-        self._limits: Any = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._limits = _controller().limit(limits=1, user_api="blas")
-            self._inside += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                self._limits.restore_original_limits()
+# One at a time, so that who comes out brings the threads back.
+_LOCK, _AS_IT_IS = threading.RLock(), nullcontext()
 
 
 @cache
@@ -41,9 +26,12 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-_ONE_THREAD, _AS_IT_IS = _OneThread(), nullcontext()
+@contextmanager
+def _limited() -> Iterator[None]:
+    with _LOCK, _controller().limit(limits=1, user_api="blas"):
+        yield
 
 
 def one_thread(n: int) -> AbstractContextManager[None]:
     """Within this, systems of so many rows are solved on one thread."""
-    return _ONE_THREAD if n >= _THREADED else _AS_IT_IS
+    return _limited() if n >= _THREADED else _AS_IT_IS

@@ -339,8 +339,7 @@ class MonteCarloLearner(ModelLearner):
     def features(self) -> Belief:
         """See :class:`fires.models.base.Learner`."""
         with self.model.default_mode():
-            known = self.model.per_feature(self.parameters, slice(None))
-        return self.model.with_offset(self.parameters, known)
+            return self.model.features_of(self.parameters)
 
     def state(self) -> Arrays:
         """See :class:`fires.models.base.Learner`."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor
     from torch.nn import Module
 
-    from fires.models.monte_carlo import Columns
-
 ToFeatures = Callable[[dict[str, Floats], dict[str, Floats]], tuple[npt.ArrayLike, npt.ArrayLike]]
 _N_FEATURES = "n features"
 
@@ -159,7 +157,7 @@ class TorchModel(mc.MonteCarlo):
             fixed[mc.CLASS_ORDER] = torch.arange(n_classes, **place)
         fixed[_N_FEATURES] = torch.tensor([n_features], **place)
         started = ModelParameters(mu, sigma, learnt | self.start_of_noise(n_classes), fixed)
-        self.per_feature(started, slice(None))  # raises now, if features cannot be ranked later
+        self.per_feature(started)  # raises now, if features cannot be ranked later
         return started
 
     def shapes(self, belief: Belief) -> dict[str, tuple[int, ...]]:
@@ -275,15 +273,14 @@ class TorchModel(mc.MonteCarlo):
 
     # --- from parameters to features --------------------------------------------------------
 
-    def per_feature(self, parameters: ModelParameters, columns: Columns) -> tuple[Tensor, Tensor]:
+    def per_feature(self, parameters: ModelParameters) -> tuple[Tensor, Tensor]:
         """By the user's function, or from the first layer.
 
         See :class:`fires.models.monte_carlo.MonteCarlo`.
         """
         if self.own_to_features is None:
-            return super().per_feature(parameters, columns)
-        mu, sigma = self._by_own_function(parameters, int(parameters.fixed[_N_FEATURES]))
-        return mu[columns], sigma[columns]
+            return super().per_feature(parameters)
+        return self._by_own_function(parameters, int(parameters.fixed[_N_FEATURES]))
 
     def input_weights(self, parameters: ModelParameters) -> tuple[Tensor, Tensor] | None:
         """Of the first layer; None with a function of the user's.
@@ -304,7 +301,9 @@ class TorchModel(mc.MonteCarlo):
             "features; say with to_features= what its parameters mean for them."
         )
 
-    def _by_own_function(self, parameters: ModelParameters, n_features: int) -> list[Tensor]:
+    def _by_own_function(
+        self, parameters: ModelParameters, n_features: int
+    ) -> tuple[Tensor, Tensor]:
         assert self.own_to_features is not None
         halves = (
             {name: value.cpu().numpy().copy() for name, value in half.items()}
@@ -320,4 +319,5 @@ class TorchModel(mc.MonteCarlo):
                 f"{n_features} features; got {' and '.join(str(part.shape) for part in found)}."
             )
         # A copy, since torch cannot read arrays with negative strides.
-        return [self.torch().tensor(part.copy(), device=self.device) for part in found]
+        mu, sigma = (self.torch().tensor(part.copy(), device=self.device) for part in found)
+        return mu, sigma

@@ -36,8 +36,7 @@ from fires.models.base import Rng, Values, Weights
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-    Columns = slice | Tensor
-    InputSlopes = tuple[Columns, Tensor, Tensor]
+    InputSlopes = tuple[slice | Tensor, Tensor, Tensor]
     Entries = tuple[Tensor, Tensor, Tensor]  # of a sparse matrix
 
 _SIGMA = 0.1  # at the start of the scaled form of the paper's models
@@ -128,7 +127,7 @@ class DeviceBatch:
     level: Tensor | None
     n_columns: int
     matrix: Tensor | None = None
-    columns: Columns = field(default_factory=lambda: slice(None))  # the features shown
+    columns: slice | Tensor = field(default_factory=lambda: slice(None))  # the features shown
     entries: Sequence[Entries] = ()  # of sparse rows: by row, and by column
     # What a model sees of the rows in each draw, and its parameters there.
     features: Tensor = field(init=False)
@@ -304,12 +303,11 @@ class MonteCarlo(ABC):
         """Means and deviations of the weights that meet the features, one row per feature."""
         return parameters.mu[INPUTS], parameters.sigma[INPUTS]
 
-    def per_feature(self, parameters: ModelParameters, columns: Columns) -> tuple[Tensor, Tensor]:
-        """One mean and one standard deviation for each of these features."""
+    def per_feature(self, parameters: ModelParameters) -> tuple[Tensor, Tensor]:
+        """One mean and one standard deviation for each feature."""
         weights = self.input_weights(parameters)
         assert weights is not None
-        mu, sigma = weights
-        return aggregated(mu[columns], sigma[columns], self.aggregate)
+        return aggregated(*weights, self.aggregate)
 
     def common_offset(self, parameters: ModelParameters) -> tuple[float, float]:
         """What is added to the mean and the standard deviation of every feature."""
@@ -358,8 +356,7 @@ class MonteCarlo(ABC):
 
     def to_features(self, belief: Belief) -> Belief:
         """One mean and one standard deviation per feature, as ``aggregate`` says."""
-        parameters = self.unpack(belief)
-        return self.with_offset(parameters, self.per_feature(parameters, slice(None)))
+        return self.features_of(self.unpack(belief))
 
     # --- on tensors -------------------------------------------------------------------------
 
@@ -458,9 +455,9 @@ class MonteCarlo(ABC):
         """That of a row predicted without error; infinite for a likelihood of the user's."""
         return log_likelihood_limit(point) if self.predicts else math.inf
 
-    def with_offset(self, parameters: ModelParameters, features: tuple[Tensor, Tensor]) -> Belief:
-        """The result of :meth:`per_feature` for all features, plus the common offset."""
-        offset = self.common_offset(parameters)
+    def features_of(self, parameters: ModelParameters) -> Belief:
+        """The result of :meth:`per_feature`, plus the common offset."""
+        features, offset = self.per_feature(parameters), self.common_offset(parameters)
         mu, sigma = ((p + o).cpu().numpy() for p, o in zip(features, offset, strict=True))
         return Belief(mu, sigma)
 

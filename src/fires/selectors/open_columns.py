@@ -86,10 +86,9 @@ class Presence:
     def with_batch(self, batch: CheckedBatch, n_before: int, *, forgets: bool) -> Presence:
         """What is known with the columns of a batch, after so many rows."""
         known, source, is_sparse = self, batch.source, sp.issparse(batch.X)
+        notes = self.is_noted or source is not None or batch.present is not None
         if is_sparse:
             notes = forgets and isinstance(batch.known, OpenColumns)
-        else:
-            notes = self.is_noted or source is not None or batch.present is not None
         if not notes:
             return self
         if not self.is_noted:
