@@ -170,8 +170,10 @@ def _numbers(scorer: Scorer | None, unit: Unit, mean: float, shard: CheckedBatch
     if scorer is None:
         return sums
     predictions = [*unit(scorer(shard))[:, 0], np.full(len(y), mean)]
-    found = np.array([NumberMoments.of(y, one) for one in predictions])
-    return sums | {"moments tested": found[:1, :3].T, "tested errors": found[:, 3:]}
+    found = [NumberMoments.of(y, one) for one in predictions]
+    own, errors = found[0], np.array([[one.error, one.squares] for one in found])
+    moments = np.array([[own.n], [own.mean], [own.spread]])
+    return sums | {"moments tested": moments, "tested errors": errors}
 
 
 # --- the scores of rows ---------------------------------------------------------------------
