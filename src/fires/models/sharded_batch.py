@@ -33,18 +33,10 @@ import scipy.sparse as sp
 from fires.core.batch import CheckedBatch
 from fires.core.sharding import Evaluate, Sums, Task, add_up, known_of
 from fires.core.types import Floats, Labels, Places
+from fires.models import sharded_scale
 from fires.models.base import Rates
 from fires.models.bayes_learner import BayesLearner
 from fires.models.linear_learner import BatchFacts, LinearLearner
-from fires.models.sharded_scale import (
-    CentredScale,
-    ShardedScale,
-    ShardedStandard,
-    column_moments,
-    part_of,
-    sampling,
-    scale_of,
-)
 from fires.models.target import KEPT, BayesTarget, ClassTarget, LinearTarget, ScoredTarget
 
 Target: TypeAlias = LinearTarget | BayesTarget
@@ -59,14 +51,14 @@ class ShardedBatch:
     def __init__(
         self, learner: LinearLearner | BayesLearner, evaluate: Evaluate, *, sparse: bool = False
     ) -> None:
-        self.x, self.evaluate = scale_of(learner, sparse=sparse), evaluate
+        self.x, self.evaluate = sharded_scale.scale_of(learner, sparse=sparse), evaluate
         self._known, self.target = (
             learner.target,
             copy.deepcopy(learner.target),
         )  # as shards know it
         self.scales, target = [self.x], self.target
         if learner.target.scale is not None:
-            y = ShardedStandard(learner.target.scale, "y")
+            y = sharded_scale.ShardedStandard(learner.target.scale, "y")
             target.scale = y  # type: ignore[assignment]
             self.scales.insert(0, y)
         first = [one for one in self.scales if one.is_first]
@@ -88,7 +80,7 @@ class ShardedBatch:
         scales = [part for one in self.scales for part in one.standards]
         doubtful = [(one, columns) for one in scales if len(columns := one.doubtful(sums))]
         if doubtful:
-            starts, step = sampling(sums)
+            starts, step = sharded_scale.sampling(sums)
             by_mark = dict(zip(sums["list mark"].tolist(), starts.tolist(), strict=True))
             asked = {one.what: one.places[columns] for one, columns in doubtful}
             found = self.evaluate(partial(_doubts, by_mark, step, asked))
@@ -122,7 +114,7 @@ def target_sums(target: Target, shard: CheckedBatch, y: Labels, weight: Floats) 
     numbers = np.asarray(y, dtype=np.float64)
     if isinstance(target, ScoredTarget):  # those of all shards hold the last ones of the batch
         return sums | {"list y last": numbers[weight > 0.0][-KEPT:]}
-    if isinstance(target.scale, ShardedStandard):
+    if isinstance(target.scale, sharded_scale.ShardedStandard):
         sums |= target.scale.scaled(numbers[:, None], weight)[1]()
     return sums
 
@@ -133,7 +125,7 @@ def _mark(shard: CheckedBatch, y: Labels) -> int:
     return zlib.crc32(np.ascontiguousarray(X).tobytes(), zlib.crc32(y.tobytes()))
 
 
-def _opening(target: Target, scales: list[ShardedScale], shard: CheckedBatch) -> Sums:
+def _opening(target: Target, scales: list[sharded_scale.ShardedScale], shard: CheckedBatch) -> Sums:
     """What a first batch shows of its own scales, and of its target."""
     weight, y = known_of(shard)
     sums = target_sums(target, shard, y, weight)
@@ -154,9 +146,9 @@ def _doubts(
     places = np.arange(-starts[_mark(shard, y)] % step, shard.n_rows, step)
     found: Sums = {}
     for what, columns in asked.items():
-        X = part_of(shard, y, what, columns)
+        X = sharded_scale.part_of(shard, y, what, columns)
         found[f"list {what} sample"] = X[places]
-        found[f"moments {what}"] = column_moments(X, weight)
+        found[f"moments {what}"] = sharded_scale.column_moments(X, weight)
     return found
 
 
@@ -173,7 +165,7 @@ def gradient_step(
 ) -> None:
     """The step on one batch: see :func:`fires.models.sharded_bayes.take_step`."""
     batch = ShardedBatch(learner, evaluate, sparse=sparse)
-    if isinstance(batch.x, CentredScale) and watch is not None:
+    if isinstance(batch.x, sharded_scale.CentredScale) and watch is not None:
         raise ValueError("With the gradient update, alarms need dense rows; use update='bayes'.")
 
     def task() -> Task:
@@ -192,7 +184,7 @@ def gradient_step(
 
 def _step_sums(
     known: Target,
-    x: ShardedScale,
+    x: sharded_scale.ShardedScale,
     learner: LinearLearner,  # without its scale and its target
     rates: Rates,
     watched: bool,

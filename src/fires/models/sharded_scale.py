@@ -270,11 +270,6 @@ class CentredScale(ShardedScale):
         """See :class:`ShardedScale`; the scale is folded in later."""
         yield slice(None), Touched(csr(shard), weight, shard.n_missing > 0)
 
-    def folded(self) -> tuple[Floats, Floats]:
-        """The gain of all columns, and where their centres are then."""
-        every = np.arange(self.n_features)
-        return self.half.gain(every), self.half.pace * self.half.pull(every)
-
     def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
         """See :class:`ShardedScale`."""
         batch = Touched(csr(shard), weight, shard.n_missing > 0)

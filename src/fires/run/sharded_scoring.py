@@ -170,8 +170,10 @@ def _numbers(scorer: Scorer | None, unit: Unit, mean: float, shard: CheckedBatch
     if scorer is None:
         return sums
     predictions = [*unit(scorer(shard))[:, 0], np.full(len(y), mean)]
-    found = np.array([NumberMoments.of(y, one) for one in predictions])
-    return sums | {"moments tested": found[:1, :3].T, "tested errors": found[:, 3:]}
+    found = [NumberMoments.of(y, one) for one in predictions]
+    own, errors = found[0], np.array([[one.error, one.squares] for one in found])
+    moments = np.array([[own.n], [own.mean], [own.spread]])
+    return sums | {"moments tested": moments, "tested errors": errors}
 
 
 # --- the scores of rows ---------------------------------------------------------------------
@@ -181,29 +183,24 @@ def row_scores(learner: LinearLearner | BayesLearner, selected: Places, *, spars
     """What scores the rows of a shard by what a learner has learnt so far; it can be pickled."""
     ready = learner.ready_for_sparse() if sparse else learner
     level, var, width = np.zeros(ready.n_rows), None, 0.0
+    every = np.arange(ready.n_features)
     # The selected features, with 0 for the others, and then all.
-    kept = np.ones((2, 1, ready.n_features))
-    kept[0] = 0.0
-    kept[0, :, selected] = 1.0
+    kept = np.stack([np.isin(every, selected), every >= 0])[:, None]
     if isinstance(ready, LinearLearner):
         mu, sigma = ready.by_class()
         own = ready.intercept_mean if ready.fit_intercept else level
         known = ready.target.look(np.zeros(0, dtype=np.intp), np.zeros(0))[1]
         if known is not None and known.any():
             level, width = known, ready.family.start_width
-            var = (kept * sigma**2).reshape(-1, ready.n_features)
+            var = (kept * sigma**2).reshape(-1, len(every))
     else:
         theta, _ = ready.coefficients()
         mu, own = theta[:, :-1], theta[:, -1]
-    x, mu, own = (
-        scale_of(ready, sparse=sparse),
-        (kept * mu).reshape(-1, mu.shape[1]),
-        np.tile(own, 2),
-    )
-    missing = None
+    x, own = scale_of(ready, sparse=sparse), np.tile(own, 2)
+    mu, missing = (kept * mu).reshape(-1, len(every)), None
     if isinstance(x, CentredScale):  # of rows as they come; a missing entry counts as the centre
-        gain, centre = x.folded()
-        missing, x = mu * centre, ShardedScale()
+        gain, missing = x.half.gain(every), mu * (x.half.pace * x.half.pull(every))
+        x = ShardedScale()
         mu, own = mu * gain, own - missing.sum(axis=1)
         var = None if var is None else var * gain**2
     return partial(_scores_of_rows, x, mu, own, var, missing, np.tile(level, 2), width)

@@ -103,10 +103,7 @@ class HadoopStore:
 
 def _files_in(folder: Path) -> dict[str, tuple[int, int]]:
     """The files of a run, and when they changed last."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder)
-        if path.is_file() and name.parts[0] not in _LEFT_HERE and path.suffix != ".tmp":
-            facts = path.stat()
-            found[name.as_posix()] = facts.st_mtime_ns, facts.st_size
-    return found
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix != ".tmp"]
+    facts = {path.relative_to(folder): path.stat() for path in paths}
+    kept = {name: one for name, one in facts.items() if name.parts[0] not in _LEFT_HERE}
+    return {name.as_posix(): (one.st_mtime_ns, one.st_size) for name, one in kept.items()}
