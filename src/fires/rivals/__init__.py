@@ -38,10 +38,8 @@ if TYPE_CHECKING:
     from fires.rivals.screening import Screening as Screening
     from fires.rivals.windows.chunks import HEFT as HEFT
     from fires.rivals.windows.chunks import DXMiner as DXMiner
-    from fires.rivals.windows.incremental_permutation import (
-        IncrementalPermutation as IncrementalPermutation,
-    )
-    from fires.rivals.windows.licon import LICON as LICON
+    from fires.rivals.windows.explained import LICON as LICON
+    from fires.rivals.windows.explained import IncrementalPermutation as IncrementalPermutation
     from fires.rivals.windows.window_refit import WindowRefit as WindowRefit
     from fires.selectors.fires import FIRES as FIRES
 
@@ -60,8 +58,7 @@ _MODULES = {
     "rivals.fsds": ("FSDS",),
     "rivals.screening": ("ChiSquared", "Screening"),
     "rivals.windows.chunks": ("DXMiner", "HEFT"),
-    "rivals.windows.incremental_permutation": ("IncrementalPermutation",),
-    "rivals.windows.licon": ("LICON",),
+    "rivals.windows.explained": ("IncrementalPermutation", "LICON"),
     "rivals.windows.window_refit": ("WindowRefit",),
 }
 # Every method, by name, and the module it is in. Only these can be saved and loaded.
