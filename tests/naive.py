@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from scipy.special import expit, logsumexp, ndtri
 
 from fires.core.belief import Floats
-from fires.core.types import Matrix
+from fires.core.types import Ints, Matrix
 from fires.kernels import assimilate, sequential
 from fires.kernels.changes import page
 from fires.kernels.compiling import filled_in
@@ -27,7 +27,6 @@ from fires.kernels.online import (
     PACE,
     RATE,
     Four,
-    Ints,
     coefficients_plain,
 )
 from fires.kernels.screen import KNOTS, MEANS, ORDERS, REACH

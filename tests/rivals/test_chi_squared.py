@@ -10,7 +10,7 @@ from scipy.stats import chi2_contingency
 
 import fires
 from fires import ChiSquared
-from fires.rivals import chi_squared as module
+from fires.rivals import screening as module
 
 KINDS = {
     "dense": np.asarray,

@@ -10,9 +10,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.belief import Floats
+from fires.core.types import Floats, Ints
 from fires.kernels.compiling import compiled
-from fires.kernels.online import Ints
 
 Codes: TypeAlias = npt.NDArray[np.int16]
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fires.core.belief import Floats
+from fires.core.types import Floats, Ints
 from fires.kernels.compiling import compiled
-from fires.kernels.online import Ints
 
 NEARLY_ONE = 1.0 - 2.0**-53  # greater correlations are cut off here: Fisher's z would be infinite
 _NO_SPREAD = 1e-30  # a smaller variance, in columns within [-1, 1], is rounding

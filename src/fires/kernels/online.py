@@ -14,13 +14,11 @@ import math
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from fires.core.belief import Floats
+from fires.core.types import Floats
 from fires.kernels.compiling import compiled
 from fires.kernels.linear import Rows, column, row
 
-Ints: TypeAlias = npt.NDArray[np.int64]
 Four: TypeAlias = tuple[float, float, float, float]
 
 MOST = float(np.finfo(np.float64).max)

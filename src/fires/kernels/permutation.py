@@ -11,10 +11,10 @@ import math
 
 import numpy as np
 
-from fires.core.belief import Floats
+from fires.core.types import Floats, Ints
 from fires.kernels.compiling import compiled
 from fires.kernels.linear import Rows, column, row
-from fires.kernels.online import MOST, Ints
+from fires.kernels.online import MOST
 
 
 @compiled

@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fires.core.belief import Floats
+from fires.core.types import Floats, Ints
 from fires.kernels.compiling import compiled
 from fires.kernels.linear import Rows, column, row
-from fires.kernels.online import MOST, Ints
+from fires.kernels.online import MOST
 from fires.kernels.sequential import ALL, listed, truncate
 
 AROW, SCW_1, SCW_2 = 0, 1, 2

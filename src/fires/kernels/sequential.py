@@ -13,10 +13,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fires.core.belief import Floats
+from fires.core.types import Floats, Ints
 from fires.kernels.compiling import compiled
 from fires.kernels.linear import Rows, column, row
-from fires.kernels.online import MOST, Four, Ints
+from fires.kernels.online import MOST, Four
 
 Flags: TypeAlias = npt.NDArray[np.uint8]
 

@@ -6,8 +6,6 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from itertools import compress
-from operator import truediv
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -405,7 +403,7 @@ def _accuracy(right: list[int], true: list[int], taken: list[int]) -> float:
 
 
 def _balanced_accuracy(right: list[int], true: list[int], taken: list[int]) -> float:
-    return _mean(list(map(truediv, compress(right, true), compress(true, true))))
+    return _mean([r / t for r, t in zip(right, true, strict=True) if t])
 
 
 def _f1(right: list[int], true: list[int], taken: list[int]) -> float:

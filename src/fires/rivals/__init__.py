@@ -10,20 +10,19 @@ from fires.core.moved import imported
 # For type checkers only, which find them here and in fires.
 if TYPE_CHECKING:
     from fires.core.state import Arrays
-    from fires.rivals.arriving.alpha_investing import AlphaInvesting as AlphaInvesting
-    from fires.rivals.arriving.grafting import Grafting as Grafting
     from fires.rivals.arriving.groups import GFSFS as GFSFS
     from fires.rivals.arriving.groups import OGFS as OGFS
     from fires.rivals.arriving.independence import OSFS as OSFS
     from fires.rivals.arriving.independence import FastOSFS as FastOSFS
-    from fires.rivals.arriving.leverage import LeverageScores as LeverageScores
+    from fires.rivals.arriving.linear import AlphaInvesting as AlphaInvesting
+    from fires.rivals.arriving.linear import Grafting as Grafting
+    from fires.rivals.arriving.linear import LeverageScores as LeverageScores
     from fires.rivals.arriving.saola import SAOLA as SAOLA
     from fires.rivals.arriving.saola import GroupSAOLA as GroupSAOLA
     from fires.rivals.baselines import AllFeatures as AllFeatures
     from fires.rivals.baselines import FixedFeatures as FixedFeatures
     from fires.rivals.baselines import RandomFeatures as RandomFeatures
     from fires.rivals.cancelout import CancelOut as CancelOut
-    from fires.rivals.chi_squared import ChiSquared as ChiSquared
     from fires.rivals.from_model import FromModel as FromModel
     from fires.rivals.fsds import FSDS as FSDS
     from fires.rivals.rows.ofs import OFS as OFS
@@ -35,22 +34,19 @@ if TYPE_CHECKING:
     from fires.rivals.rows.second_order import AROW as AROW
     from fires.rivals.rows.second_order import ASCW as ASCW
     from fires.rivals.rows.second_order import SCW as SCW
+    from fires.rivals.screening import ChiSquared as ChiSquared
     from fires.rivals.screening import Screening as Screening
     from fires.rivals.windows.chunks import HEFT as HEFT
     from fires.rivals.windows.chunks import DXMiner as DXMiner
-    from fires.rivals.windows.incremental_permutation import (
-        IncrementalPermutation as IncrementalPermutation,
-    )
-    from fires.rivals.windows.licon import LICON as LICON
+    from fires.rivals.windows.explained import LICON as LICON
+    from fires.rivals.windows.explained import IncrementalPermutation as IncrementalPermutation
     from fires.rivals.windows.window_refit import WindowRefit as WindowRefit
     from fires.selectors.fires import FIRES as FIRES
 
 _MODULES = {
     "selectors.fires": ("FIRES",),
-    "rivals.arriving.alpha_investing": ("AlphaInvesting",),
-    "rivals.arriving.grafting": ("Grafting",),
     "rivals.arriving.groups": ("GFSFS", "OGFS"),
-    "rivals.arriving.leverage": ("LeverageScores",),
+    "rivals.arriving.linear": ("AlphaInvesting", "Grafting", "LeverageScores"),
     "rivals.arriving.independence": ("FastOSFS", "OSFS"),
     "rivals.arriving.saola": ("GroupSAOLA", "SAOLA"),
     "rivals.rows.second_order": ("AROW", "ASCW", "SCW"),
@@ -58,13 +54,11 @@ _MODULES = {
     "rivals.rows.ofs": ("OFS", "OFSPartial", "PEtrun"),
     "rivals.baselines": ("AllFeatures", "FixedFeatures", "RandomFeatures"),
     "rivals.cancelout": ("CancelOut",),
-    "rivals.chi_squared": ("ChiSquared",),
     "rivals.from_model": ("FromModel",),
     "rivals.fsds": ("FSDS",),
-    "rivals.screening": ("Screening",),
+    "rivals.screening": ("ChiSquared", "Screening"),
     "rivals.windows.chunks": ("DXMiner", "HEFT"),
-    "rivals.windows.incremental_permutation": ("IncrementalPermutation",),
-    "rivals.windows.licon": ("LICON",),
+    "rivals.windows.explained": ("IncrementalPermutation", "LICON"),
     "rivals.windows.window_refit": ("WindowRefit",),
 }
 # Every method, by name, and the module it is in. Only these can be saved and loaded.

@@ -35,6 +35,11 @@ def filled(stored: Floats, missing: bool) -> Floats:
     return values
 
 
+def without_gaps(X: Matrix, missing: bool) -> Matrix:
+    """X in float64, with zeros for what is missing."""
+    return with_entries(X, filled(entries(X), missing))
+
+
 def as_dense(X: Matrix) -> Floats:
     """X as an array."""
     return X if isinstance(X, np.ndarray) else X.toarray()

@@ -16,7 +16,7 @@ from fires.core.declared import Declared, Value
 from fires.core.randomness import rewound
 from fires.core.settings import choice
 from fires.core.state import Arrays
-from fires.core.types import Codes, Header, Labels
+from fires.core.types import Header, Labels
 from fires.core.validation import as_numbers
 from fires.predictors.base import can
 from fires.selectors.base import OnlineSelector
@@ -47,12 +47,6 @@ class Rival(OnlineSelector):
             self._start(batch)
         with rewound(self._rng_):
             self._step(batch)
-
-    def _take_more_labels(self, batch: CheckedBatch) -> tuple[Codes, Labels | None]:
-        """Codes of the labels; and, where the batch has new ones, the classes before it."""
-        codes, before = self._take_whole_labels(batch)
-        more = before is not None and len(before) < len(self.classes_)
-        return codes, before if more else None
 
 
 @settings
@@ -87,10 +81,12 @@ class TargetSelector(BatchSelector):
         return are_numbers(batch.y, batch.classes, target)
 
     def _goal(self, batch: CheckedBatch) -> tuple[npt.NDArray[Any], Labels | None]:
-        """Numbers, or as :meth:`_take_more_labels`."""
+        """Numbers; or codes, and where the batch has new labels, the classes before it."""
         assert batch.y is not None
         if not self._numeric_:
-            return self._take_more_labels(batch)
+            codes, before = self._take_whole_labels(batch)
+            more = before is not None and len(before) < len(self.classes_)
+            return codes, before if more else None
         if batch.classes is not None:
             raise ValueError("classes is for class labels; this selector learns numbers.")
         return as_numbers(batch.y, type(self).__name__), None

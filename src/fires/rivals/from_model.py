@@ -20,7 +20,7 @@ from fires.core.validation import as_numbers
 from fires.predictors import Predictor, SklearnPredictor, as_predictor
 from fires.predictors.base import can, unwrapped
 from fires.predictors.step import predictor_from_state, predictor_state
-from fires.rivals.arrays import entries, filled, with_entries
+from fires.rivals.arrays import without_gaps
 from fires.rivals.base import BatchSelector, Rival, TargetSelector, settings
 
 
@@ -266,7 +266,7 @@ def weights_of(estimator: Any, n_features: int) -> Floats:
 
 def _ready(X: Matrix, missing: bool) -> Matrix:
     """X as every estimator takes it: float64, zeros for what is missing, short indices."""
-    rows: Any = with_entries(X, filled(entries(X), missing))
+    rows: Any = without_gaps(X, missing)
     if not isinstance(X, np.ndarray) and max(*X.shape, X.nnz) < 2**31:
         rows.indices, rows.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     ready: Matrix = rows

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import Lasso, LogisticRegression
 
 from fires import Grafting
-from fires.rivals.arriving.grafting import minimise, slopes
+from fires.rivals.arriving.linear import minimise, slopes
 
 TABLE = np.loadtxt(Path(__file__).with_name("arriving.csv"), delimiter=",")
 X, SIGN = TABLE[:, :6], np.sign(TABLE[:, 6])

@@ -14,8 +14,8 @@ from fires.core.settings import number
 from fires.core.types import Floats, Labels, OptionalArray, Places, RowsLike
 from fires.kernels.contingency import Codes
 from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures, centred
-from fires.rivals.arriving.grafting import minimise
 from fires.rivals.arriving.independence import CODES, MOST_LEVELS, Contingency, as_target
+from fires.rivals.arriving.linear import minimise
 from fires.rivals.base import settings
 from fires.rivals.windows.chunks import bins, cut
 

@@ -20,10 +20,9 @@ from fires.core.classes import NO_CLASSES
 from fires.core.declared import Array, Declared, Sizes, Value, collect
 from fires.core.settings import choice, count, number
 from fires.core.state import Arrays, State
-from fires.core.types import Floats, Header, JsonObject, Labels
+from fires.core.types import Floats, Header, Ints, JsonObject, Labels
 from fires.kernels.contingency import Codes, contingency
 from fires.kernels.correlation import NEARLY_ONE, correlations, separates
-from fires.kernels.online import Ints
 from fires.rivals.arriving.base import ArrivingColumns, ArrivingFeatures, as_numbers, scaled
 from fires.rivals.base import settings
 

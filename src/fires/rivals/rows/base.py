@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import field
 from types import EllipsisType
@@ -85,7 +84,9 @@ class RowByRowSelector(Rival):
             where = (slice(None), np.append(rows[1], self._kept_))
         before = theta[where].copy()
         try:
-            done = self._run(rows, signs) and _is_finite(theta[where])
+            done = self._run(rows, signs)
+            # Weights and norms are made of squares: the sum of all shows whether they are finite.
+            done = done and bool(np.isfinite(np.linalg.norm(theta[where])))
         finally:
             if not done:
                 theta[where] = before
@@ -136,8 +137,3 @@ def _aligned(theta: Floats) -> Floats:
     copy = room[start : start + theta.size].reshape(theta.shape)
     copy[...] = theta
     return copy
-
-
-def _is_finite(theta: Floats) -> bool:
-    """Whether all squares are finite: weights and norms are made of squares. One sum shows it."""
-    return math.isfinite(np.vdot(theta, theta))
