@@ -197,7 +197,7 @@ def test_a_fraction_among_labels_costs_its_row_only():
 def test_names_and_ids_are_no_classes_unless_one_says_so():
     with pytest.raises(Question, match='holds 100 distinct texts in 100 rows, such as "id0"'):
         target([f"id{i}" for i in range(100)])
-    with pytest.raises(Question, match=r"whole numbers, 100 distinct .*use model='gaussian'"):
+    with pytest.raises(Question, match=r"100 distinct whole numbers .*use model='gaussian'"):
         target(list(range(100)))
     assert target([f"id{i}" for i in range(100)], holds="classes").column.kind == "category"
     assert target(list(range(100)), holds="numbers").column.kind == "number"

@@ -98,17 +98,13 @@ class Target:
         n_distinct = labels.n_unique()
         if self.is_numeric or n_distinct <= max(_MOST_LABELS, len(labels) // 2):
             return
-        name, different = self.column.name, f"{n_distinct:,} distinct"
+        what, instead = "texts", "choose another target, or"
         if self.column.kind == "integer":
-            raise Question(
-                f'the target column "{name}" holds whole numbers, {different} ones in '
-                f"{len(labels):,} rows",
-                hint="use {model=gaussian} if they are amounts, {model=probit} if they are classes",
-            )
+            what, instead = "whole numbers", "use {model=gaussian} if they are amounts,"
         raise Question(
-            f'the target column "{name}" holds {different} texts in {len(labels):,} rows, such as '
-            f'"{short(str(labels[0]))}": these are names, not classes',
-            hint="choose another target, or use {model=probit} if they are classes",
+            f'the target column "{self.column.name}" holds {n_distinct:,} distinct {what} in '
+            f'{len(labels):,} rows, such as "{short(str(labels[0]))}"',
+            hint=f"{instead} use {{model=probit}} if they are classes",
         )
 
     def read(self, values: pl.Series) -> ReadTarget:
