@@ -139,13 +139,13 @@ class ScoreTests:
         """The unit of totals, and that of squares."""
         return np.array([self.unit, self.unit**2])[:, None, None]
 
-    def faded(self, weight: float) -> float:
+    def decayed(self, weight: float) -> float:
         """The unit after a batch of this weight."""
         return self.unit * math.exp(-weight / WINDOW)
 
     def fade(self, weight: float) -> None:
         """Let the sums fade by the weight of a batch."""
-        self.unit = self.faded(weight)
+        self.unit = self.decayed(weight)
         if self.unit < LEAST_UNIT:
             powers, self.unit = self.powers, 1.0
             self.total *= powers[0]

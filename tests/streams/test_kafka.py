@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from tests.streams.brokers import Live, ids, wait_until
+from tests.streams.brokers import SECONDS, Live, ids, wait_until
 
 from fires.checks import check_stream
 from fires.core.errors import InputError, StateError
@@ -371,6 +371,19 @@ def test_properties_come_from_a_file(kafka, properties, monkeypatch):
     monkeypatch.setenv("FIRES_KAFKA_CONFIG", str(path) + "x")
     with pytest.raises(InputError, match="cannot be read: No such file"):
         from_kafka(kafka.uri("events"), "label")
+
+
+def test_with_a_group_others_can_see_how_far_we_are(kafka, properties, monkeypatch):
+    monkeypatch.setattr(kafka_module, "_COMMIT_EVERY", 0.0)
+    properties(group_id="watched")
+    kafka.create("events")
+    kafka.write("events", events(150))
+    from confluent_kafka import Consumer, TopicPartition
+
+    group = Consumer({"bootstrap.servers": kafka.address, "group.id": "watched"})
+    with closing(group), Live(from_kafka(kafka.uri("events"), "label"), 50):
+        here = [TopicPartition("events", 0)]
+        wait_until(lambda: group.committed(here, timeout=SECONDS)[0].offset == 150)
 
 
 def test_records_are_written_under_their_id(kafka):

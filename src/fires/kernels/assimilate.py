@@ -342,8 +342,8 @@ def add_scores(Z: Floats, start: int, lines: Floats, sums: Floats) -> None:
         once, squared = lines[0, k], lines[1, k]
         for b in range(0, last + 1, 4):
             for i in range(4):
-                there, at = b + i <= last, start + min(b + i, last)
-                c[i], d[i] = once[at] if there else 0.0, squared[at] if there else 0.0
+                is_one, at = b + i <= last, start + min(b + i, last)
+                c[i], d[i] = once[at] if is_one else 0.0, squared[at] if is_one else 0.0
             one, two = Z[b], Z[min(b + 1, last)]
             three, four = Z[min(b + 2, last)], Z[min(b + 3, last)]
             c0, c1, c2, c3, d0, d1, d2, d3 = c[0], c[1], c[2], c[3], d[0], d[1], d[2], d[3]

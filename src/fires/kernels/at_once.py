@@ -34,7 +34,7 @@ from fires.kernels.changes import (
 from fires.kernels.compiling import addresses_of, by_address, compiled, inner
 from fires.kernels.moments import N_PLAN, N_SHOWN, learn, look_at, rescale_rows
 
-_MOST = 60_000  # entries that are scaled at a time
+_CACHED = 60_000  # entries that are scaled at a time
 # The largest value a step bears: its square can still be summed.
 LARGEST = 1e150
 
@@ -141,7 +141,7 @@ def _take_rows(
     known: Floats,
     seen: tuple[Floats, Floats, Floats],
     belief: tuple[Floats, Floats, Floats, Floats, Floats],
-    said: tuple[Floats, bool, Floats, Floats],
+    notes: tuple[Floats, bool, Floats, Floats],
     columns: Ints,
     leading: Floats,
     moved: Floats,
@@ -152,11 +152,11 @@ def _take_rows(
     may have been checked, or scaled. The leading columns are filled in if there is room.
     """
     (X, is_checked, scales), (_, weight, stats), (_, mu, var, facts, _) = rows, seen, belief
-    (kept, even, lines, scores), n_rows = said, len(X)
+    (kept, even, lines, scores), n_rows = notes, len(X)
     plan, shown = np.empty((N_PLAN, X.shape[1])), np.zeros((N_SHOWN, X.shape[1]))
     if scales and _look_at(loops[0], (X, weight, known, plan)) > 0:
         return False, X
-    at_once = min(max(_MOST // X.shape[1] // 4, 1) * 4, n_rows) if scales else n_rows
+    at_once = min(max(_CACHED // X.shape[1] // 4, 1) * 4, n_rows) if scales else n_rows
     out, n_copies = np.empty((at_once, X.shape[1] * scales)), len(mu) * (at_once < n_rows)
     before, scaled = (mu[:n_copies].copy(), var[:n_copies].copy(), facts[:n_copies].copy()), X
     for start in range(0, n_rows, at_once):
@@ -240,7 +240,7 @@ def take_at_once(
     _columns_of(mu, others, before)
     moved = np.empty((2, size)) if scales else change
     lines, scores = np.empty((N_LINES, n_lines, n_rows)), np.zeros((2, n_lines, size))
-    is_cut = scales and n_rows * size > _MOST
+    is_cut = scales and n_rows * size > _CACHED
     leading = np.empty((n_rows if is_cut or not all_lead else 0, n_leading))
     stats[:, WIDTH] = 0.0
     done, Z = _take_rows(

@@ -380,8 +380,8 @@ class NumberMoments(NamedTuple):
     def scores(self) -> dict[str, float]:
         """Both scores; NaN where they are undefined."""
         return {
-            "r2": 1.0 - self.squares / self.spread if self.spread > 0.0 else math.nan,
-            "mae": self.error / self.n if self.n else math.nan,
+            "r2": float(1.0 - self.squares / self.spread) if self.spread > 0.0 else math.nan,
+            "mae": float(self.error / self.n) if self.n else math.nan,
         }
 
 

@@ -248,10 +248,10 @@ class StabilityWindow:
             indices = self._indices(selected)
         else:
             indices = as_indices(selected)
-            there = np.union1d(indices, as_indices(present))
-            if there.min(initial=0) < 0:
-                raise ValueError(f"Indices must not be negative, got {there[0]}.")
-            self._present.push(there, self.size)
+            candidates = np.union1d(indices, as_indices(present))
+            if candidates.min(initial=0) < 0:
+                raise ValueError(f"Indices must not be negative, got {candidates[0]}.")
+            self._present.push(candidates, self.size)
         self._selected.push(indices, self.size)
         return self.value
 

@@ -94,7 +94,7 @@ class BayesLearner(Learner):
     :meth:`attend`, not those of an array. The intercept starts at 0, that of
     counts at the logarithm of the first batch's mean, with variance 1.
 
-    **Forgetting.** After ``memory`` rows, evidence has faded to 1/e.
+    **Forgetting.** After ``memory`` rows, evidence has decayed to 1/e.
 
     **Changes.** When the features no longer predict, see :class:`fires.drift.SlopeAlarm`, all
     evidence so far counts as that of 50 rows. The intercept is kept: how often a class occurs has
@@ -318,7 +318,7 @@ class BayesLearner(Learner):
         changes, leading, n_rows = self.changes, self.leading, len(weight)
         tests, level, alarm = changes.tests, changes.level, changes.alarm
         total = float(n_rows if weight is ones(n_rows) else weight.sum())
-        unit, pace = tests.faded(total), level.pace(total)
+        unit, pace = tests.decayed(total), level.pace(total)
         if unit < LEAST_UNIT or not changes.inflation.follows(leading.columns):
             return False
         limits, information = limits_of(self.n_present * self.n_rows), tests.least_information(unit)

@@ -36,6 +36,7 @@ _Settings = dict[str, Any]
 _Row = tuple[int, int, bytes]  # partition, offset, value
 
 _PATIENCE = 0.01  # seconds to wait for more, once there is one
+_COMMIT_EVERY = 5.0
 _MOST_PLACES = 1_000_000
 
 _DEFAULTS: _Settings = {
@@ -75,8 +76,8 @@ def from_kafka(
     goes down, the stream waits for it. Lost messages are an error: see ``after``.
 
     Security, passwords and other librdkafka properties go into a file with one ``key=value`` per
-    line, named by the environment variable ``FIRES_KAFKA_CONFIG``. No offsets are committed: the
-    bookmark has them.
+    line, named by the environment variable ``FIRES_KAFKA_CONFIG``. With a ``group.id`` in it,
+    offsets are committed regularly, for tools that show the lag.
 
     Parameters
     ----------
@@ -151,6 +152,7 @@ class KafkaReader(_Client):
         super().__init__(uri)
         self._next: list[int] = []  # the offset of each partition that comes next
         self._line = 0  # messages before the next
+        self._committed = time.monotonic()
         self._n_present = 0  # partitions that the brokers know of
         self._broken: InputError | None = None
         self._consumer: Any = None
@@ -207,6 +209,7 @@ class KafkaReader(_Client):
                     raise self._broken
                 if self._n_present > len(bounds):
                     raise self._lost(len(bounds), "is new", _NEW)
+                self._commit()
 
     def _is_before(self, ends: list[int]) -> bool:
         return any(at < end for at, end in zip(self._next, ends, strict=True))
@@ -346,6 +349,14 @@ class KafkaReader(_Client):
     def _partition(self, p: int, *offset: int) -> TopicPartition:
         partition: TopicPartition = self._kafka.TopicPartition(self._topic, p, *offset)
         return partition
+
+    def _commit(self) -> None:
+        """Let others know how far we are, now and then."""
+        if time.monotonic() - self._committed >= _COMMIT_EVERY:
+            self._committed = time.monotonic()
+            if "group.id" in _properties():
+                offsets = [self._partition(p, at) for p, at in enumerate(self._next)]
+                self._consumer.commit(offsets=offsets, asynchronous=True)
 
     def _count_partitions(self, statistics: str) -> None:
         """Called from time to time with what librdkafka knows, also of what is not read."""
