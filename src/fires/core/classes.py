@@ -166,6 +166,10 @@ def encode(y: Labels, classes: Labels) -> Codes | None:
         place = {label: code for code, label in enumerate(classes.tolist())}
         codes = [place.get(label, -1) for label in y.tolist()]
         return None if -1 in codes else np.array(codes, dtype=np.intp)
+    if len(classes) == 2:  # the usual case, in fewer passes
+        greater = y == classes[1]
+        n_known = np.count_nonzero(greater) + np.count_nonzero(y == classes[0])
+        return greater.astype(np.intp) if n_known == len(y) else None
     found = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     return found if (classes[found] == y).all() else None
 

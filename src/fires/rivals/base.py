@@ -45,6 +45,9 @@ class Rival(OnlineSelector):
     def _learn(self, batch: CheckedBatch) -> None:
         if not self.is_fitted:
             self._start(batch)
+        if self._rng_ is None:  # the usual case, fast
+            self._step(batch)
+            return
         with rewound(self._rng_):
             self._step(batch)
 

@@ -152,7 +152,13 @@ class Candidates(NamedTuple):
 
     def were_in(self, members: Places) -> Mask:
         """Which candidates are among members; a pair is, if both of it are."""
+        if not len(self.pairs):  # the usual case, fast
+            return self.are_in(members)
         return np.asarray(np.isin(self.ends(self.numbers), members).all(axis=1))
+
+    def features_of(self, chosen: Places) -> Places:
+        """The features, or groups, of candidates."""
+        return np.unique(self.ends(chosen)) if len(self.pairs) else chosen
 
     def ends(self, chosen: Places) -> Ints:
         """The two features, or groups, of candidates that are pairs; of others, the one twice."""
@@ -196,12 +202,12 @@ class Candidates(NamedTuple):
 
     def fitting(self, chosen: Places, k: int, members: Places) -> Places:
         """The features of those chosen; if these are more than k, the weakest leave."""
-        n, features = len(chosen), np.unique(self.ends(chosen))
+        n, features = len(chosen), self.features_of(chosen)
         while len(features) > k > _AUTO:
             n -= 1
             ahead = np.where(self.were_in(members), _BONUS, 0.0)
             chosen = self.forward(np.zeros(n), self.are_in(chosen), ahead).numbers
-            features = np.unique(self.ends(chosen))
+            features = self.features_of(chosen)
         return features
 
     def together(self) -> float:

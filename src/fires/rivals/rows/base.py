@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import field
 from types import EllipsisType
@@ -84,9 +85,9 @@ class RowByRowSelector(Rival):
             where = (slice(None), np.append(rows[1], self._kept_))
         before = theta[where].copy()
         try:
-            done = self._run(rows, signs)
             # Weights and norms are made of squares: the sum of all shows whether they are finite.
-            done = done and bool(np.isfinite(np.linalg.norm(theta[where])))
+            moved = theta[where] if self._run(rows, signs) else np.array(np.nan)
+            done = math.isfinite(np.vdot(moved, moved))
         finally:
             if not done:
                 theta[where] = before
