@@ -64,8 +64,8 @@ LEAST_UNIT = 1e-50
 _USUAL = 1.25  # squared deviations along all coefficients
 
 
+# Places of moves that are not of one column: of the intercept, and along all coefficients.
 INTERCEPT, SLOPE = -2, -1
-"""Places of moves that are not of one column: of the intercept, and along all coefficients."""
 
 
 class Move(NamedTuple):

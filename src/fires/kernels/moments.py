@@ -39,24 +39,24 @@ N_SHOWN = 5
 ORIGIN, UNIT, LIMIT, IS_COMMON, RUN = range(5)
 N_PLAN = 5
 
+# The rows that a scale remembers.
 MEMORY = 10_000.0
-"""The rows that a scale remembers."""
+# Entries this many times farther away than any before are out of all proportion.
 PROPORTION = 10.0
-"""Entries this many times farther away than any before are out of all proportion."""
+# Rows before which nothing is out of proportion.
 YOUNG = 16.0
-"""Rows before which nothing is out of proportion."""
+# This many entries within the memory are not out of proportion any more.
 COMMON = 5.0
-"""This many entries within the memory are not out of proportion any more."""
+# Rows that must be narrow before a scale starts anew.
 PATIENCE = 200.0
-"""Rows that must be narrow before a scale starts anew."""
 MOVED = np.inf
 # A variance this far below the mean's own rounding error is rounding, not spread.
 ROUNDING = (10.0 * np.finfo(np.float64).eps) ** 2
 
 _SAMPLES = 16  # rows that are looked at for a column that has moved
 _RUN = 8.0  # a column has moved when so many sampled entries in a row are beyond its reach
+# The share of the limit beyond which entries may show that a column has moved.
 EDGE = 1.5 / PROPORTION
-"""The share of the limit beyond which entries may show that a column has moved."""
 _AGE = 2.0  # a column can move only after so many times its patience
 _LONGEST = 12_800.0  # patience
 _NARROW = 0.2**2  # the share of the variance below which a batch is narrow
@@ -66,8 +66,8 @@ _SUMMED = 1e-9  # of all weights: no less can be told from rounding
 _LOST = 1e-13  # of a sum of squares: variances below this have lost their digits
 _GREATEST = float(np.finfo(np.float64).max)
 _BLOCK = 8192  # columns at a time, whose sums stay in the fastest memory
+# Standardised values beyond this become this: no single value is to decide anything.
 CLIP = 5.0
-"""Standardised values beyond this become this: no single value is to decide anything."""
 
 
 # --- the batch's own scale: in NumPy, for the first batch must not wait for a compiler ------------

@@ -13,12 +13,12 @@ from fires.kernels.compiling import compiled, inner
 Scores = npt.NDArray[np.float32]
 Sums = tuple[Floats, Floats, Floats]
 
+# Normal scores lie between minus and plus this.
 REACH = 3.0
-"""Normal scores lie between minus and plus this."""
+# The normal scores at which the running quantiles of a column are known.
 KNOTS = np.linspace(-2.0, 2.0, 7)
-"""The normal scores at which the running quantiles of a column are known."""
+# How many half periods each cosine has between minus and plus the reach.
 ORDERS = np.arange(2, 8)
-"""How many half periods each cosine has between minus and plus the reach."""
 _GAP = (KNOTS[-1] - KNOTS[0]) / (len(KNOTS) - 1)
 _LAST = len(KNOTS) - 1
 _FIRST = KNOTS[0]

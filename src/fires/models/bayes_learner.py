@@ -53,8 +53,8 @@ from fires.models.scale import Scaler
 from fires.models.sparse_scale import SparseScale, Touched
 from fires.models.target import ClassTarget, bayes_target_of
 
+# After an alarm, all evidence counts as that of so many rows.
 KEPT_ROWS = 50.0
-"""After an alarm, all evidence counts as that of so many rows."""
 _TOLD = 0.08  # the information of a row below which classes are told without an error
 _FLIP = 3.0  # deviations by which a feature must matter more for another class
 _LEARNT = 0.99  # of its variance at first: what nothing is known of adds nothing
@@ -79,8 +79,8 @@ _STATE = (
     *("changes.level.means", "changes.inflation.found", "changes.inflation.blocks"),
     *("changes.inflation.filled", "changes.alarm.sums"),
 )
+# What one compiled call changes.
 _state_of = attrgetter(*_STATE)
-"""What one compiled call changes."""
 
 _Kept: TypeAlias = tuple[Floats, Floats, Floats]
 

@@ -31,11 +31,11 @@ from fires.core.types import Floats, Ints, Places
 from fires.kernels.assimilate import N_FACTS, add_to_sums
 from fires.kernels.select import top_k
 
+# How many features lead, at most.
 MOST = 100
-"""How many features lead, at most."""
 
+# The variance of a coefficient before any row.
 PRIOR = 1.0
-"""The variance of a coefficient before any row."""
 
 _ROWS = 1000.0  # between two looks at who leads
 _GROWN = 0.25  # at the beginning: a look when the rows have grown by this share

@@ -12,8 +12,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 from fires.core.types import Floats, Ints
 
+# What another step would gain, in nats, if a point is good enough.
 TOL = 0.2
-"""What another step would gain, in nats, if a point is good enough."""
 _MEMORY = 12  # steps that are remembered
 
 

@@ -25,8 +25,8 @@ from fires.kernels.moments import GAIN, SHIFT
 from fires.models.scale import Standard
 from fires.models.sparse_scale import ColumnScale, Touched
 
+# The share of rows with an entry from which a column is full.
 FULL = 0.2
-"""The share of rows with an entry from which a column is full."""
 
 
 _MIXED: Declared = {

@@ -46,17 +46,17 @@ _NARROW = 10  # features, from which on the rate of the input weights grows with
 # --- parameters ---------------------------------------------------------------------------------
 
 # Our own names hold a space, so that no parameter of a module can have the same name.
+# The name of the parameters that meet the features: one row of them per feature.
 INPUTS = "input weights"
-"""The name of the parameters that meet the features: one row of them per feature."""
 
+# The name of the point parameter of a numeric target: the log variance round its mean.
 LOG_NOISE = "log noise"
-"""The name of the point parameter of a numeric target: the log variance round its mean."""
 
+# What the names of a module's buffers start with among the fixed numbers.
 BUFFER = "buffer "
-"""What the names of a module's buffers start with among the fixed numbers."""
 
+# The name of the fixed numbers that say which output of a module each class has.
 CLASS_ORDER = "class order"
-"""The name of the fixed numbers that say which output of a module each class has."""
 
 _FIXED = "fixed "
 

@@ -27,8 +27,8 @@ from fires.models.sparse_scale import ColumnScale, SparseScale, Touched
 
 _TINY = np.finfo(np.float64).tiny
 _KNOWN: Declared = {"known": Array(moments.N_KNOWN, "J")}
+# The rows on a scale, and what learns the scale from them.
 Scaled = tuple[Floats, Callable[[], None]]
-"""The rows on a scale, and what learns the scale from them."""
 
 
 class DenseScale(ColumnScale):
@@ -322,8 +322,8 @@ class MinMax(DenseScale):
 _DENSE: dict[str | None, type[DenseScale]] = {
     scale.kind: scale for scale in (DenseScale, Standard, MinMax)
 }
+# What can be done to columns.
 SCALES = tuple(_DENSE)
-"""What can be done to columns."""
 
 
 class Scaler:

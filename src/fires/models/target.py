@@ -16,8 +16,8 @@ from fires.models.base import Values
 from fires.models.families import Family
 from fires.models.scale import Standard
 
+# The last numbers seen, by which others become scores.
 KEPT = 2000
-"""The last numbers seen, by which others become scores."""
 
 
 class NormalScores:

@@ -32,8 +32,8 @@ from fires.models.bayes_learner import BayesLearner
 from fires.models.covariance import MOST
 from fires.models.scale import Standard
 
+# The order of the only term of a column of sparse rows.
 PRESENCE = np.ones(1, dtype=np.int64)
-"""The order of the only term of a column of sparse rows."""
 _MEMORY = 10_000.0  # rows in which the moments of products fade to 1/e
 _START = 100.0  # rows that they start with
 

@@ -16,13 +16,13 @@ _POINTS = 21
 _CURVE: dict[str, Any] = {key: [(int, float)] for key in ("values", "effect", "low", "high")}
 _PAIR: dict[str, Any] = dict.fromkeys(("importance", "low", "high"), (int, float))
 _ENDS = "first", "second"
+# The form of :func:`relations_of`.
 RELATIONS: dict[str, Any] = {
     "kind": str,
     "curves": [_CURVE | {"feature": str, "class?": str}],
     "pairs": [_PAIR | dict.fromkeys(_ENDS, str)],
     "unsigned": [str],
 }
-"""The form of :func:`relations_of`."""
 
 
 def relations_of(pipeline: OnlinePipeline, features: Iterable[int] | None = None) -> Header | None:

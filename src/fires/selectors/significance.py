@@ -27,8 +27,8 @@ from scipy.special import erfc
 from fires.core.belief import Belief
 from fires.core.types import Floats, Mask, Places
 
+# The expected share of false ones among the selected features, at most.
 LEVEL = 0.05
-"""The expected share of false ones among the selected features, at most."""
 
 
 class Groups:
