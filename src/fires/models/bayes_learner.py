@@ -336,7 +336,7 @@ class BayesLearner(Learner):
         tests.unit, level.rows = unit, level.rows + total
         leading.waited += n_rows
         leading.count(self.gamma**total, learnable)
-        leading.inflation = changes.inflation.pooled
+        leading.inflation = changes.inflation.found[0]
         self.strengths, self.moved = [], {}
         if len(found) or greatest > alarm.limit:
             moves = tests.noted(found, limits, float(n_rows)) if len(found) else []

@@ -391,7 +391,8 @@ class FIRES(OnlineSelector):
         if type(X) is not np.ndarray or type(y) is not np.ndarray or not self._begun_:
             return False
         learner, sums, index = self._learner_, self.weight_sums_, self._label_index_
-        parts = self._known_, learner, index, self._presence_, self._monitor_
+        known = self._known_
+        parts = known, learner, index, self._presence_, self._monitor_
         usual = self._usual_
         if usual is None or any(map(is_not, parts, usual[0])):
             self._usual_ = usual = parts, self._classes_at_once()
@@ -402,7 +403,8 @@ class FIRES(OnlineSelector):
             and X.ndim == 2
             and X.flags.c_contiguous
             and X.size
-            and X.shape[1] == self.n_features_in_
+            and known is not None
+            and X.shape[1] == known.n_features
             and y.shape == (len(X),)
             and y.dtype.kind in "biuf"
             and (not is_scored or (sums.unit == 1.0 and sums.total == sums.squares))

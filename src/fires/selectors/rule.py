@@ -153,7 +153,7 @@ class Candidates(NamedTuple):
     def were_in(self, members: Places) -> Mask:
         """Which candidates are among members; a pair is, if both of it are."""
         if not len(self.pairs):  # the usual case, fast
-            return self.are_in(members)
+            return find_places(np.sort(members), self.numbers)[1]
         return np.asarray(np.isin(self.ends(self.numbers), members).all(axis=1))
 
     def features_of(self, chosen: Places) -> Places:
@@ -310,8 +310,9 @@ class SelectionRule:
         self, learner: JointPosterior, known: Candidates, k: int, members: Places
     ) -> Places:
         several, sure = learner.n_rows > 1, np.inf
-        limits, bonus = known.limits() + _BOND, _BOND
-        if k != _AUTO:
+        if k == _AUTO:
+            limits, bonus = known.limits() + _BOND, _BOND
+        else:
             # The root mean square over classes varies less than what it is of.
             limits, bonus = known.limits(_ASKED)[:k], _BONUS / math.sqrt(learner.n_rows)
             sure = known.sure if several else np.inf
