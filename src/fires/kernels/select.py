@@ -64,8 +64,10 @@ def top_k(weights: Floats, k: int) -> Indices:
         near = np.flatnonzero(weights >= np.partition(greatest, -k)[-k])
         if k <= len(near) < n // 2:  # unless there are many ties, or NaN hides some
             return near[top_k(weights[near], k)]
-    threshold = np.partition(weights, n - k)[n - k]
-    found = np.flatnonzero(weights >= threshold)
+    ordered = weights.copy()  # NumPy's functions would take longer than their methods
+    ordered.partition(n - k)
+    threshold = ordered[n - k]
+    found: Indices = (weights >= threshold).nonzero()[0]
     if len(found) == k and threshold > -np.inf:  # NaN ties with it
         return found
     if np.isnan(weights.min()):

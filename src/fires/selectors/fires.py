@@ -1055,7 +1055,7 @@ class FIRES(OnlineSelector):
     def _weights_present(self) -> Floats:
         """All weights; of open columns, those that are not there come last."""
         resting = None if self._open is None else self._resting()
-        weights = self.weights_
+        weights = self._once("weights", self._weights)
         if resting is None:
             return weights
         return np.where(resting[: self.n_features_in_], -np.inf, weights)
