@@ -229,10 +229,11 @@ def test_top_k_equals_its_definition_on_many_tied_weights(k):
         ([8, 2], [2, 7, 8, 9], [1, 0, 1, 3, 0]),
     ],
 )
-def test_touched_columns_are_found_in_order(more, columns, numbers):
+@pytest.mark.parametrize("width", [10, 2**31 - 1])
+def test_touched_columns_are_found_in_order(width, more, columns, numbers):
     indices, local = np.array([7, 2, 7, 9, 2], dtype=np.int32), np.empty(5, dtype=np.int32)
     more = None if more is None else np.array(more, dtype=np.int64)
-    assert touched_columns(indices, local, more).tolist() == columns
+    assert touched_columns(indices, local, width, more).tolist() == columns
     assert local.tolist() == numbers
 
 

@@ -191,15 +191,18 @@ def accumulate_csr(
                 qk[indices[i]] += d0 * x * x
 
 
-def touched_columns(indices: Ints, local: Ints, more: Ints | None = None) -> Ints:
+def touched_columns(indices: Ints, local: Ints, width: int, more: Ints | None = None) -> Ints:
     """The columns that have entries in order of first occurrence; with more ones, sorted.
 
-    ``local`` gets, for each entry, the index of its column in the result.
+    X has ``width`` columns. ``local`` gets, for each entry, the index of its column in the result.
     """
-    # Neither way needs a table as wide as X.
     if more is None:
-        table = np.full(2 << len(indices).bit_length(), -1, np.int32)
-        return _number_by_hash(*read_only(indices), local, table)
+        size, wide = 2 << len(indices).bit_length(), 1 << (width - 1).bit_length()
+        # A table not much wider than that of the hashes has a place for each column.
+        hashes = wide > 4 * size
+        table = np.full(size if hashes else wide, -1, np.int32)
+        return _number_by_table(*read_only(indices), local, table, hashes)
+    # This way needs no table as wide as X, either.
     # Sorted together with the places of their entries.
     keys = np.concatenate([indices, more]).astype(np.int64)
     keys <<= 32
@@ -209,11 +212,12 @@ def touched_columns(indices: Ints, local: Ints, more: Ints | None = None) -> Int
 
 
 @compiled
-def _number_by_hash(indices: Ints, local: Ints, table: Ints) -> Ints:
+def _number_by_table(indices: Ints, local: Ints, table: Ints, hashes: bool) -> Ints:
     columns, n, mask = np.empty(len(indices), np.int64), 0, len(table) - 1
+    factor, shift = (0x9E3779B1, 7) if hashes else (1, 0)
     for i in range(len(indices)):
         column = np.int64(indices[i])
-        at = ((column * 0x9E3779B1) >> 7) & mask
+        at = ((column * factor) >> shift) & mask
         while table[at] >= 0 and columns[table[at]] != column:
             at = (at + 1) & mask
         if table[at] < 0:

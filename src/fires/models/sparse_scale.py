@@ -79,7 +79,7 @@ class Touched:
 
     def __init__(self, X: CsrRows, weight: Floats, missing: bool, more: Ints | None = None) -> None:
         self.local = np.empty(len(X.indices), dtype=X.indptr.dtype)
-        self.columns = touched_columns(X.indices, self.local, more)
+        self.columns = touched_columns(X.indices, self.local, X.shape[1], more)
         data, local, indptr = read_only(X.data, self.local, X.indptr)
         self.entries = data, local, indptr
         self._X, self.weight, self.missing = X, weight, missing
