@@ -20,16 +20,25 @@ _LOCK, _AS_IT_IS = threading.RLock(), nullcontext()
 
 
 @cache
-def _controller() -> Any:
+def _libraries() -> list[Any]:
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-    return ThreadpoolController()
+    libraries: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
+    return libraries
 
 
 @contextmanager
 def _limited() -> Iterator[None]:
-    with _LOCK, _controller().limit(limits=1, user_api="blas"):
-        yield
+    # What threadpoolctl does by itself, without a look at each library's version and name.
+    with _LOCK:
+        before = [(library, library.num_threads) for library in _libraries()]
+        try:
+            for library, _ in before:
+                library.set_num_threads(1)
+            yield
+        finally:
+            for library, n_threads in before:
+                library.set_num_threads(n_threads)
 
 
 def one_thread(n: int) -> AbstractContextManager[None]:
