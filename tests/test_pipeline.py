@@ -222,7 +222,7 @@ def test_rows_that_have_their_scale_are_not_scaled_again():
         assert bool(arrays["dense.count"].all()) is scales
 
 
-@pytest.mark.parametrize(
+STANDARDISES = pytest.mark.parametrize(
     "selector",
     [
         FIRES(3),
@@ -233,6 +233,45 @@ def test_rows_that_have_their_scale_are_not_scaled_again():
     ],
     ids=lambda one: f"{one.update}-{one.scale}-{one.relations}-{type(one.model).__name__}",
 )
+
+
+@STANDARDISES
+@pytest.mark.parametrize(("preprocess", "sparse"), [("minmax", False), (None, False), (None, True)])
+def test_missing_cells_are_no_values_for_who_standardises(preprocess, sparse, selector):
+    """It learns what it learns alone: neither 0 nor a mean stands for what is missing."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1_500, 6)) + np.array([100.0, 0.0, 5.0, -50.0, 0.0, 0.0])
+    y = X[:, 0] - X[:, 3] + rng.normal(size=len(X)) > 150.0
+    X[rng.random(X.shape) < 0.2] = np.nan
+    if sparse:
+        X[:, :2] *= rng.random((len(X), 2)) < 0.3
+    if preprocess == selector.scale:  # it takes the rows as they are
+        return
+    pipeline, alone = OnlinePipeline(clone(selector), None, preprocess), clone(selector)
+    for start in range(0, len(X), 100):
+        rows = X[start : start + 100]
+        for one in (pipeline, alone):
+            one.partial_fit(sp.csr_array(rows) if sparse else rows, y[start : start + 100])
+    np.testing.assert_allclose(pipeline.selector.importances_, alone.importances_, atol=1e-6)
+
+
+def test_a_predictor_of_unscaled_rows_takes_missing_cells_for_missing():
+    rng, accuracy = np.random.default_rng(0), {}
+    X = rng.normal(size=(4_000, 6)) + np.array([100.0, 0.0, 5.0, -50.0, 0.0, 0.0])
+    y = X[:, 0] - X[:, 3] + rng.normal(size=len(X)) > 150.0
+    X[rng.random(X.shape) < 0.2] = np.nan
+    for preprocess in ("standard", None):
+        one, right = OnlinePipeline(FIRES(3), preprocess=preprocess), []
+        for start in range(0, len(X), 100):
+            rows, labels = X[start : start + 100], y[start : start + 100]
+            if start >= 1_000:
+                right.append((one.predict(rows) == labels).mean())
+            one.partial_fit(rows, labels)
+        accuracy[preprocess] = np.mean(right)
+    assert abs(accuracy[None] - accuracy["standard"]) < 0.005
+
+
+@STANDARDISES
 def test_who_standardises_learns_the_same_while_ranges_grow(selector):
     rng, pipelines = np.random.default_rng(0), {}
     X = rng.lognormal(sigma=1.5, size=(3_000, 8))  # the greatest value so far comes and comes

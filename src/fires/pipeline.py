@@ -15,7 +15,14 @@ from sklearn.exceptions import NotFittedError
 
 from fires import rivals
 from fires.core import validation
-from fires.core.batch import CheckedBatch, WeightSums, effective_weights, gaps_in, ones
+from fires.core.batch import (
+    CheckedBatch,
+    WeightSums,
+    effective_weights,
+    gaps_in,
+    nothing,
+    ones,
+)
 from fires.core.classes import NO_CLASSES, Classes, KnowsClasses
 from fires.core.declared import Declared, Value, restore
 from fires.core.errors import InputError, StateError
@@ -33,7 +40,7 @@ from fires.core.types import (
     RowsLike,
 )
 from fires.core.version import __version__
-from fires.kernels.select import keep_columns
+from fires.kernels.select import filled, keep_columns
 from fires.models.base import BaseModel
 from fires.models.families import FAMILIES
 from fires.models.learners import task_of
@@ -70,7 +77,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     Selector and predictor see the same scaled rows. The scale of a batch comes from the batches
     before it; the first batch is scaled by its own values. A missing entry becomes the mean of its
-    column so far, so that it has no effect; without a scale, it becomes 0.
+    column so far, so that it has no effect. Without a scale it stays missing; predictors
+    other than ``BayesLinear`` see 0, and so does that one in sparse rows.
 
     The settings are checked with the first batch, not in the constructor, as in scikit-learn.
 
@@ -309,18 +317,21 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         n_rows, n_missing = raw.n_rows, raw.n_missing - raw.n_absent
         weight, sums = effective_weights(raw.weight, n_rows, self._weight_sums_)
         w = ones(n_rows) if weight is None else weight
-        scaled, learn = scaler.scaled(raw.X, w, raw.n_missing > 0)
+        rows, learn = scaler.alike(raw.X), nothing
+        if self.preprocess is not None:  # else nothing is known that could stand for a gap
+            raw.gaps = gaps_in(rows) if raw.n_missing else None
+            rows, learn = scaler.scaled(rows, w, raw.n_missing > 0)
+            raw.n_missing = raw.n_absent = 0
+            # Sparse rows are not centred. A selector that wants them centred does so itself.
+            if isinstance(rows, np.ndarray):
+                raw.scale, raw.change = self.preprocess, scaler.dense.change
 
         def learn_scale() -> None:
             learn()
             self._known_, self._scaler_, self._weight_sums_ = known, scaler, sums
             self.n_missing_ += n_missing
 
-        raw.gaps = gaps_in(raw.X) if raw.n_missing else None
-        raw.X, raw.known, raw.n_missing, raw.n_absent = scaled, known, 0, 0
-        # Sparse rows are not centred. A selector that wants them centred does so itself.
-        if isinstance(scaled, np.ndarray) and self.preprocess is not None:
-            raw.scale, raw.change = self.preprocess, scaler.dense.change
+        raw.X, raw.known = rows, known
         return raw, learn_scale
 
     @property
@@ -411,8 +422,10 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         """Rows as the predictor sees them.
 
         They have zeros or NaN where a feature is not selected; of open columns, it sees the slots.
+        Missing entries of rows without a scale are zeros or NaN, too.
         """
         fill = self._step_.fill
+        X = filled(X, fill) if self.preprocess is None else X
         if not isinstance(known, OpenColumns):
             rows: Matrix = keep_columns(X, selected, fill)
             return rows
@@ -507,7 +520,8 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def _shown(self, X: RowsLike) -> Matrix:
         """Rows in the form the predictor sees: scaled, with zeros where not selected."""
-        scaled = self._scale("a scale").applied(self._admit(self.known_columns, X).X)
+        scaler, scaled = self._scale("a scale"), self._admit(self.known_columns, X).X
+        scaled = scaled if self.preprocess is None else scaler.applied(scaled)
         selected = self.selector.get_support(indices=True)
         return self.shown(scaled, self.known_columns, selected)
 

@@ -68,6 +68,17 @@ class CheckedBatch:
         other.change = None
         return other
 
+    def with_gaps(self) -> CheckedBatch:
+        """The same batch with NaN where entries were missing, for who scales its rows anew."""
+        if self.gaps is None:
+            return self
+        X = self.X.copy()
+        if isinstance(X, np.ndarray):
+            X[self.gaps] = np.nan
+        else:
+            X.data[self.gaps.data > 0.0] = np.nan
+        return replace(self, X=X, n_missing=int(self.gaps.sum()), gaps=None)
+
     def weighted(self, weight: Floats | None) -> CheckedBatch:
         """The same batch with other weights."""
         return self if weight is self.weight else replace(self, weight=weight)

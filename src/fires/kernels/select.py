@@ -119,6 +119,22 @@ def placed(X: Matrix, places: Places, width: int, absent: float = 0.0) -> Matrix
     return found
 
 
+def filled(X: Matrix, value: float) -> Matrix:
+    """Rows with a number in place of what is missing; the same rows if nothing is to change.
+
+    Examples
+    --------
+    >>> filled(np.array([[1.0, np.nan]]), 0.0)
+    array([[1., 0.]])
+    """
+    gaps = np.isnan(X if isinstance(X, np.ndarray) else X.data)
+    if np.isnan(value) or not gaps.any():
+        return X
+    out = X.copy()
+    (out if isinstance(out, np.ndarray) else out.data)[gaps] = value
+    return out
+
+
 def keep_columns(X: Any, selected: npt.NDArray[np.intp], absent: float = 0.0) -> Any:
     """Rows of full width, with zeros, or another number, in all but some columns.
 

@@ -365,7 +365,7 @@ class Scaler:
 
     def scaled(self, X: Matrix, weight: Floats, missing: bool) -> tuple[Matrix, Callable[[], None]]:
         """Scale a batch by the batches before it."""
-        X = self._alike(X)
+        X = self.alike(X)
         if isinstance(X, np.ndarray):
             return self.dense.scaled(X, weight, missing)
         batch, half = Touched(X, weight, missing), self.sparse
@@ -383,12 +383,12 @@ class Scaler:
 
     def applied(self, X: Matrix) -> Matrix:
         """Scale rows without learning; a column not seen yet becomes 0."""
-        X = self._alike(X)
+        X = self.alike(X)
         if isinstance(X, np.ndarray):
             return self.dense.applied(X)
         return self.sparse.applied(Touched(X, np.ones(X.shape[0]), True))
 
-    def _alike(self, X: Matrix) -> Matrix:
+    def alike(self, X: Matrix) -> Matrix:
         """X made dense or sparse, like the batches learnt from."""
         if self.dense.ready if isinstance(X, np.ndarray) else self.sparse.ready:
             return X

@@ -19,7 +19,7 @@ from fires.core.settings import check_choice
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Floats, Ints, Json, Matrix, Places
 from fires.kernels.linear import find_places
-from fires.kernels.select import union
+from fires.kernels.select import filled, union
 from fires.models.bayes_learner import BayesLearner
 from fires.models.families import FAMILIES
 from fires.models.learners import decided
@@ -195,8 +195,8 @@ class BayesLinear(BuiltIn):
         if isinstance(rows, np.ndarray):
             if (scaler := learner.scaler.dense).ready:
                 rows = scaler.applied(rows)
-            elif (gaps := np.isnan(rows)).any():
-                rows = np.where(gaps, 0.0, rows)
+            else:
+                rows = filled(rows, 0.0)
         return learner, *learner.predicted(rows, surely=surely)
 
     def predict(self, X: Matrix) -> Labels:
@@ -251,7 +251,8 @@ class BayesLinear(BuiltIn):
 def _taken(X: Matrix, columns: Ints, learner: BayesLearner) -> Matrix:
     """Some columns of rows, in the form that a learner takes."""
     if learner.sparse is not None:
-        return sp.csr_array(np.nan_to_num(X)) if isinstance(X, np.ndarray) else X
+        rows = filled(X, 0.0)
+        return sp.csr_array(rows) if isinstance(rows, np.ndarray) else rows
     if isinstance(X, np.ndarray):
         every = len(columns) == X.shape[1]
         return np.asarray(X if every else np.take(X, columns, axis=1), np.float64, order="C")

@@ -358,7 +358,7 @@ class FIRES(OnlineSelector):
     # --- learning ---------------------------------------------------------------------------
 
     def _learn(self, batch: CheckedBatch) -> None:
-        n_rows = batch.X.shape[0]
+        n_rows, batch = batch.n_rows, batch if batch.scale == self.scale else batch.with_gaps()
         is_open = isinstance(batch.known, OpenColumns)
         changes = is_open or batch.present is not None or self._presence_.is_noted
         if changes:
