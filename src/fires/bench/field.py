@@ -28,7 +28,6 @@ from fires.bench.datasets.files import find
 from fires.bench.variants import VARIANTS, make
 from fires.bench.worker import Record
 from fires.core.batch import CheckedBatch
-from fires.core.classes import NO_CLASSES, Classes
 from fires.core.errors import MissingExtra
 from fires.core.randomness import generator
 from fires.core.types import Floats, Labels, Matrix, Places
@@ -39,8 +38,9 @@ from fires.metrics.prediction import Scores
 from fires.metrics.recovery import Truth, recall, recoveries
 from fires.metrics.stability import StabilityWindow
 from fires.pipeline import OnlinePipeline
-from fires.predictors import BayesLinear, Predictor, hoeffding_tree
+from fires.predictors import BayesLinear, RiverPredictor, hoeffding_tree
 from fires.rivals import REGISTRY
+from fires.rivals.arrays import as_dense
 from fires.selectors.base import OnlineSelector
 from fires.streams.arrays import ArrayStream, from_arrays
 from fires.streams.synthetic import KnownTruth, LabelsBySet, SignProduct, SparseWide, Synthetic
@@ -281,7 +281,7 @@ class _Timed(OnlinePipeline):
         return selected, time.process_time() - started
 
 
-class _SelectedTree(Predictor):
+class _SelectedTree(RiverPredictor):
     """River's Hoeffding tree on what a selector selects; it is not shown the other columns.
 
     A tree that is shown zeros keeps statistics of them, which takes most of its time. Its leaves
@@ -290,23 +290,11 @@ class _SelectedTree(Predictor):
     """
 
     def __init__(self, selector: OnlineSelector) -> None:
-        self._tree, self._selector = hoeffding_tree(leaf_prediction="nba").inner, selector
+        super().__init__(hoeffding_tree(leaf_prediction="nba").inner)
+        self._selector = selector
 
-    def learn(self, batch: CheckedBatch, expected: Classes = NO_CLASSES) -> None:
-        """Learn from every row in order."""
-        self._label_index_, _ = batch.labels(self._known(expected))
-        assert batch.y is not None
-        for row, label in zip(self._rows(batch.X), batch.y.tolist(), strict=True):
-            self._tree.learn_one(row, label)
-
-    def predict(self, X: Matrix) -> Labels:
-        """The label of each row."""
-        found = (self._tree.predict_one(row) for row in self._rows(X))
-        return np.array([self.classes_[0] if label is None else label for label in found])
-
-    def _rows(self, X: Matrix) -> Iterator[dict[int, float]]:
+    def dicts(self, X: Matrix) -> Iterator[dict[Any, float]]:
+        """The selected entries of each row, under the numbers of their columns."""
         places = self._selector.get_support(indices=True)
-        part: Any = X[:, places]
-        dense = part if isinstance(part, np.ndarray) else part.toarray()
-        names = places.tolist()
-        return (dict(zip(names, row, strict=True)) for row in dense.tolist())
+        names, rows = places.tolist(), as_dense(X[:, places]).tolist()
+        return (dict(zip(names, row, strict=True)) for row in rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
@@ -156,11 +156,11 @@ class BookmarkContract(StreamContract):
 
     def _left(self) -> tuple[list[Batch], list[Bookmark]]:
         """The first batches, and the bookmark behind each, as it is read from JSON."""
-        reader, batches, bookmarks = self._stream.batches(self._batch_size), [], []
-        for batch in islice(reader, N_BATCHES):
-            batches.append(batch)
-            bookmarks.append(json.dumps(self._stream.bookmark()))
-        reader.close()
+        batches, bookmarks = [], []
+        with closing(self._stream.batches(self._batch_size)) as reader:
+            for batch in islice(reader, N_BATCHES):
+                batches.append(batch)
+                bookmarks.append(json.dumps(self._stream.bookmark()))
         return batches, [json.loads(bookmark) for bookmark in bookmarks]
 
     def a_bookmark_holds_json_values(self) -> None:
@@ -195,23 +195,19 @@ class BookmarkContract(StreamContract):
 
     def a_bookmark_does_not_change(self) -> None:
         """Reading on does not write into a bookmark, nor into the stream that it is of."""
-        reader = self._stream.batches(self._batch_size)
-        batches = [next(reader)]
-        bookmark = self._stream.bookmark()
-        text = json.dumps(bookmark)
-        _first_batches(self._stream.after(bookmark), self._batch_size)
-        batches += list(islice(reader, N_BATCHES - 1))
-        reader.close()
+        with closing(self._stream.batches(self._batch_size)) as reader:
+            batches = [next(reader)]
+            bookmark = self._stream.bookmark()
+            text = json.dumps(bookmark)
+            _first_batches(self._stream.after(bookmark), self._batch_size)
+            batches += islice(reader, N_BATCHES - 1)
         expect(json.dumps(bookmark) == text, f"{text} is {json.dumps(bookmark)} now")
         expect_same_batches(batches, self._batches())
 
 
 def _first_batches(stream: Any, batch_size: int, n_batches: int = N_BATCHES) -> list[Batch]:
-    reader = stream.batches(batch_size)
-    try:
+    with closing(stream.batches(batch_size)) as reader:
         return list(islice(reader, n_batches))
-    finally:
-        reader.close()
 
 
 def expect_same_batches(found: list[Batch], expected: list[Batch]) -> None:

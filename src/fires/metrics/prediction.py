@@ -305,15 +305,14 @@ class Scores(KnowsClasses):
 
     def _named(self, matrix: Counts | None, others: Mapping[str, float]) -> dict[str, float]:
         """All scores by name: those of a confusion matrix, and others."""
-        right = true = taken = []
-        if matrix is not None:
-            right, true = matrix.diagonal().tolist(), matrix.sum(axis=1).tolist()
-            taken = matrix.sum(axis=0).tolist()
-        found = {}
-        for name in self.names:
-            known = name in others
-            found[name] = others[name] if known else _FROM_COUNTS[name](right, true, taken)
-        return found
+        if matrix is None:
+            return {name: others[name] for name in self.names}
+        sums = matrix.diagonal(), matrix.sum(axis=1), matrix.sum(axis=0)
+        counts = [each.tolist() for each in sums]
+        return {
+            name: others[name] if name in others else _FROM_COUNTS[name](*counts)
+            for name in self.names
+        }
 
 
 def _places_in(label_index: Classes, labels: Labels, name: str) -> tuple[Classes, Codes]:

@@ -168,7 +168,7 @@ class RiverPredictor(Adapter):
         self._label_index_, _ = batch.labels(self._known(expected))
         X, y, weights = self._rows(batch)
         each = weights.get("w", np.ones(len(y))).tolist()
-        for x, label, w in zip(_dicts(X), self._told(y), each, strict=True):
+        for x, label, w in zip(self.dicts(X), self._told(y), each, strict=True):
             if w:
                 self.inner.learn_one(x, label, **({"w": w} if weights else {}))
 
@@ -185,14 +185,14 @@ class RiverPredictor(Adapter):
     def predict(self, X: Matrix) -> Labels:
         """The label of each row."""
         place = {name: code for code, name in enumerate(self._names())}
-        codes = [place.get(self.inner.predict_one(x), 0) for x in _dicts(X)]
+        codes = [place.get(self.inner.predict_one(x), 0) for x in self.dicts(X)]
         return self.classes_[codes]
 
     @available_if(lambda self: _gives_probabilities(self.inner))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Matrix) -> Floats:
         """The probability of each of ``classes_``, for each row."""
         names = self._names()
-        predicted = [self.inner.predict_proba_one(x) for x in _dicts(X)]
+        predicted = [self.inner.predict_proba_one(x) for x in self.dicts(X)]
         shares = [[row.get(name, 0.0) for name in names] for row in predicted]
         P = np.array(shares, dtype=np.float64).reshape(len(predicted), len(names))
         sums = P.sum(axis=1, keepdims=True)
@@ -200,6 +200,13 @@ class RiverPredictor(Adapter):
         equal: Floats = np.full_like(P, 1.0 / len(names))
         np.divide(P, sums, out=equal, where=fair)
         return equal
+
+    def dicts(self, X: Matrix) -> Iterator[dict[Any, float]]:
+        """The rows in the form the model takes."""
+        names = [f"x{column}" for column in range(X.shape[1])]
+        for b in range(X.shape[0]):
+            row = X[b] if isinstance(X, np.ndarray) else X[[b]].toarray()[0]
+            yield dict(zip(names, row.tolist(), strict=True))
 
     def _told(self, y: Labels) -> list[Label]:
         """The labels in the form the model takes."""
@@ -216,13 +223,6 @@ class RiverPredictor(Adapter):
             raise NotFittedError("RiverPredictor has learnt nothing yet: call partial_fit first.")
         names = self.classes_.tolist()
         return list(names) if self.inner._multiclass else [self._sides[name] for name in names]
-
-
-def _dicts(X: Matrix) -> Iterator[dict[str, float]]:
-    names = [f"x{column}" for column in range(X.shape[1])]
-    for b in range(X.shape[0]):
-        row = X[b] if isinstance(X, np.ndarray) else X[[b]].toarray()[0]
-        yield dict(zip(names, row.tolist(), strict=True))
 
 
 def hoeffding_tree(**settings: Any) -> RiverPredictor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fires.core.errors import StateError
-from fires.core.moved import imported
+from fires.core.moved import imported, lazy
 
 # For type checkers only, which find them here and in fires.
 if TYPE_CHECKING:
@@ -65,10 +65,7 @@ _MODULES = {
 REGISTRY = {name: f"fires.{module}" for module, names in _MODULES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
-    if name not in REGISTRY:
-        raise AttributeError(f"module 'fires.rivals' has no attribute {name!r}")
-    return imported(REGISTRY[name], name)
+__getattr__ = lazy(__name__, REGISTRY)
 
 
 def is_registered(kind: type) -> bool:

@@ -48,8 +48,7 @@ class SecondOrder(RowByRowSelector):
     def _take_sides(self, turned: bool) -> None:
         super()._take_sides(turned)
         if self.truncate is None:
-            if len(self._kept_):
-                self._kept_ = self._kept_[:0]
+            self._kept_ = self._kept_[:0]
         elif len(self._kept_) == 0:  # truncation may have been switched on between two batches
             self._kept_ = np.flatnonzero(self._theta_[0])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import field
 from typing import ClassVar
 
@@ -78,20 +79,24 @@ class ChunkSelector(BatchSelector):
     n_bins: int = bins(5)
     batch_size: int = 200
 
-    def _chunk(self, batch: CheckedBatch) -> tuple[Places, Codes, Floats, Floats] | None:
-        """The columns that vary, their codes, what they share with the class, and the weights.
+    @abstractmethod
+    def _learn_chunk(self, places: Places, codes: Codes, shared: Floats, weight: Floats) -> None:
+        """Learn from the codes of some columns, and from what these share with the class.
 
-        None if all rows are of one class: they say nothing.
+        ``shared`` has two rows, information gain and symmetrical uncertainty. All other columns
+        hold nothing but zeros.
         """
+
+    def _step(self, batch: CheckedBatch) -> None:
         labels = self._take_whole_labels(batch)[0].astype(np.int16)
-        if (labels == labels[0]).all():
-            return None
+        if (labels == labels[0]).all():  # rows of one class say nothing
+            return
         X, weight = batch.X, weight_of(batch)
         places = np.unique(X.indices) if sp.issparse(X) else np.arange(X.shape[1])
         columns = as_dense(X[:, places]).T.astype(np.float64)
         codes = np.array([cut(x, int(self.n_bins), weight) for x in columns], dtype=np.int16)
         codes = codes.reshape(len(places), X.shape[0])
-        return places, codes, information(labels, codes, weight), weight
+        self._learn_chunk(places, codes, information(labels, codes, weight), weight)
 
 
 @settings
@@ -199,17 +204,13 @@ class HEFT(ChunkSelector):
         self._predominant_ = np.zeros(self.n_features_in_, dtype=bool)
         self._n_drifts_ = 0
 
-    def _step(self, batch: CheckedBatch) -> None:
-        found = self._chunk(batch)
-        if found is None:
-            return
-        places, codes, (_, worth), weight = found
-        shared, chosen = np.zeros(self.n_features_in_), np.zeros(self.n_features_in_, dtype=bool)
-        shared[places] = worth
-        chosen[places[predominant(codes, worth, float(self.threshold), weight)]] = True
+    def _learn_chunk(self, places: Places, codes: Codes, shared: Floats, weight: Floats) -> None:
+        worth, chosen = np.zeros(self.n_features_in_), np.zeros(self.n_features_in_, dtype=bool)
+        worth[places] = shared[1]
+        chosen[places[predominant(codes, shared[1], float(self.threshold), weight)]] = True
         if self._predominant_.any() and (chosen != self._predominant_).any():
             self._n_drifts_, self._last_drift_ = self._n_drifts_ + 1, self.n_samples_seen_
-        self._shared_, self._predominant_ = shared, chosen
+        self._shared_, self._predominant_ = worth, chosen
 
 
 @settings
@@ -292,12 +293,8 @@ class DXMiner(ChunkSelector):
     def _start(self, batch: CheckedBatch) -> None:
         self._gains_ = np.zeros((0, self.n_features_in_))
 
-    def _step(self, batch: CheckedBatch) -> None:
-        found = self._chunk(batch)
-        if found is None:
-            return
-        places, _, (gain, _), _ = found
-        best = top_k(gain, self._resolve_k())
+    def _learn_chunk(self, places: Places, codes: Codes, shared: Floats, weight: Floats) -> None:
+        best = top_k(shared[0], self._resolve_k())
         new = np.zeros(self.n_features_in_)
-        new[places[best]] = gain[best]
+        new[places[best]] = shared[0, best]
         self._gains_ = np.vstack([self._gains_, new])[-int(self.n_chunks) :]
