@@ -43,8 +43,6 @@ def test_they_are_those_of_all_weights(seed, k, scale, missing, asks):
         for ask in asks:
             selector.partial_fit(*rows(rng, n_features, missing), classes=[0, 1])
             if rng.random() < 0.1:
-                selector.restart_features([int(rng.integers(n_features))])
-            if rng.random() < 0.1:
                 selector.set_params(uncertainty_penalty=float(rng.choice([0.01, 0.5])))
             if ask:
                 found = copy.deepcopy(selector).get_support(indices=True)

@@ -48,10 +48,8 @@ from fires.selectors.base import OnlineSelector
 K = 3
 # Scaled by what the batches before have shown: on sparse data that is something else.
 SCALED = ("dense_and_sparse_are_learnt_alike",)
-# What is known of one feature depends on the others, on what others have learnt, or on chance.
-TOGETHER = ("a_feature_that_starts_anew_is_as_before_the_first_row",)
 # scikit-learn's intercept learns more slowly from sparse rows; it must know all classes at once.
-WRAPPED = (*SCALED, "a_row_of_weight_w_is_w_rows", "new_labels_are_taken_up", *TOGETHER)
+WRAPPED = (*SCALED, "a_row_of_weight_w_is_w_rows", "new_labels_are_taken_up")
 # It grows until as many rows are kept as the setting says; a smaller number is tried beside it.
 FILLING = (*SCALED, "the_state_does_not_grow")
 # What is outside of a short window is forgotten: repeated rows push others out.
@@ -61,7 +59,7 @@ SHORT = (*SCALED, "a_row_of_weight_w_is_w_rows")
 # By Bayes' rule, rows speak one after the other, and members stay until others are surely better.
 BAYES = (*SCALED, "the_greatest_weights_are_selected")
 # Numbers of groups are selected, not of features.
-GROUPED = (*BAYES, *TOGETHER, "as_many_are_selected_as_asked_for")
+GROUPED = (*BAYES, "as_many_are_selected_as_asked_for")
 GRADIENT = {"update": "gradient", "score": "omega"}
 
 
@@ -98,11 +96,10 @@ CASES = [
     Case(AROW(K, truncate="confidence")),
     Case(AROW(K, truncate="weight", diagonal="inverse")),
     Case(AllFeatures(), "none"),
-    Case(CancelOut(K, hidden=(4,), random_state=0), "many classes", skip=TOGETHER),
+    Case(CancelOut(K, hidden=(4,), random_state=0), "many classes"),
     Case(
         CancelOut(K, hidden=(), gate="softmax", target="numbers", random_state=0),
         "numbers",
-        skip=TOGETHER,
     ),
     Case(ChiSquared(K), "many classes"),
     Case(ChiSquared(K, aggregate="mean", forgetting=0.02)),
@@ -111,7 +108,7 @@ CASES = [
     Case(FIRES(K), skip=BAYES),
     Case(FIRES(K, redundancy="drop"), "many classes", skip=BAYES),
     Case(FIRES(K, model="logistic", fit_intercept=False), skip=BAYES),
-    Case(FIRES(K, score="omega", drift=None), "many classes", skip=(*BAYES, *TOGETHER)),
+    Case(FIRES(K, score="omega", drift=None), "many classes", skip=BAYES),
     Case(FIRES(K, scale="minmax"), "many classes", skip=BAYES),
     # The last 2,000 numbers are kept, to rank others among them.
     Case(FIRES(K, model="gaussian"), "numbers", skip=(*BAYES, "the_state_does_not_grow")),
@@ -139,8 +136,8 @@ CASES = [
     Case(FIRES(K, update="variational", model="gaussian"), "numbers", skip=SCALED),
     Case(FIRES(K, model="gaussian", **GRADIENT), "numbers", skip=SCALED),
     Case(FIRES(K, model="poisson", scale=None, **GRADIENT), "counts"),
-    Case(FSDS(K), "none", skip=TOGETHER),
-    Case(FSDS(K, sketch_size=5, n_directions=4), "none", skip=TOGETHER),
+    Case(FSDS(K), "none"),
+    Case(FSDS(K, sketch_size=5, n_directions=4), "none"),
     Case(FTRL(K)),
     Case(FTRL(K, l1=0.5, l2=0.5, fit_intercept=False)),
     Case(FixedFeatures([1, 5, 6]), "none"),
@@ -188,7 +185,7 @@ CASES = [
     Case(OLI2DS(K)),
     Case(PEtrun(K)),
     Case(RandomFeatures(K, random_state=0), "none"),
-    Case(RandomFeatures(K, random_state=0, redraw=True), "none", skip=TOGETHER),
+    Case(RandomFeatures(K, random_state=0, redraw=True), "none"),
     Case(SCW(K)),
     Case(SCW(K, variant="II", truncate="weight")),
     Case(Screening(K)),

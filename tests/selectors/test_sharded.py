@@ -183,19 +183,6 @@ def test_sparse_rows_after_dense_ones_are_made_dense_but_in_shards():
     assert_same(one, dense)
 
 
-def test_a_feature_that_starts_anew_takes_its_scale_from_the_batch():
-    rng = np.random.default_rng(8)
-    one, many = gradient(), gradient()
-    for number in range(6):
-        X = rows(rng) * [1.0, 1.0, 1.0, 1.0 if number < 3 else 100.0]
-        if number == 3:
-            one.restart_features([3])
-            many.restart_features([3])
-        one.partial_fit(X, X[:, 0] > 0)
-        learn(many, X, X[:, 0] > 0)
-        assert_same(one, many)
-
-
 @pytest.mark.parametrize("scale", ["standard", "minmax"])
 def test_rows_that_have_the_scale_are_not_scaled_again(scale):
     rng = np.random.default_rng(9)

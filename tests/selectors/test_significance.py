@@ -337,13 +337,6 @@ def test_in_shards_the_same_are_found():
     assert Sharded(FIRES("auto", batch_size=500), n_jobs=2).fit(X, y).n_features_selected_ == 2
 
 
-def test_a_feature_that_starts_anew_is_let_go_at_the_next_look():
-    X, y = rows()
-    selector = auto(X, y).restart_features([3])
-    selector.partial_fit(0.0 * X[:500], y[:500])
-    assert selector.get_support(indices=True).tolist() == [7]
-
-
 def test_what_a_column_brought_is_left_out_and_fades():
     leading = CovarianceBlock(150, 1)
     rng = np.random.default_rng(0)

@@ -22,8 +22,6 @@ torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 SMALL = {"n_draws": 2}
-# The weights of a feature start at random; a module keeps them.
-CHANCE = ["a_feature_that_starts_anew_is_as_before_the_first_row"]
 
 
 def module(n_outputs=1, n_inputs=6):
@@ -133,7 +131,7 @@ AGAIN = {
             FIRES(3, model=model, random_state=0),
             target=target,
             load_options={"model": model} if name == "module" else {},
-            skip=["dense_and_sparse_are_learnt_alike", *CHANCE],
+            skip=["dense_and_sparse_are_learnt_alike"],
         )
     ],
 )

@@ -188,17 +188,6 @@ def test_an_alarm_leaves_the_twins_known():
     assert {j % 5 for j in selector.twins_} == {0, 2}
 
 
-def test_a_column_that_starts_anew_is_no_twin_until_it_is_known():
-    X, signal = rows()
-    y = signal > 0
-    selector = learnt(X, y)
-    X[:, 3] = np.random.default_rng(9).normal(size=len(X))
-    selector.restart_features([3])
-    for start in range(0, 2000, 100):
-        selector.partial_fit(X[start : start + 100], y[start : start + 100])
-    assert selector.twins_[0] == [4]
-
-
 @pytest.mark.parametrize("n_features", [12, 150])
 def test_it_goes_on_bit_for_bit_after_loading(n_features, tmp_path):
     X, signal = rows(3000, n_features)

@@ -425,22 +425,6 @@ class RowContract(SelectorContract):
                 self._learn(self._batches(2, seed=8), form, one)
             expect_same_state(selector, twin, "after refused batches")
 
-    def features_may_start_anew(self) -> None:
-        """``restart_features`` takes indices or names, refuses others, and learning goes on."""
-        expect(not learnt_names(self._new().restart_features([1])), "nothing was learnt before")
-        for form in BOTH_FORMS:
-            selector, named = (self._learn(form=form) for _ in range(2))
-            before, kept = saved_state(selector), selector.weights_
-            for wrong in ([len(NAMES)], [1, -1], ["no such column"], [1.5], [True], 1, "a"):
-                expect_refusal("column", selector.restart_features, wrong)
-            selector.restart_features([])
-            expect(saved_state(selector) == before, "a refused restart has left a trace")
-            selector.restart_features([4, 1])
-            named.name_features(NAMES).restart_features([NAMES[1], NAMES[4]])
-            expect_alike(named, selector, "features by their names", rtol=0.0)
-            expect(not kept.flags.writeable, "weights that were handed out are not read-only")
-            expect_finite(self._learn(self._batches(seed=6), form, selector), "after a restart")
-
     def a_setting_that_makes_no_sense_is_named(self) -> None:
         """The error begins with the name of the setting, and nothing is learnt."""
         X, y = next(self._batches())
@@ -538,17 +522,17 @@ class CountContract(SelectorContract):
 
 
 class FileContract(SelectorContract):
-    """What holds for registered methods: files go on alike, and features start anew."""
+    """What holds for registered methods: files go on alike."""
 
     def a_saved_selector_goes_on_bit_for_bit(self) -> None:
-        """What was saved and loaded learns on alike, also after a feature has started anew."""
+        """What was saved and loaded learns on alike, also when that is saved again."""
         for form in BOTH_FORMS:
             batches = list(self._batches(8))
             selector = self._learn(batches[:3], form, self._new().name_features(NAMES))
             loaded = self._goes_on(selector, batches[3:6], form)
             expect(type(loaded) is type(selector), f"a {type(loaded)} was loaded")
             assert_array_equal(loaded.feature_names_in_, NAMES)
-            self._goes_on(loaded.restart_features([1]), batches[6:], form)
+            self._goes_on(loaded, batches[6:], form)
 
     def it_may_be_saved_before_all_classes_were_seen(self) -> None:
         """A file may be written at any time, also when one class has been seen so far."""
@@ -572,17 +556,6 @@ class FileContract(SelectorContract):
             expect_alike(loaded, selector, "after loading", rtol=0.0)
         expect_same_state(loaded, selector, "after loading")
         return loaded
-
-    def a_feature_that_starts_anew_is_as_before_the_first_row(self) -> None:
-        """Its weight is that of a feature of which nothing is known; others keep theirs."""
-        for form in BOTH_FORMS:
-            nothing = self._learn([(np.zeros_like(X), y) for X, y in self._batches(1)], form)
-            selector = self._learn(form=form)
-            before = selector.weights_
-            after = selector.restart_features([1]).weights_
-            assert_array_equal(after[1], nothing.weights_[1])
-            others = np.delete(after, 1), np.delete(before, 1)
-            assert_allclose(*others, rtol=1e-9, atol=1e-12)
 
 
 class RandomContract(FileContract):

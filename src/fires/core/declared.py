@@ -252,33 +252,6 @@ def _per_feature(
             yield name, axis, value
 
 
-def restart(
-    owner: Any,
-    declared: Declared,
-    columns: Places,
-    n_features: int,
-    attribute: str = "{}",
-    fresh: Any = None,
-) -> None:
-    """Put what an object has learnt of some features back to what it knew before the first row.
-
-    Arrays without an axis for the features stay. One that holds a single number for all features
-    gets one for each of them.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> learnt = SimpleNamespace(sums=np.array([1.0, 2.0, 3.0]), count=np.array([7.0]))
-    >>> restart(learnt, {"sums": Array("J"), "count": Array("1|J")}, np.array([1]), 3)
-    >>> learnt
-    namespace(sums=array([1., 0., 3.]), count=array([7., 0., 7.]))
-    """
-    source = np.arange(n_features)
-    source[columns] = -1
-    for name, axis, value in _per_feature(owner, declared, attribute):
-        setattr(owner, name, _moved(value, axis, source, getattr(fresh, name, 0.0)))
-
-
 def rearrange(owner: Owner, declared: Declared, source: Places, fresh: Any, *more: str) -> Owner:
     """A copy of an object for other columns: some stay, in another place perhaps, some are new.
 

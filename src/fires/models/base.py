@@ -122,9 +122,6 @@ class Learner(Protocol):
         """The learner itself, or another one that can learn from sparse rows."""
         return self
 
-    def restart_features(self, columns: Places) -> None:
-        """Forget some features and their scale; everything else stays."""
-
     def surprise(self, batch: CheckedBatch, y: Labels) -> tuple[float, float]:
         """How much worse a batch is predicted than expected, and the variance of that."""
         raise TypeError(f"{type(self).__name__} watches its rows itself.")

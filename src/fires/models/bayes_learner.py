@@ -49,7 +49,7 @@ from fires.models.bayes_changes import Changes
 from fires.models.covariance import MOST, CovarianceBlock, inverted
 from fires.models.families import FAMILIES
 from fires.models.mixed import Mixed, unscaled
-from fires.models.scale import Scaler
+from fires.models.scale import Scaler, Standard
 from fires.models.sparse_scale import SparseScale, Touched
 from fires.models.target import ClassTarget, bayes_target_of
 
@@ -681,7 +681,7 @@ class BayesLearner(Learner):
         self.leading.forget(row, keep)
 
     def restart_features(self, columns: Places) -> None:
-        """Forget some features: they are at the prior. See :class:`fires.models.base.Learner`."""
+        """Forget some features, which are at the prior then, and of dense rows their scale."""
         before = self._drawn_out()
         self.mu[:, columns], self.var[:, columns] = 0.0, self.prior
         if self.mixed.n_features:
@@ -689,7 +689,8 @@ class BayesLearner(Learner):
         self.leading.restart(columns)
         self.leading.pull *= self._drawn_out() / before
         self.changes.tests.restart_features(columns)
-        self.scaler.restart(columns)
+        if isinstance(scale := self.scaler.dense, Standard) and scale.ready:
+            scale.restart(columns)
 
     # --- columns that come and go -----------------------------------------------------------
 

@@ -511,13 +511,6 @@ class LinearLearner(Learner):
         self.sigma += (1.0 - keep) * (np.asarray(sigma) - self.sigma)
         self.refresh()
 
-    def restart_features(self, columns: Places) -> None:
-        """Forget some features: they start anew. See :class:`fires.models.base.Learner`."""
-        for values, first in zip((self.mu, self.sigma), self.init, strict=True):
-            values[:, columns] = np.broadcast_to(first, self.n_features)[columns]
-        self.scaler.restart(columns)
-        self.refresh()
-
     def rearranged(self, source: Places) -> LinearLearner:
         """A copy for other columns; new ones are at the start of all."""
         other = copy.copy(self)

@@ -16,7 +16,7 @@ from fires.core.belief import Belief
 from fires.core.errors import Diverged, StateError, undamaged
 from fires.core.randomness import rewound
 from fires.core.state import Arrays, part_of, under
-from fires.core.types import Floats, Labels, Matrix, Places
+from fires.core.types import Floats, Labels, Matrix
 from fires.models import monte_carlo as mc
 from fires.models.base import BaseModel, HasMarginal, Learner, Rates, Rng, Values
 from fires.models.scale import Scaler
@@ -106,14 +106,6 @@ class ModelLearner(Learner):
             fresh.sigma + keep * (now.sigma - fresh.sigma),
             now.point,
         )
-
-    def restart_features(self, columns: Places) -> None:
-        """Forget the scale of some features; the belief stays.
-
-        Which of its parameters belong to a feature, only the model knows. See
-        :class:`fires.models.base.Learner`.
-        """
-        self.scaler.restart(columns)
 
     def with_classes(self, before: Labels, after: Labels) -> Self:
         """An error: a user's model keeps its first classes.
@@ -304,18 +296,6 @@ class MonteCarloLearner(ModelLearner):
                 now.mul_(keep + (1.0 - keep) * back.clamp(max=1.0))
         if self.balance is not None:
             self.balance.forget(keep)
-
-    def restart_features(self, columns: Places) -> None:
-        """Forget some features: the weights that meet them start anew, in nets and trees.
-
-        Of a module, the belief stays. See :class:`fires.models.base.Learner`.
-        """
-        super().restart_features(columns)
-        if mc.INPUTS in self.parameters.mu:
-            with self.model.default_mode():
-                fresh = self.model.start(*self.size, self.generator.clone_state())
-                self.parameters.mu[mc.INPUTS][columns] = fresh.mu[mc.INPUTS][columns]
-                self.parameters.sigma[mc.INPUTS][columns] = fresh.sigma[mc.INPUTS][columns]
 
     def with_classes(self, before: Labels, after: Labels) -> Self:
         """A copy with one output for each class known now."""

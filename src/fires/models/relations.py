@@ -578,16 +578,6 @@ class RelationsLearner(Learner):
         for one in self._beliefs:
             one.attend(resting, never, arrived)
 
-    def restart_features(self, columns: Places) -> None:
-        """See :class:`fires.models.base.Learner`."""
-        kept = self.wide.terms.without(columns)
-        if not kept.all():
-            self._admit(self.wide.terms.kept(kept), kept)
-        for one in self._beliefs:
-            one.restart_features(columns)
-        self.scaler.restart(columns)
-        self.screen.restart()
-
     def with_classes(self, before: Labels, after: Labels) -> RelationsLearner:
         """A copy for more classes. See :class:`fires.models.base.Learner`."""
         other = copy.copy(self)

@@ -399,16 +399,6 @@ class Scaler:
             return rows
         return X.toarray()
 
-    def restart(self, columns: Places) -> None:
-        """Forget the scale of some columns.
-
-        The next dense batch is standardised by its own values there, as a first batch is. On other
-        scales, and in sparse rows, a column never seen becomes 0 until the batch after.
-        """
-        for half in (self.dense, self.sparse):
-            if half.ready:
-                half.restart(columns)
-
     def rearranged(self, source: Places) -> Self:
         """A copy for other columns: see :func:`fires.core.declared.rearrange`."""
         other = copy.copy(self)

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
-from fires.core.declared import Array, Declared, collect, rearrange, restart, restore
+from fires.core.declared import Array, Declared, collect, rearrange, restore
 from fires.core.state import Arrays
 from fires.core.types import CsrRows, Floats, Ints, Places, RowIndex
 from fires.kernels.compiling import read_only
@@ -45,11 +45,6 @@ class ColumnScale:
     def restore(self, arrays: Arrays) -> None:
         """Go on from :meth:`state`; StateError if the arrays do not fit."""
         restore(self, self.learnt, {}, arrays, {"J": self.n_features})
-        self.refresh()
-
-    def restart(self, columns: Places) -> None:
-        """Forget some columns."""
-        restart(self, self.learnt, columns, self.n_features, fresh=self.fresh(self.n_features))
         self.refresh()
 
     def rearranged(self, source: Places) -> Self:
@@ -281,15 +276,6 @@ class SparseScale(ColumnScale):
         if len(self.observed):
             squares *= self.observed[columns]
         self.pulls[columns] = self.sums[columns] / np.sqrt(squares)
-
-    def restart(self, columns: Ints) -> None:
-        """Forget some columns: they are then as if missing in all rows so far."""
-        if self.kind is None:
-            return
-        super().restart(columns)
-        self._expect_gaps()
-        self.absent[columns], self.observed[columns] = self.count[0], _EPSILON
-        self.refresh(columns)
 
     def undo(self, gain: Floats) -> None:
         """Go on with rows that are not multiplied by a gain any more before they come here."""

@@ -180,10 +180,6 @@ class Terms:
             self.mean[pairs] += pace * (share @ raw - self.mean[pairs])
             self.square[pairs] += pace * (share @ raw**2 - self.square[pairs])
 
-    def without(self, columns: Places) -> Mask:
-        """Which terms are of none of these columns."""
-        return ~(np.isin(self.first, columns) | np.isin(self.second, columns))
-
 
 _ALL = np.linspace(-3.0, 3.0, 121)  # normal scores of rows
 _MIDDLE = np.linspace(-1.645, 1.645, 41)  # of the middle 90 %

@@ -8,8 +8,7 @@ import scipy.sparse as sp
 from fires.core.declared import Array, Sizes
 from fires.core.errors import StateError, undamaged
 from fires.core.state import Arrays, part_of, under
-from fires.core.types import Codes, CsrRows, Floats, Header, JsonObject, Matrix, Places
-from fires.kernels.select import keep_columns
+from fires.core.types import Codes, CsrRows, Floats, Header, JsonObject, Matrix
 
 # --- dense or CSR -------------------------------------------------------------------------------
 
@@ -128,11 +127,3 @@ def stacked(one: Matrix, other: Matrix) -> Matrix:
         return np.vstack([as_dense(one), as_dense(other)])
     together: CsrRows = sp.vstack([one, other], format="csr")
     return kept(together)
-
-
-def without(rows: Matrix, columns: Places, instead: float) -> Matrix:
-    """The rows without their entries in some columns."""
-    rest: Matrix = keep_columns(rows, np.setdiff1d(np.arange(rows.shape[1]), columns))
-    if isinstance(rest, np.ndarray):
-        rest[:, columns] = instead
-    return rest

@@ -13,7 +13,7 @@ from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared, Random
 from fires.core.randomness import generator, random_state
 from fires.core.settings import flag, plain
-from fires.core.types import Floats, Places, Seed
+from fires.core.types import Floats, Seed
 from fires.rivals.base import Rival, settings
 
 
@@ -34,9 +34,6 @@ class _Baseline(Rival):
 
     def _step(self, batch: CheckedBatch) -> None:
         """Nothing is learnt."""
-
-    def _restart_features(self, columns: Places) -> None:
-        """Nothing was learnt."""
 
 
 @settings

@@ -19,7 +19,7 @@ from fires.core.randomness import generator, random_state
 from fires.core.settings import choice, count, is_count, number
 from fires.core.sharding import weight_of
 from fires.core.state import Arrays, State, part_of, under
-from fires.core.types import Floats, Header, Labels, Places, Seed
+from fires.core.types import Floats, Header, Labels, Seed
 from fires.models.monte_carlo import LOG_NOISE, log_likelihood_of
 from fires.models.target import NumberTarget
 from fires.rivals.arrays import as_dense, filled
@@ -205,13 +205,6 @@ class CancelOut(TargetSelector):
         likelihood = log_likelihood_of(scores(theta, X * gates(w, self.gate))[None], theta, y)[0]
         penalty = regulariser(w, float(self.variance_bonus), float(self.l1_penalty))
         return penalty - share @ likelihood
-
-    def _restart_features(self, columns: Places) -> None:
-        fresh = self._fresh(self._n_steps_, _hidden(self._net_))
-        self._net_ = {name: tensor.clone() for name, tensor in self._net_.items()}
-        for name, tensor in self._net_.items():
-            if name.endswith((".gates", ".layer 0")):  # those with a row for each feature
-                tensor[columns] = tensor.new_tensor(fresh[name][columns])
 
     def _check_parameters(self) -> None:
         torch = require("torch", "CancelOut")

@@ -15,7 +15,7 @@ from fires.core.estimators import learnt_state, seeded_clone, take_up
 from fires.core.randomness import generator, random_state
 from fires.core.settings import plain, same_kind
 from fires.core.state import Arrays, State, part_of, under
-from fires.core.types import Floats, Header, Labels, Matrix, Places, Seed
+from fires.core.types import Floats, Header, Labels, Matrix, Seed
 from fires.core.validation import as_numbers
 from fires.predictors import Predictor, SklearnPredictor, as_predictor
 from fires.predictors.base import can, unwrapped
@@ -85,11 +85,6 @@ class ModelSelector(TakesEstimator, TargetSelector):
 
     def _try_model(self, model: Any) -> None:
         """Raise any error if a model that was loaded cannot be used."""
-
-    def _restart_features(self, columns: Places) -> None:
-        super()._restart_features(columns)
-        if isinstance(self._model_, Predictor):
-            self._model_.restart_features(columns)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -9,7 +9,7 @@ import numpy as np
 from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared
 from fires.core.settings import count, is_count, number
-from fires.core.types import Floats, Matrix, Places
+from fires.core.types import Floats, Matrix
 from fires.rivals.arrays import as_dense, entries, filled, with_entries
 from fires.rivals.base import BatchSelector, settings
 
@@ -132,13 +132,6 @@ class FSDS(BatchSelector):
         if not np.isfinite(lengths).all():
             raise ValueError("Input X holds values so large that the sketch overflows; rescale it.")
         self._sketch_, self._singular_values_ = sketch, lengths
-
-    def _restart_features(self, columns: Places) -> None:
-        super()._restart_features(columns)  # zeros in the sketch: its directions are others then
-        nothing, n = np.zeros((0, self.n_features_in_)), len(self._sketch_)
-        found = directions_plain(self._sketch_, nothing, n)
-        self._singular_values_, self._sketch_ = _shrunk(*found, n + 1)
-        self._sketch_[:, columns] = 0.0  # rounding has left a little
 
     def _size(self) -> int:
         least = max(int(self.n_features_in_**0.5), int(self.n_directions) + 1)

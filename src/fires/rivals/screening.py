@@ -15,7 +15,7 @@ from fires.core.batch import CheckedBatch
 from fires.core.classes import grown
 from fires.core.declared import Array, Declared, Value
 from fires.core.settings import choice, number
-from fires.core.types import CsrRows, Floats, Matrix, Places
+from fires.core.types import CsrRows, Floats, Matrix
 from fires.kernels.moments import ROUNDING
 from fires.rivals.arrays import as_dense, decay, entries, rows_by_class, with_entries
 from fires.rivals.base import BatchSelector, TargetSelector, settings
@@ -437,10 +437,6 @@ class ChiSquared(BatchSelector):
         _add(self._present_, self._unit_, present)
         if missing is not None:
             _add(self._missing_, self._unit_, missing)
-
-    def _restart_features(self, columns: Places) -> None:
-        super()._restart_features(columns)
-        self._missing_[:, columns] = self._rows_[:, None]  # as if missing in all rows so far
 
 
 def chi_squared(present: Floats, rows: Floats) -> Floats:

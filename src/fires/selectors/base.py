@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from functools import cache
 from operator import attrgetter, is_not
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -19,7 +19,7 @@ from fires.core import validation
 from fires.core.batch import CheckedBatch
 from fires.core.belief import rank
 from fires.core.classes import KnowsClasses, class_rows, has_fractions
-from fires.core.declared import Declared, Value, restart
+from fires.core.declared import Declared, Value
 from fires.core.errors import StateError, TargetError
 from fires.core.settings import check_choice, check_count, how_many
 from fires.core.state import Arrays, State
@@ -174,46 +174,6 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
         """
         self.all_or_nothing(self._take, self.admitted_anew, X, y, sample_weight)
         return self
-
-    def restart_features(self, columns: Sequence[int | str]) -> Self:
-        """Forget what was learnt about some features; everything else stays.
-
-        Call it where a column has got another meaning: what was learnt of the old one would be
-        wrong. The next batch gives such a feature its scale. The features that are selected may
-        stay so until others are better. Before the first batch there is nothing to forget.
-
-        How much can be told apart depends on the method. Those with numbers for each feature
-        forget all about it. Kept rows and sketches lose their values of the feature; weights of
-        other features may change with that. Estimators of others, and models of your own, keep
-        what they have learnt.
-
-        Parameters
-        ----------
-        columns : sequence of int or str
-            Which features: indices, or names where columns have names.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> from fires import AROW
-        >>> X, y = np.array([[1.0, 2.0], [3.0, 1.0], [0.0, 2.0]]), [1, 0, 1]
-        >>> AROW(1).partial_fit(X, y).restart_features([0]).importances_.round(2)
-        array([0. , 0.4])
-        """
-        if self.is_fitted:
-            names, owner = self.known_names, type(self).__name__
-            found = validation.as_columns(columns, self.n_features_in_, names, owner)
-            if len(found):
-                self.all_or_nothing(self._restart_features, found)
-                self._seen_.clear()
-        return self
-
-    def _restart_features(self, columns: Places) -> None:
-        """Forget some features: here, what is declared to have one number for each of them."""
-        restart(self, self._learnt, columns, self.n_features_in_, "_{}_")
 
     # --- what Sharded uses too: from what a caller passed to checked batches --------------------
 

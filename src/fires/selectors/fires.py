@@ -466,9 +466,6 @@ class FIRES(OnlineSelector):
         if learner is not None:
             self._rule_.update(learner, self._resolve_k(), weight, self._resting(), anew=is_alarm)
 
-    def _restart_features(self, columns: Places) -> None:
-        self._learner_.restart_features(columns)
-
     @property
     def _n_seen(self) -> int:
         n_seen: int = vars(self).get("n_samples_seen_", 0)

@@ -14,7 +14,7 @@ from sklearn.utils import ClassifierTags, Tags
 from fires.core.batch import CheckedBatch
 from fires.core.declared import Array, Declared
 from fires.core.errors import StateError
-from fires.core.types import Floats, Ints, Places
+from fires.core.types import Floats, Ints
 from fires.core.validation import repeated
 from fires.kernels.linear import Rows, as_rows
 from fires.rivals.arrays import entries, filled
@@ -48,12 +48,6 @@ class RowByRowSelector(Rival):
     def _start(self, batch: CheckedBatch) -> None:
         theta = np.repeat(self._first()[:, None], self.n_features_in_, axis=1)
         self._theta_, self._kept_ = _aligned(theta), np.zeros(0, dtype=np.int64)
-
-    def _restart_features(self, columns: Places) -> None:
-        super()._restart_features(columns)
-        self._theta_ = _aligned(self._theta_)
-        self._theta_[:, columns] = np.resize(self._starts, (len(self._theta_), 1))
-        self._kept_ = np.setdiff1d(self._kept_, columns)
 
     @abstractmethod
     def _run(self, rows: Rows, signs: Floats) -> bool:

@@ -16,7 +16,7 @@ from fires.core.optional import require
 from fires.core.randomness import generator, random_state
 from fires.core.settings import choice, count, number
 from fires.core.state import Arrays, State, part_of, under
-from fires.core.types import Codes, Floats, Header, Labels, Matrix, Places, Seed
+from fires.core.types import Codes, Floats, Header, Labels, Matrix, Seed
 from fires.core.validation import repeated
 from fires.kernels.linear import as_rows
 from fires.kernels.permutation import permute
@@ -25,7 +25,7 @@ from fires.models.target import NumberTarget, signed
 from fires.predictors import LinearRegressor, Perceptron
 from fires.predictors.base import can, unwrapped
 from fires.predictors.built_in import with_classes
-from fires.rivals.arrays import KeptRows, as_dense, decay, kept, stacked, without, without_gaps
+from fires.rivals.arrays import KeptRows, as_dense, decay, kept, stacked, without_gaps
 from fires.rivals.base import settings
 from fires.rivals.cancelout import descend, read_net, with_means
 from fires.rivals.from_model import ModelSelector
@@ -330,11 +330,6 @@ class IncrementalPermutation(ModelSelector):
         # Each explained row stands for several: as many as are learnt are forgotten.
         mass, keep = decay(np.full(n_rows, n_all / n_rows), n_rows, float(self.forgetting))
         self._add(np.array([mass @ more, mass @ more**2]), mass, keep)
-
-    def _restart_features(self, columns: Places) -> None:
-        super()._restart_features(columns)
-        self._stored_ = without(self._stored_, columns, 0.0)
-        self._scaler_.restart(columns)
 
     # --- settings and state -----------------------------------------------------------------
 

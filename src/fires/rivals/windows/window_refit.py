@@ -17,11 +17,11 @@ from fires.core.optional import require
 from fires.core.randomness import generator, random_state
 from fires.core.settings import count
 from fires.core.sharding import weight_of
-from fires.core.types import CsrRows, Floats, Labels, Matrix, Places, Seed
+from fires.core.types import CsrRows, Floats, Labels, Matrix, Seed
 from fires.core.validation import repeated
 from fires.kernels.select import keep_columns, placed
 from fires.predictors.base import can
-from fires.rivals.arrays import KeptRows, kept, stacked, without
+from fires.rivals.arrays import KeptRows, kept, stacked
 from fires.rivals.base import TargetSelector, settings
 from fires.rivals.from_model import TakesEstimator, weights_of
 
@@ -189,10 +189,6 @@ class WindowRefit(TakesEstimator, TargetSelector):
             fixed = {"n_jobs": 1, "deterministic": True, "force_row_wise": True}
             return kind(importance_type="gain", verbosity=-1, **fixed)
         return self.estimator
-
-    def _restart_features(self, columns: Places) -> None:
-        super()._restart_features(columns)
-        self._rows_ = without(self._rows_, columns, np.nan)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
