@@ -198,4 +198,4 @@ def test_columns_of_one_name_get_numbers():
     data = "@relation r\n@attribute x real\n@attribute x real\n@attribute y {a,b}\n@data\n1,2,a\n"
     table = open_table(io.BytesIO(data.encode()))
     assert table.column_names == ("x", "x_2", "y")
-    assert table.renamed == (("x", "x_2"),)
+    assert table.notes == ['there is more than one column "x": another is called "x_2" here']

@@ -95,16 +95,11 @@ class Table(ABC):
     unit = "line"
     n_bytes: int | None = None
     column_names: tuple[str, ...]
-    renamed: tuple[tuple[str, str], ...] = ()  # whose name stands there again, and the new name
+    notes: Sequence[str] = ()  # what a user should know of it, in one line each
     new_fields: Mapping[str, int] = {}  # keys of JSON objects that came too late, and their lines
     files: Sequence[Identity | None] | None = None  # that it is read from
     no_bookmark = ""  # why reading cannot go on later, if it cannot
     looks_after_marks = False  # whether it finds out by itself that what was read has changed
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """What else a user should know of it, in one line each."""
-        return ()
 
     @property
     def tables(self) -> Sequence[Table]:
@@ -132,26 +127,20 @@ class Table(ABC):
         if self.no_bookmark:
             raise InputError(self.no_bookmark)
 
-    def late_fields(self, before: Mapping[str, int]) -> dict[str, int]:
-        """Fields that came too late to be columns, behind those that were met before."""
-        found: dict[str, int] = {**before}
+    def late_fields(self) -> dict[str, int]:
+        """Fields that came too late to be columns; in a bookmark, and those met before it."""
+        found = {**self.new_fields}
         for table in self.tables:
             found |= {name: line for name, line in table.new_fields.items() if name not in found}
         return found
 
-    def surprises(self, late: Mapping[str, int]) -> list[str]:
+    def surprises(self) -> list[str]:
         """What a user should know about a table, whatever its columns hold."""
-        return [
-            *(
-                f'there is more than one column "{name}": another is called "{given}" here'
-                for name, given in self.renamed
-            ),
-            *self.notes,
-            *(
-                f'field "{name}" first appears in line {line:,}, too late to be used'
-                for name, line in late.items()
-            ),
-        ]
+        late = (
+            f'field "{name}" first appears in line {line:,}, too late to be used'
+            for name, line in self.late_fields().items()
+        )
+        return [*self.notes, *late]
 
 
 def unreadable(name: str, unit: str, line: int, reason: str) -> InputError:

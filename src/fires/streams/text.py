@@ -813,7 +813,11 @@ class TextTable(BlockTable):
         if header is None:
             head, is_all = text.top(_has_header)
             header = read_header(head, text.name, options, is_all=is_all)
-        self.column_names, self.renamed = header.names, header.renamed
+        self.column_names = header.names
+        self.notes = [
+            f'there is more than one column "{name}": another is called "{given}" here'
+            for name, given in header.renamed
+        ]
         self.body = Position(offset=header.n_bytes, line=header.n_lines)
         self.delimiter: str = header.delimiter
         width, size = len(header.names), options.block_size
