@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, compress, count
+from itertools import compress, count
 from pathlib import Path
 from threading import Lock
 from time import monotonic
@@ -53,6 +53,7 @@ NOT_UTF8 = "not UTF-8 text"
 UNCLOSED = "a quote is opened and not closed"
 UNQUOTED = "there is text between a closing quote and the end of its field"
 RETURN = "a carriage return within the line"
+_CSV_ERRORS = {"new-line character": RETURN, "unexpected end of data": UNCLOSED}
 
 _QUOTE, _NEWLINE, _RETURN = b'"\n\r'
 _CSV_LIMIT = Lock()  # the csv module has one limit for all threads
@@ -317,8 +318,7 @@ class Records(Lines):
                 records.append((1, []))
                 at += 1
                 continue
-            start, dry = at, list[bool]()
-            feed = chain(map(lines.__getitem__, range(at, len(lines))), _once_dry(dry))
+            start, feed = at, map(lines.__getitem__, range(at, len(lines)))
             reader = csv.reader(feed, delimiter=self._delimiter, strict=True)
             while not self._is_comment(lines, at):
                 try:
@@ -331,14 +331,15 @@ class Records(Lines):
                 except StopIteration:
                     return records
                 except csv.Error as error:
-                    row, fault = [], RETURN if "new-line" in str(error) else UNQUOTED
+                    whys = (why for words, why in _CSV_ERRORS.items() if words in str(error))
+                    row, fault = [], next(whys, UNQUOTED)
                 n_lines = start + reader.line_num - at
-                if n_lines > 1 or dry:
+                if n_lines > 1 or fault == UNCLOSED:
                     text = "".join(lines[at : at + n_lines])
                     too_long = len(text.encode("utf-8", "surrogateescape")) > MAX_RECORD
-                    if dry and not final and not too_long:
+                    if fault == UNCLOSED and not final and not too_long:
                         return records
-                    if dry or fault or too_long:
+                    if fault or too_long:
                         records.append((1, UNCLOSED))
                         at += 1
                         break
@@ -351,12 +352,6 @@ class Records(Lines):
     def _is_comment(self, lines: list[str], at: int) -> bool:
         comment = self._comment
         return comment is not None and at < len(lines) and lines[at].startswith(comment)
-
-
-def _once_dry(dry: list[bool]) -> Iterator[str]:
-    """No lines, but a note that more were wanted: within a record, its quote is still open."""
-    dry.append(True)
-    yield from ()
 
 
 def _whole_lines(pieces: list[bytes]) -> tuple[bytes, bytes]:
