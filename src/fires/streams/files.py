@@ -31,7 +31,7 @@ from fires.streams.columnar import ScannedTable
 from fires.streams.json_table import JsonTable
 from fires.streams.svmlight import ENDINGS as SVMLIGHT_ENDINGS
 from fires.streams.svmlight import SvmlightStream, looks_like_svmlight
-from fires.streams.table import Chunk, Chunks, Kinds, Rejected, Table
+from fires.streams.table import Chunk, Chunks, Fault, Kinds, Rejected, Table
 from fires.streams.table_stream import TableStream, refuse_unknown, start_of, stream_of
 from fires.streams.text import (
     BLOCK,
@@ -108,15 +108,16 @@ class ManyTables(Table):
             begin = start if index == start.file else Position()
             for chunk in table.chunks(wanted, begin, n_rows):
                 end = partial(tables.moved, chunk.end, self._before[index], file=index)
-                where = partial(_in_file, table.name)
-                faults = [fault._replace(where=where(0)) for fault in chunk.faults]
+                where = {"file": table.name}
+                faults = [fault._replace(where=where) for fault in chunk.faults]
+                shown = partial(_fault_in, where, chunk)
                 frame = chunk.frame.with_columns(lacking)
-                yield replace(chunk, frame=frame, end=end, faults=faults, where=where)
+                yield replace(chunk, frame=frame, end=end, faults=faults, shown=shown)
                 wanted.update({name: kinds[name] for name in wanted})  # it may have changed
 
 
-def _in_file(name: str, row: int) -> JsonObject:
-    return {"file": name}
+def _fault_in(where: JsonObject, chunk: Chunk, row: int) -> Fault:
+    return chunk.fault(row)._replace(where=where)
 
 
 def _some(name: str, *more: str) -> str:

@@ -54,18 +54,16 @@ class Chunk:
     faults: Sequence[Fault] = ()
     short: bool = False
     numbers: NamedRows | None = None
-    raw: Callable[[int], str] | None = None
-    where: Callable[[int], JsonObject] | None = None
+    shown: Callable[[int], Fault] | None = None  # what is told of a row, if not what is in it
     start: Position | None = None
     ragged: bool = False
 
-    def fault(self, row: int, reason: str) -> Fault:
+    def fault(self, row: int, reason: str = "") -> Fault:
         """A row that cannot be used for what is in it."""
-        if self.raw is not None:
-            raw = self.raw(row)
-        else:
-            raw = json.dumps(self.frame.row(row, named=True), default=str, ensure_ascii=False)
-        return Fault(int(self.lines[row]), reason, raw, self.where and self.where(row))
+        if self.shown is not None:
+            return self.shown(row)._replace(reason=reason)
+        raw = json.dumps(self.frame.row(row, named=True), default=str, ensure_ascii=False)
+        return Fault(int(self.lines[row]), reason, raw)
 
 
 Chunks = Generator[Chunk]

@@ -34,7 +34,7 @@ import polars as pl
 from fires.columns.kinds import MISSING, tidy
 from fires.core.errors import InputError
 from fires.core.types import Ints as Ints
-from fires.core.types import JsonObject, NamedRows
+from fires.core.types import NamedRows
 from fires.core.validation import LARGEST
 from fires.streams import byte_sources
 from fires.streams.base import Position
@@ -98,8 +98,7 @@ class Block:
     regular: bool
     short: bool = False
     end: Callable[[int], Position] = lambda number: Position()  # behind a record, in the source
-    raw: Callable[[int], str] | None = None  # what a person reads, if it is not the record
-    where: Callable[[int], JsonObject] | None = None
+    shown: Callable[[int], Fault] | None = None  # what is told of a record, if not what it says
     again: Callable[[int], Position] | None = None  # from where a record is read again
 
     def record(self, number: int) -> bytes:
@@ -108,16 +107,12 @@ class Block:
         start = int(self.ends[number - 1]) - offset if number else 0
         return self.data[start : int(self.ends[number]) - offset]
 
-    def text(self, number: int) -> str:
-        """One record for a person to read."""
-        if self.raw is not None:
-            return self.raw(number)
-        return self.record(number).decode("utf-8", "backslashreplace").rstrip("\r\n")
-
-    def fault(self, number: int, reason: str) -> Fault:
+    def fault(self, number: int, reason: str = "") -> Fault:
         """A record that cannot be used."""
-        where = self.where and self.where(number)
-        return Fault(int(self.lines[number]), reason, self.text(number), where)
+        if self.shown is not None:
+            return self.shown(number)._replace(reason=reason)
+        text = self.record(number).decode("utf-8", "backslashreplace").rstrip("\r\n")
+        return Fault(int(self.lines[number]), reason, text)
 
     def halves(self) -> Iterator[Block]:
         """The block in two."""
@@ -126,10 +121,9 @@ class Block:
             size = int(self.ends[rows[-1]] - self.ends[-1]) + len(self.data) - start
             data, start = self.data[start : start + size], start + size
             ends, lines = self.ends[rows[0] : rows[-1] + 1], self.lines[rows[0] : rows[-1] + 2]
-            end, raw = of_rows(self.end, rows), of_rows(self.text, rows)
-            where = self.where and of_rows(self.where, rows)
+            end, shown = of_rows(self.end, rows), of_rows(self.fault, rows)
             again = self.again and of_rows(self.again, rows)
-            yield Block(data, ends, lines, False, self.short, end, raw, where, again)
+            yield Block(data, ends, lines, False, self.short, end, shown, again)
 
 
 def always(seconds: float) -> bool:
@@ -623,10 +617,8 @@ class BlockTable(Table):
             good = np.flatnonzero(is_row)
             found = self._frame([*compress(rows, is_row)], wanted), None
         frame, numbers = found
-        end, raw = of_rows(block.end, good), of_rows(block.text, good)
-        where = block.where and of_rows(block.where, good)
-        start = block.again and block.again(0)
-        about = faults, block.short, numbers, raw, where, start, self.is_open
+        end, shown = of_rows(block.end, good), of_rows(block.fault, good)
+        about = faults, block.short, numbers, shown, block.again and block.again(0), self.is_open
         yield Chunk(frame, block.lines[good], end, *about)
 
 
