@@ -951,14 +951,14 @@ class ArffTable(TextTable):
             return block
         if _SPARSE.search(data):
             raise InputError(f"{self.name} has sparse rows", hint="write it as svmlight")
-        ends = block.ends
+        ends, shown = block.ends, block.fault
         if b"'" in data or b"\\" in data:
             data = _UNCLOSED.sub(rb'\1"', _QUOTED.sub(_requoted, data))
             lengths = map(len, data.removesuffix(b"\n").split(b"\n"))
             ends = np.cumsum(np.fromiter(lengths, np.int64, len(ends)) + 1)
             ends[-1] = len(data)
         regular = self._looks_regular(data, len(ends))
-        return replace(block, data=data, ends=ends, regular=regular)
+        return replace(block, data=data, ends=ends, regular=regular, shown=shown)
 
 
 def _requoted(found: re.Match[bytes]) -> bytes:
