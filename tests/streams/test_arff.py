@@ -132,6 +132,15 @@ def test_what_is_no_row_is_told_with_its_line():
     assert [fault.line for fault in faults] == [line - 1 for line in lines]
 
 
+def test_a_row_that_is_none_is_shown_as_it_stands_in_the_file():
+    header = "@relation r\n@attribute x real\n@attribute y {a,'b c'}\n@data\n"
+    text = f"{header}1,'b c'\n2,'b c',3\n1,a\n"
+    stream, faults = from_file(io.BytesIO(text.encode()), "y"), []
+    stream.on_fault = faults.extend
+    assert sum(len(batch.y) for batch in stream.batches(10)) == 2
+    assert [(fault.line, fault.raw) for fault in faults] == [(6, "2,'b c',3")]
+
+
 def test_sparse_rows_are_refused_in_one_line():
     with pytest.raises(InputError, match="has sparse rows; write it as svmlight"):
         from_file(io.BytesIO((SMALL + "{0 2.5,1 a}\n").encode()), "c")
@@ -198,4 +207,4 @@ def test_columns_of_one_name_get_numbers():
     data = "@relation r\n@attribute x real\n@attribute x real\n@attribute y {a,b}\n@data\n1,2,a\n"
     table = open_table(io.BytesIO(data.encode()))
     assert table.column_names == ("x", "x_2", "y")
-    assert table.renamed == (("x", "x_2"),)
+    assert table.notes == ['there is more than one column "x": another is called "x_2" here']

@@ -157,7 +157,10 @@ def test_comments_are_skipped_whatever_the_size_of_the_blocks(lines, block_size)
 def test_columns_of_one_name_get_numbers():
     opened = open_table(io.BytesIO(b"x,y, x ,x_2,x,,column_6\n1,2,3,4,5,6,7\n"))
     assert opened.column_names == ("x", "y", "x_3", "x_2", "x_4", "column_6_2", "column_6")
-    assert opened.renamed == (("x", "x_3"), ("x", "x_4"))
+    assert opened.notes == [
+        f'there is more than one column "x": another is called "{name}" here'
+        for name in ("x_3", "x_4")
+    ]
     assert rows_of(opened)[0] == [tuple("1234567")]
 
 

@@ -55,7 +55,7 @@ def replace_file(path: AnyPath, content: bytes, *, sync: bool = True) -> None:
 
     temporary = os.path.join(folder, f".fires-{os.urandom(8).hex()}.tmp")
     try:
-        with _synced(folder) if sync else contextlib.nullcontext():
+        with naming(path), _synced(folder) if sync else contextlib.nullcontext():
             file = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             try:
                 if mode is not None:
@@ -66,11 +66,9 @@ def replace_file(path: AnyPath, content: bytes, *, sync: bool = True) -> None:
             finally:
                 os.close(file)
             os.replace(temporary, target)
-    except BaseException as error:
+    except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
-        if isinstance(error, OSError):  # it names the file that the user knows
-            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
         raise
 
 

@@ -167,18 +167,15 @@ def _encode(header: JsonObject) -> bytes:
 
 
 def _refuse_other_keys(value: Any) -> None:
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            for key in value:
-                if not isinstance(key, str):
-                    raise TypeError(f"the key {key!r} is not a string")
-            value = value.values()
-        # There are very many texts and numbers, and telling them by their type is quick.
-        for item in () if _LEAVES.issuperset(map(type, value)) else value:
-            if isinstance(item, (dict, list, tuple)):
-                waiting.append(item)
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                raise TypeError(f"the key {key!r} is not a string")
+        value = value.values()
+    # There are very many texts and numbers, and telling them by their type is quick.
+    for item in () if _LEAVES.issuperset(map(type, value)) else value:
+        if isinstance(item, (dict, list, tuple)):
+            _refuse_other_keys(item)
 
 
 def _storable(arrays: Mapping[str, npt.ArrayLike]) -> Arrays:

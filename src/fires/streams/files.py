@@ -31,7 +31,7 @@ from fires.streams.columnar import ScannedTable
 from fires.streams.json_table import JsonTable
 from fires.streams.svmlight import ENDINGS as SVMLIGHT_ENDINGS
 from fires.streams.svmlight import SvmlightStream, looks_like_svmlight
-from fires.streams.table import Chunk, Chunks, Kinds, Rejected, Table
+from fires.streams.table import Chunk, Chunks, Fault, Kinds, Rejected, Table
 from fires.streams.table_stream import TableStream, refuse_unknown, start_of, stream_of
 from fires.streams.text import (
     BLOCK,
@@ -60,7 +60,6 @@ class ManyTables(Table):
         self.unit = units.pop() if len(units) == 1 else "record"
         self.column_names = first.column_names
         self.files = [one for table in tables for one in table.files or [None]]
-        self.renamed = tuple(dict.fromkeys(pair for table in tables for pair in table.renamed))
         sizes = [table.n_bytes for table in tables]
         self.n_bytes = None if None in sizes else sum(size or 0 for size in sizes)
         self._before = np.cumsum([0, *(size or 0 for size in sizes)]).tolist()
@@ -68,10 +67,12 @@ class ManyTables(Table):
             if set(first.column_names).isdisjoint(table.column_names):
                 raise InputError(f"{table.name} has no column of those in {first.name}")
         self._is_open = False
+        self._own_notes = list(dict.fromkeys(note for table in tables for note in table.notes))
+        self.notes = [*self._own_notes, *self._differences()]
 
     def let_columns_change(self) -> None:
         """See :class:`fires.streams.table.Table`; ``column_names`` are those of all tables."""
-        self._is_open = True
+        self._is_open, self.notes = True, self._own_notes
         for table in self._tables:
             table.let_columns_change()
         names = (name for table in self._tables for name in table.column_names)
@@ -82,11 +83,8 @@ class ManyTables(Table):
         """The tables, in order."""
         return self._tables
 
-    @property
-    def notes(self) -> Sequence[str]:
+    def _differences(self) -> list[str]:
         """How columns of later tables differ from the first; once for all that differ alike."""
-        if self._is_open:
-            return ()
         files: dict[tuple[str, str], list[str]] = {}
         first = dict.fromkeys(self.column_names)
         for table in self._tables[1:]:
@@ -110,15 +108,16 @@ class ManyTables(Table):
             begin = start if index == start.file else Position()
             for chunk in table.chunks(wanted, begin, n_rows):
                 end = partial(tables.moved, chunk.end, self._before[index], file=index)
-                where = partial(_in_file, table.name)
-                faults = [fault._replace(where=where(0)) for fault in chunk.faults]
+                where = {"file": table.name}
+                faults = [fault._replace(where=where) for fault in chunk.faults]
+                shown = partial(_fault_in, where, chunk)
                 frame = chunk.frame.with_columns(lacking)
-                yield replace(chunk, frame=frame, end=end, faults=faults, where=where)
+                yield replace(chunk, frame=frame, end=end, faults=faults, shown=shown)
                 wanted.update({name: kinds[name] for name in wanted})  # it may have changed
 
 
-def _in_file(name: str, row: int) -> JsonObject:
-    return {"file": name}
+def _fault_in(where: JsonObject, chunk: Chunk, row: int) -> Fault:
+    return chunk.fault(row)._replace(where=where)
 
 
 def _some(name: str, *more: str) -> str:
@@ -459,7 +458,7 @@ class RowReader:
 
     def surprises(self) -> list[str]:
         """What a user should know about the table, in one line each."""
-        return self._table.surprises(self._table.late_fields({}))
+        return self._table.surprises()
 
     def batches(self, batch_size: int) -> Iterator[Rows]:
         """Hand out the rows in order, as soon as they are read."""

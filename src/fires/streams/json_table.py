@@ -21,7 +21,7 @@ from fires.core.types import Json, JsonObject
 from fires.streams import text as texts
 from fires.streams.base import Bookmark, Position
 from fires.streams.registry import refuse_secrets
-from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunks, Kinds, unreadable
+from fires.streams.table import LEAST_ROWS, SAMPLE_ROWS, Chunks, Fault, Kinds, unreadable
 from fires.streams.table_stream import TableStream, stream_of
 from fires.streams.text import BLOCK, Block, BlockTable, Lines, Parsed, TextSource
 
@@ -225,8 +225,9 @@ def as_block(
         regular=True,
         short=short,
         end=lambda at: Position(line=first + at, mark=mark(at)),
-        raw=lambda at: values[at].decode("utf-8", "backslashreplace"),
-        where=where,
+        shown=lambda at: Fault(
+            first + at, "", values[at].decode("utf-8", "backslashreplace"), where(at)
+        ),
         again=lambda at: Position(line=first - 1 + at, mark=again(at)),
     )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pkgutil import resolve_name
 from typing import Any, NamedTuple, Protocol
 
 from fires.core.errors import InputError
-from fires.core.moved import imported
 from fires.core.types import Header
 
 # The environment variable that names a file with properties of librdkafka.
@@ -16,7 +16,7 @@ REDIS_USERNAME, REDIS_PASSWORD = "FIRES_REDIS_USERNAME", "FIRES_REDIS_PASSWORD"
 
 
 class Scheme(NamedTuple):
-    """What an address that begins so stands for; names are of ``fires.streams``."""
+    """What an address that begins so stands for; names as for ``pkgutil.resolve_name``."""
 
     opener: str
     sink: str = ""
@@ -29,20 +29,20 @@ class Scheme(NamedTuple):
 
 
 _REDIS = Scheme(
-    "redis.from_redis",
-    "redis.RedisSink",
+    "fires.streams.redis:from_redis",
+    "fires.streams.redis:RedisSink",
     f"put them into the variables {REDIS_USERNAME} and {REDIS_PASSWORD}",
 )
 SCHEMES: Mapping[str, Scheme] = {
     "kafka": Scheme(
-        "kafka.from_kafka",
-        "kafka.KafkaSink",
+        "fires.streams.kafka:from_kafka",
+        "fires.streams.kafka:KafkaSink",
         f"name them in a file of properties, and the file in the variable {KAFKA_CONFIG}",
     ),
     "redis": _REDIS,
     "rediss": _REDIS,
-    "duckdb": Scheme("sql.from_sql"),
-    "sqlite": Scheme("sql.from_sql"),
+    "duckdb": Scheme("fires.streams.sql:from_sql"),
+    "sqlite": Scheme("fires.streams.sql:from_sql"),
 }
 
 
@@ -65,7 +65,7 @@ def scheme_of(name: str) -> Scheme | None:
     Examples
     --------
     >>> scheme_of("sqlite:shop.db?select * from sales").opener, scheme_of("sqlite.csv")
-    ('sql.from_sql', None)
+    ('fires.streams.sql:from_sql', None)
     """
     scheme, _, rest = name.partition(":")
     found = SCHEMES.get(scheme)
@@ -76,8 +76,7 @@ def scheme_of(name: str) -> Scheme | None:
 
 def opener_of(scheme: Scheme) -> Callable[..., Any]:
     """What makes a stream of an address."""
-    module, _, name = scheme.opener.partition(".")
-    opener: Callable[..., Any] = imported(f"fires.streams.{module}", name)
+    opener: Callable[..., Any] = resolve_name(scheme.opener)
     return opener
 
 
@@ -90,8 +89,7 @@ def open_sink(address: str) -> Sink:
             f"nothing can be written to {scheme}://",
             hint="give a file, - for standard output, redis://... or kafka://...",
         )
-    module, _, name = found.sink.partition(".")
-    sink: Sink = imported(f"fires.streams.{module}", name)(address)
+    sink: Sink = resolve_name(found.sink)(address)
     return sink
 
 

@@ -54,18 +54,16 @@ class Chunk:
     faults: Sequence[Fault] = ()
     short: bool = False
     numbers: NamedRows | None = None
-    raw: Callable[[int], str] | None = None
-    where: Callable[[int], JsonObject] | None = None
+    shown: Callable[[int], Fault] | None = None  # what is told of a row, if not what is in it
     start: Position | None = None
     ragged: bool = False
 
-    def fault(self, row: int, reason: str) -> Fault:
+    def fault(self, row: int, reason: str = "") -> Fault:
         """A row that cannot be used for what is in it."""
-        if self.raw is not None:
-            raw = self.raw(row)
-        else:
-            raw = json.dumps(self.frame.row(row, named=True), default=str, ensure_ascii=False)
-        return Fault(int(self.lines[row]), reason, raw, self.where and self.where(row))
+        if self.shown is not None:
+            return self.shown(row)._replace(reason=reason)
+        raw = json.dumps(self.frame.row(row, named=True), default=str, ensure_ascii=False)
+        return Fault(int(self.lines[row]), reason, raw)
 
 
 Chunks = Generator[Chunk]
@@ -95,16 +93,11 @@ class Table(ABC):
     unit = "line"
     n_bytes: int | None = None
     column_names: tuple[str, ...]
-    renamed: tuple[tuple[str, str], ...] = ()  # whose name stands there again, and the new name
+    notes: Sequence[str] = ()  # what a user should know of it, in one line each
     new_fields: Mapping[str, int] = {}  # keys of JSON objects that came too late, and their lines
     files: Sequence[Identity | None] | None = None  # that it is read from
     no_bookmark = ""  # why reading cannot go on later, if it cannot
     looks_after_marks = False  # whether it finds out by itself that what was read has changed
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """What else a user should know of it, in one line each."""
-        return ()
 
     @property
     def tables(self) -> Sequence[Table]:
@@ -132,26 +125,20 @@ class Table(ABC):
         if self.no_bookmark:
             raise InputError(self.no_bookmark)
 
-    def late_fields(self, before: Mapping[str, int]) -> dict[str, int]:
-        """Fields that came too late to be columns, behind those that were met before."""
-        found: dict[str, int] = {**before}
+    def late_fields(self) -> dict[str, int]:
+        """Fields that came too late to be columns; in a bookmark, and those met before it."""
+        found = {**self.new_fields}
         for table in self.tables:
             found |= {name: line for name, line in table.new_fields.items() if name not in found}
         return found
 
-    def surprises(self, late: Mapping[str, int]) -> list[str]:
+    def surprises(self) -> list[str]:
         """What a user should know about a table, whatever its columns hold."""
-        return [
-            *(
-                f'there is more than one column "{name}": another is called "{given}" here'
-                for name, given in self.renamed
-            ),
-            *self.notes,
-            *(
-                f'field "{name}" first appears in line {line:,}, too late to be used'
-                for name, line in late.items()
-            ),
-        ]
+        late = (
+            f'field "{name}" first appears in line {line:,}, too late to be used'
+            for name, line in self.late_fields().items()
+        )
+        return [*self.notes, *late]
 
 
 def unreadable(name: str, unit: str, line: int, reason: str) -> InputError:

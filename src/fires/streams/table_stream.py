@@ -216,7 +216,6 @@ class TableStream(tables.BlockStream):
         self.is_open = excluded is not None
         self._excluded = frozenset(excluded or ())  # never learnt, where columns are open
         self._table = table
-        self._new_fields: dict[str, int] = {}  # met before this stream began
         start = Start(Position(), columns, target)
         rejected = Rejected(unit=table.unit)
         self._begin(Left(start.position, start, 0, columns.statistics, rejected))
@@ -234,7 +233,8 @@ class TableStream(tables.BlockStream):
                 excluded = list(map(str, bookmark["excluded"]))
                 table.let_columns_change()
             stream = cls(table, columns, target, doubts, excluded)
-            stream._new_fields = {str(k): int(v) for k, v in bookmark["new_fields"].items()}
+            late = {str(name): int(line) for name, line in bookmark["new_fields"].items()}
+            table.new_fields = late | {**table.new_fields}
             statistics = bookmark["statistics"]
             if statistics is not None:
                 statistics = TargetStatistics.from_json(statistics)
@@ -266,15 +266,15 @@ class TableStream(tables.BlockStream):
             "statistics": None if statistics is None else statistics.as_json(),
             "target": start.target.column.as_json(),
             "doubts": [asdict(doubt) for doubt in self.doubts],
-            "new_fields": self._table.late_fields(self._new_fields),
+            "new_fields": self._table.late_fields(),
             "files": None if files is None else read_so_far(files, left.position),
         }
         return found | ({"open": True, "excluded": sorted(self._excluded)} if self.is_open else {})
 
     def surprises(self) -> list[str]:
         """What a user should know about the columns, in one line each; doubts stand apart."""
-        lines = self._table.surprises(self._table.late_fields(self._new_fields))
-        return lines + self.columns.surprises([doubt.column for doubt in self.doubts])
+        doubted = [doubt.column for doubt in self.doubts]
+        return self._table.surprises() + self.columns.surprises(doubted)
 
     def lag(self) -> int | None:
         """How many rows wait in the source now, if it knows; any thread may ask."""

@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, compress, count
+from itertools import compress, count
 from pathlib import Path
 from threading import Lock
 from time import monotonic
@@ -34,7 +34,7 @@ import polars as pl
 from fires.columns.kinds import MISSING, tidy
 from fires.core.errors import InputError
 from fires.core.types import Ints as Ints
-from fires.core.types import JsonObject, NamedRows
+from fires.core.types import NamedRows
 from fires.core.validation import LARGEST
 from fires.streams import byte_sources
 from fires.streams.base import Position
@@ -53,6 +53,7 @@ NOT_UTF8 = "not UTF-8 text"
 UNCLOSED = "a quote is opened and not closed"
 UNQUOTED = "there is text between a closing quote and the end of its field"
 RETURN = "a carriage return within the line"
+_CSV_ERRORS = {"new-line character": RETURN, "unexpected end of data": UNCLOSED}
 
 _QUOTE, _NEWLINE, _RETURN = b'"\n\r'
 _CSV_LIMIT = Lock()  # the csv module has one limit for all threads
@@ -97,8 +98,7 @@ class Block:
     regular: bool
     short: bool = False
     end: Callable[[int], Position] = lambda number: Position()  # behind a record, in the source
-    raw: Callable[[int], str] | None = None  # what a person reads, if it is not the record
-    where: Callable[[int], JsonObject] | None = None
+    shown: Callable[[int], Fault] | None = None  # what is told of a record, if not what it says
     again: Callable[[int], Position] | None = None  # from where a record is read again
 
     def record(self, number: int) -> bytes:
@@ -107,16 +107,12 @@ class Block:
         start = int(self.ends[number - 1]) - offset if number else 0
         return self.data[start : int(self.ends[number]) - offset]
 
-    def text(self, number: int) -> str:
-        """One record for a person to read."""
-        if self.raw is not None:
-            return self.raw(number)
-        return self.record(number).decode("utf-8", "backslashreplace").rstrip("\r\n")
-
-    def fault(self, number: int, reason: str) -> Fault:
+    def fault(self, number: int, reason: str = "") -> Fault:
         """A record that cannot be used."""
-        where = self.where and self.where(number)
-        return Fault(int(self.lines[number]), reason, self.text(number), where)
+        if self.shown is not None:
+            return self.shown(number)._replace(reason=reason)
+        text = self.record(number).decode("utf-8", "backslashreplace").rstrip("\r\n")
+        return Fault(int(self.lines[number]), reason, text)
 
     def halves(self) -> Iterator[Block]:
         """The block in two."""
@@ -125,10 +121,9 @@ class Block:
             size = int(self.ends[rows[-1]] - self.ends[-1]) + len(self.data) - start
             data, start = self.data[start : start + size], start + size
             ends, lines = self.ends[rows[0] : rows[-1] + 1], self.lines[rows[0] : rows[-1] + 2]
-            end, raw = of_rows(self.end, rows), of_rows(self.text, rows)
-            where = self.where and of_rows(self.where, rows)
+            end, shown = of_rows(self.end, rows), of_rows(self.fault, rows)
             again = self.again and of_rows(self.again, rows)
-            yield Block(data, ends, lines, False, self.short, end, raw, where, again)
+            yield Block(data, ends, lines, False, self.short, end, shown, again)
 
 
 def always(seconds: float) -> bool:
@@ -317,8 +312,7 @@ class Records(Lines):
                 records.append((1, []))
                 at += 1
                 continue
-            start, dry = at, list[bool]()
-            feed = chain(map(lines.__getitem__, range(at, len(lines))), _once_dry(dry))
+            start, feed = at, map(lines.__getitem__, range(at, len(lines)))
             reader = csv.reader(feed, delimiter=self._delimiter, strict=True)
             while not self._is_comment(lines, at):
                 try:
@@ -331,14 +325,15 @@ class Records(Lines):
                 except StopIteration:
                     return records
                 except csv.Error as error:
-                    row, fault = [], RETURN if "new-line" in str(error) else UNQUOTED
+                    whys = (why for words, why in _CSV_ERRORS.items() if words in str(error))
+                    row, fault = [], next(whys, UNQUOTED)
                 n_lines = start + reader.line_num - at
-                if n_lines > 1 or dry:
+                if n_lines > 1 or fault == UNCLOSED:
                     text = "".join(lines[at : at + n_lines])
                     too_long = len(text.encode("utf-8", "surrogateescape")) > MAX_RECORD
-                    if dry and not final and not too_long:
+                    if fault == UNCLOSED and not final and not too_long:
                         return records
-                    if dry or fault or too_long:
+                    if fault or too_long:
                         records.append((1, UNCLOSED))
                         at += 1
                         break
@@ -351,12 +346,6 @@ class Records(Lines):
     def _is_comment(self, lines: list[str], at: int) -> bool:
         comment = self._comment
         return comment is not None and at < len(lines) and lines[at].startswith(comment)
-
-
-def _once_dry(dry: list[bool]) -> Iterator[str]:
-    """No lines, but a note that more were wanted: within a record, its quote is still open."""
-    dry.append(True)
-    yield from ()
 
 
 def _whole_lines(pieces: list[bytes]) -> tuple[bytes, bytes]:
@@ -628,10 +617,8 @@ class BlockTable(Table):
             good = np.flatnonzero(is_row)
             found = self._frame([*compress(rows, is_row)], wanted), None
         frame, numbers = found
-        end, raw = of_rows(block.end, good), of_rows(block.text, good)
-        where = block.where and of_rows(block.where, good)
-        start = block.again and block.again(0)
-        about = faults, block.short, numbers, raw, where, start, self.is_open
+        end, shown = of_rows(block.end, good), of_rows(block.fault, good)
+        about = faults, block.short, numbers, shown, block.again and block.again(0), self.is_open
         yield Chunk(frame, block.lines[good], end, *about)
 
 
@@ -813,7 +800,11 @@ class TextTable(BlockTable):
         if header is None:
             head, is_all = text.top(_has_header)
             header = read_header(head, text.name, options, is_all=is_all)
-        self.column_names, self.renamed = header.names, header.renamed
+        self.column_names = header.names
+        self.notes = [
+            f'there is more than one column "{name}": another is called "{given}" here'
+            for name, given in header.renamed
+        ]
         self.body = Position(offset=header.n_bytes, line=header.n_lines)
         self.delimiter: str = header.delimiter
         width, size = len(header.names), options.block_size
@@ -960,14 +951,14 @@ class ArffTable(TextTable):
             return block
         if _SPARSE.search(data):
             raise InputError(f"{self.name} has sparse rows", hint="write it as svmlight")
-        ends = block.ends
+        ends, shown = block.ends, block.fault
         if b"'" in data or b"\\" in data:
             data = _UNCLOSED.sub(rb'\1"', _QUOTED.sub(_requoted, data))
             lengths = map(len, data.removesuffix(b"\n").split(b"\n"))
             ends = np.cumsum(np.fromiter(lengths, np.int64, len(ends)) + 1)
             ends[-1] = len(data)
         regular = self._looks_regular(data, len(ends))
-        return replace(block, data=data, ends=ends, regular=regular)
+        return replace(block, data=data, ends=ends, regular=regular, shown=shown)
 
 
 def _requoted(found: re.Match[bytes]) -> bytes:
