@@ -19,7 +19,8 @@ def require(module: str, who: str, extra: str | None = None) -> ModuleType:
     ...
     fires.core.errors.MissingExtra: NeuralNet needs no_such_library: pip install '.[torch]'
     """
-    spec = find_spec(module.partition(".")[0])
+    library = module.partition(".")[0]
+    spec = find_spec(library)
     if spec is None or spec.origin is None:  # a folder of that name is not a library
-        raise MissingExtra(who, module, extra or module)
+        raise MissingExtra(who, library, extra or library)
     return importlib.import_module(module)

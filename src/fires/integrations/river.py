@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 else:
-    require("river", "fires.integrations.river")
     base = require("river.base", "fires.integrations.river")
 
 # How many new keys are counted: a stream may bring others without end.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from dataclasses import replace
-from types import ModuleType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -250,7 +249,7 @@ def hoeffding_tree(**settings: Any) -> RiverPredictor:
     >>> float((model.predict(X) == (X[:, 1] > 0)).mean()) > 0.95
     True
     """
-    tree = _river("tree", "hoeffding_tree")
+    tree = require("river.tree", "hoeffding_tree")
     defaults = {"grace_period": 200, "delta": 1e-7, "tau": 0.05, "leaf_prediction": "mc"}
     return RiverPredictor(tree.HoeffdingTreeClassifier(**(defaults | settings)))
 
@@ -291,19 +290,15 @@ def boosting(random_state: Seed = 0, *, n_models: int = 3) -> RiverPredictor:
     >>> float((model.predict(X) == (X[:, 1] > 0)).mean()) > 0.9
     True
     """
-    ensemble, bayes = _river("ensemble", "boosting"), _river("naive_bayes", "boosting")
+    ensemble = require("river.ensemble", "boosting")
+    bayes = require("river.naive_bayes", "boosting")
     seed = int(generator(random_state, "boosting").integers(2**31))
     model = ensemble.AdaBoostClassifier(bayes.GaussianNB(), n_models=n_models, seed=seed)
     return RiverPredictor(model)
 
 
-def _river(part: str, who: str) -> ModuleType:
-    require("river", who)
-    return require(f"river.{part}", who)
-
-
 def _gives_probabilities(model: Any) -> bool:
-    base = _river("base", "RiverPredictor")
+    base = require("river.base", "RiverPredictor")
     return type(model).predict_proba_one is not base.Classifier.predict_proba_one
 
 

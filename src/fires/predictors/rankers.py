@@ -75,7 +75,7 @@ class AdPredictor(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"AdPredictor tells two classes apart, not {self.classes_}.")
             self.n_features_in_ = n_features
             self.coef_, self.variances_ = np.zeros((1, n_features)), np.ones(n_features)
-        river = require("river.linear_model", "AdPredictor", "river")
+        river = require("river.linear_model", "AdPredictor")
         model = river.AdPredictor(self.beta, self.prior_probability, self.epsilon)
         model.predict_proba_one(dict.fromkeys(next(_active(X), ()), 1))  # the bias before any row
         (bias,) = model.means

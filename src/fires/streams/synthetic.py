@@ -494,7 +494,7 @@ class _FromRiver(CountedRows, ABC):
     _purpose: ClassVar[str]  # a part of the seed
 
     def __post_init__(self) -> None:
-        synth = require("river.datasets.synth", type(self).__name__, "river")
+        synth = require("river.datasets.synth", type(self).__name__)
         check_declared(type(self), vars(self))
         rng = generator(self.random_state, self._purpose)
         names, make, settings = self._settled(synth)
