@@ -28,7 +28,7 @@ from numpy.polynomial import Polynomial
 
 from fires.core.batch import CheckedBatch, gaps_in
 from fires.core.classes import Classes
-from fires.core.sharding import Evaluate, Sums, Task, counting, weight_of
+from fires.core.sharding import Evaluate, Sums, Task, blocks_of, counting, weight_of
 from fires.core.types import Floats, Labels, Places
 from fires.core.validation import as_numbers
 from fires.evaluation.scoring import usual_baselines
@@ -152,7 +152,7 @@ def _classes(scorer: Scorer | None, known: Labels, shard: CheckedBatch) -> Sums:
     sums: Sums = {"list tested y": index.labels, "list tested weight": of_class}
     if scorer is None:
         return sums
-    n, scores = len(known), scorer(shard)
+    n, scores = len(known), _all_scores(scorer, shard)
     above = (scores[:, 0] > 0.0) & (n > 1)
     mine, other = scores.argmax(axis=1) if scores.shape[1] > 1 else above.astype(np.intp)
     cells, times = np.unique((truth * n + mine) * n + other, return_counts=True)
@@ -169,7 +169,7 @@ def _numbers(scorer: Scorer | None, unit: Unit, mean: float, shard: CheckedBatch
     sums["list tested weight"] = np.array([weight.sum()])
     if scorer is None:
         return sums
-    predictions = [*unit(scorer(shard))[:, 0], np.full(len(y), mean)]
+    predictions = [*unit(_all_scores(scorer, shard))[:, 0], np.full(len(y), mean)]
     found = [NumberMoments.of(y, one) for one in predictions]
     own, errors = found[0], np.array([[one.error, one.squares] for one in found])
     moments = np.array([[own.n], [own.mean], [own.spread]])
@@ -177,6 +177,10 @@ def _numbers(scorer: Scorer | None, unit: Unit, mean: float, shard: CheckedBatch
 
 
 # --- the scores of rows ---------------------------------------------------------------------
+
+
+def _all_scores(scorer: Scorer, shard: CheckedBatch) -> Floats:
+    return np.concatenate([scorer(block) for block in blocks_of(shard)], axis=2)
 
 
 def row_scores(learner: LinearLearner | BayesLearner, selected: Places, *, sparse: bool) -> Scorer:
@@ -217,13 +221,12 @@ def _scores_of_rows(
     shard: CheckedBatch,
 ) -> Floats:
     """The linear scores of rows by a belief."""
-    scores = np.empty((len(mu), shard.n_rows))
-    for block, Z in x.rows(shard, weight_of(shard)):
-        scores[:, block], v = Z.project(mu, mu if var is None else var)
-        if missing is not None and shard.n_missing:
-            scores[:, block] += (gaps_in(shard.X) @ missing.T).T
-        if var is not None:
-            scores[:, block] += start(width, level[:, None], v)[0]
+    Z, _ = x.rows(shard, weight_of(shard))
+    scores, v = Z.project(mu, mu if var is None else var)
+    if missing is not None and shard.n_missing:
+        scores += (gaps_in(shard.X) @ missing.T).T
+    if var is not None:
+        scores += start(width, level[:, None], v)[0]
     return (scores + own[:, None]).reshape(2, -1, shard.n_rows)
 
 
