@@ -453,7 +453,8 @@ class MonteCarlo(ABC):
 
     def features_of(self, parameters: ModelParameters) -> Belief:
         """The result of :meth:`per_feature` as arrays."""
-        return Belief(*(part.cpu().numpy() for part in self.per_feature(parameters)))
+        mu, sigma = self.per_feature(parameters)
+        return Belief(mu.cpu().numpy(), sigma.cpu().numpy())
 
     def unpack(self, belief: Belief) -> ModelParameters:
         """The parameters of a belief, on the model's device."""
