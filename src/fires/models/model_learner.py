@@ -261,7 +261,7 @@ class MonteCarloLearner(ModelLearner):
     # --- drift ------------------------------------------------------------------------------
 
     def surprise(self, batch: CheckedBatch, y: Values) -> tuple[float, float]:
-        """How much worse a batch is predicted than expected. Neither learns nor mc."""
+        """How much worse a batch is predicted than expected. Neither learns nor draws."""
         if not self.model.predicts:
             raise ValueError(
                 f"{self.model.name} has a custom likelihood, which gives no probabilities to "
