@@ -31,8 +31,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
-from fires.core.sharding import Evaluate, Sums, Task, add_up, blocks_of, known_of
-from fires.core.types import Floats, Labels, Places
+from fires.core.sharding import Evaluate, Sums, Task, add_up, blocks_of, known_of, weight_of
+from fires.core.types import Places
 from fires.models import sharded_scale
 from fires.models.base import Rates
 from fires.models.bayes_learner import BayesLearner
@@ -110,9 +110,10 @@ def _of_blocks(task: Task, shard: CheckedBatch) -> Sums:
     return add_up(map(task, blocks_of(shard)))
 
 
-def target_sums(target: Target, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
+def target_sums(target: Target, shard: CheckedBatch) -> Sums:
     """What rows show of their target; their number, with a mark that tells them from others."""
-    sums: Sums = {"list mark": np.array([[_mark(shard, y), shard.n_rows]])}
+    weight, y = known_of(shard)
+    sums: Sums = {"list mark": np.array([[_mark(shard), shard.n_rows]])}
     if isinstance(target, ClassTarget):
         return sums | {"class weight": target.per_class(y, weight)}
     numbers = np.asarray(y, dtype=np.float64)
@@ -123,19 +124,19 @@ def target_sums(target: Target, shard: CheckedBatch, y: Labels, weight: Floats) 
     return sums
 
 
-def _mark(shard: CheckedBatch, y: Labels) -> int:
+def _mark(shard: CheckedBatch) -> int:
     """A digest of the target and of some rows."""
+    _, y = known_of(shard)
     X = shard.X.data[:4096] if sp.issparse(shard.X) else shard.X[:: shard.n_rows // 4 + 1]
     return zlib.crc32(np.ascontiguousarray(X).tobytes(), zlib.crc32(y.tobytes()))
 
 
 def _opening(target: Target, scales: list[sharded_scale.ShardedScale], shard: CheckedBatch) -> Sums:
     """What a first batch shows of its own scales, and of its target."""
-    weight, y = known_of(shard)
-    sums = target_sums(target, shard, y, weight)
+    sums, weight = target_sums(target, shard), weight_of(shard)
     for one in scales:
         if one.kind is None or one.kind != shard.scale:
-            sums |= one.own(shard, y, weight)
+            sums |= one.own(shard, weight)
     return sums
 
 
@@ -146,13 +147,12 @@ def _doubts(
 
     A task is the same for all shards and does not know which rows it gets, but by their mark.
     """
-    weight, y = known_of(shard)
-    places = np.arange(-starts[_mark(shard, y)] % step, shard.n_rows, step)
+    places = np.arange(-starts[_mark(shard)] % step, shard.n_rows, step)
     found: Sums = {}
     for what, columns in asked.items():
-        X = sharded_scale.part_of(shard, y, what, columns)
+        X = sharded_scale.part_of(shard, what, columns)
         found[f"list {what} sample"] = X[places]
-        found[f"moments {what}"] = sharded_scale.column_moments(X, weight)
+        found[f"moments {what}"] = sharded_scale.column_moments(X, weight_of(shard))
     return found
 
 
@@ -201,4 +201,4 @@ def _step_sums(
     Z, show = x.rows(shard, weight)
     rows = BatchFacts(weight, shard.weight is not None, 0.0, np.ascontiguousarray(target), level)
     sums = x.step_sums(learner, Z, rows, rates, watched=watched)
-    return sums | target_sums(known, shard, y, weight) | show()
+    return sums | target_sums(known, shard) | show()

@@ -133,7 +133,7 @@ def _point_sums(
     now = Z, rows, gaps_in(shard.X) if shard.n_missing else None
     found = _of_point(family, point, *now, weight)
     if is_look:
-        found |= target_sums(target, shard, y, weight) | show()
+        found |= target_sums(target, shard) | show()
     if watch is not None:
         with np.errstate(over="ignore", invalid="ignore"):  # such rows are refused
             found |= _of_watch(watch, rows, _seen(family, watch.point, *now), weight)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -21,7 +22,7 @@ import scipy.sparse as sp
 from fires.core.batch import CheckedBatch, row_major
 from fires.core.errors import OVERFLOW
 from fires.core.sharding import Sums, at_columns, columns_of
-from fires.core.types import CsrRows, Floats, Labels, Places
+from fires.core.types import CsrRows, Floats, Places
 from fires.kernels import moments
 from fires.kernels.linear import NO_COLUMNS, SQUARES, DenseRows
 from fires.models.base import Rates
@@ -67,7 +68,7 @@ class ShardedScale:
         """Take the step of the gradient update."""
         learner.take_dense(StepSums(*(np.array(sums[name]) for name in ("p", "q", "own"))), share)
 
-    def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
+    def own(self, shard: CheckedBatch, weight: Floats) -> Sums:
         """What a shard of a first batch shows of its own scale, unless it is on it already."""
         return {}
 
@@ -120,9 +121,9 @@ class ShardedStandard(ShardedScale):
         far = moments.FARTHEST
         return {f"{self.what} shown": shown[:far], f"max {self.what} far": shown[far]}
 
-    def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
+    def own(self, shard: CheckedBatch, weight: Floats) -> Sums:
         """See :class:`ShardedScale`."""
-        X = part_of(shard, y, self.what, slice(None))
+        X = part_of(shard, self.what, slice(None))
         return {f"moments {self.what}": column_moments(X, weight)}
 
     # --- on the driver ------------------------------------------------------------------------
@@ -173,9 +174,9 @@ class ShardedRange(ShardedScale):
 
     def _scaled(self, shard: CheckedBatch, weight: Floats) -> Scaled:
         rows = DenseRows(row_major(self.range.applied(shard.X)))
-        return rows, lambda: self.own(shard, np.empty(0), weight)
+        return rows, partial(self.own, shard, weight)
 
-    def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
+    def own(self, shard: CheckedBatch, weight: Floats) -> Sums:
         """See :class:`ShardedScale`."""
         low, high, count, total = self.range.sums(shard.X, weight, shard.n_missing > 0)
         ends = {"max x low": -low, "max x high": high}
@@ -215,9 +216,9 @@ class ShardedMixed(ShardedScale):
         rows, shown = mixed.rows(self._touched(shard, weight))
         if self.is_first:
             return rows, dict
-        return rows, lambda: self.own(shard, np.empty(0), weight) | shown()
+        return rows, lambda: self.own(shard, weight) | shown()
 
-    def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
+    def own(self, shard: CheckedBatch, weight: Floats) -> Sums:
         """See :class:`ShardedScale`; of the columns that it touches."""
         batch = self._touched(shard, weight)
         shown = self.mixed.show(batch).T
@@ -259,7 +260,7 @@ class CentredScale(ShardedScale):
         """See :class:`ShardedScale`; the scale is folded in later."""
         return Touched(csr(shard), weight, shard.n_missing > 0), dict
 
-    def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
+    def own(self, shard: CheckedBatch, weight: Floats) -> Sums:
         """See :class:`ShardedScale`."""
         batch, _ = self.rows(shard, weight)
         p, q = batch.accumulate(weight[None, :], weight[None, :])
@@ -337,10 +338,10 @@ def sampling(sums: Sums) -> tuple[dict[int, int], int]:
     return by_mark, moments.sample_step(int(sizes.sum()))
 
 
-def part_of(shard: CheckedBatch, y: Labels, what: str, columns: Places | slice) -> Floats:
+def part_of(shard: CheckedBatch, what: str, columns: Places | slice) -> Floats:
     """Some columns of the rows, or the target as one, dense."""
     if what == "y":
-        return np.asarray(y, dtype=np.float64)[:, None]
+        return np.asarray(shard.y, dtype=np.float64)[:, None]
     X = shard.X[:, columns]
     return np.asarray(X.toarray() if sp.issparse(X) else X)
 
