@@ -32,6 +32,7 @@ from fires.core.batch import CheckedBatch
 from fires.core.classes import Labels, merge_classes
 from fires.core.types import Floats, Ints, Places
 
+_BLOCK = 1 << 19  # entries of dense rows that are worked on at a time
 # What a task returns, by name: arrays, and CSR where a shard has touched a few columns only.
 # :func:`add_up` says how the parts of several shards combine.
 Sums = dict[str, Any]
@@ -60,6 +61,16 @@ def counting(shard: CheckedBatch) -> CheckedBatch:
     if shard.weight is None or shard.weight.all():
         return shard
     return shard.part(np.flatnonzero(shard.weight))
+
+
+def blocks_of(shard: CheckedBatch) -> list[CheckedBatch]:
+    """A shard in parts: dense rows a few at a time, so that they stay in the cache."""
+    n = shard.n_rows
+    if isinstance(shard.X, np.ndarray):
+        n = max(_BLOCK // shard.X.shape[1] // 4 * 4, 16)
+    if shard.n_rows <= n:
+        return [shard]
+    return [shard.part(slice(start, start + n)) for start in range(0, shard.n_rows, n)]
 
 
 def add_up(parts: Iterable[Sums]) -> Sums:

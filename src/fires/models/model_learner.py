@@ -6,6 +6,7 @@ import copy
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from fires.core.batch import CheckedBatch
 from fires.core.belief import Belief
 from fires.core.errors import Diverged, StateError, undamaged
 from fires.core.randomness import rewound
+from fires.core.sharding import counting, weight_of
 from fires.core.state import Arrays, part_of, under
 from fires.core.types import Floats, Labels, Matrix
 from fires.models import monte_carlo as mc
@@ -52,7 +54,7 @@ class ModelLearner(Learner):
 
     def step(self, batch: CheckedBatch, y: Values, rates: Rates) -> None:
         """See :class:`fires.models.base.Learner`."""
-        w = np.ones(batch.n_rows) if batch.weight is None else batch.weight
+        w = weight_of(batch)
         with rewound(self.rng):
             scaled, learn_scale = self._scaled(batch.X, w, batch)
             gradient = self.model.gradient(self.belief, scaled, y, batch.weight, self.rng)
@@ -85,7 +87,7 @@ class ModelLearner(Learner):
             raise ValueError(
                 f"{type(self.model).__name__} has {lacks}: the likelihood of a batch is not known."
             )
-        w = np.ones(batch.n_rows) if batch.weight is None else batch.weight
+        w = weight_of(batch)
         scaled, _ = self._scaled(batch.X, w, batch)
         log_p = np.empty((n_classes, batch.n_rows))
         for k, row in np.ndindex(log_p.shape):
@@ -251,7 +253,7 @@ class MonteCarloLearner(ModelLearner):
     # --- drift ------------------------------------------------------------------------------
 
     def surprise(self, batch: CheckedBatch, y: Values) -> tuple[float, float]:
-        """How much worse a batch is predicted than expected. Neither learns nor mc."""
+        """How much worse a batch is predicted than expected. Neither learns nor draws."""
         if not self.model.predicts:
             raise ValueError(
                 f"{self.model.name} has a custom likelihood, which gives no probabilities to "
@@ -361,11 +363,9 @@ class MonteCarloLearner(ModelLearner):
 
 def _counted(batch: CheckedBatch, y: Values) -> tuple[Matrix, Values, Floats]:
     """X, y and weights of a batch, without rows of weight 0."""
-    weight = np.ones(batch.n_rows) if batch.weight is None else batch.weight
-    if weight.all():
-        return batch.X, y, weight
-    present = weight > 0.0
-    return batch.X[present], y[present], weight[present]
+    rows = counting(replace(batch, y=y))
+    assert rows.y is not None
+    return rows.X, rows.y, weight_of(rows)
 
 
 def _square(tensors: Iterable[Tensor]) -> float:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from fires.core.belief import Belief
 from fires.core.settings import check_number
@@ -176,9 +175,8 @@ class TorchModel(mc.MonteCarlo):
         self, X: Matrix, y: Values, weight: Weights, level: Floats | None = None
     ) -> mc.DeviceBatch:
         """A batch as dense tensors. See :class:`fires.models.monte_carlo.MonteCarlo`."""
-        return super().on_device(
-            X if isinstance(X, np.ndarray) or not sp.issparse(X) else X.toarray(), y, weight, level
-        )
+        dense = X if isinstance(X, np.ndarray) else X.toarray()
+        return super().on_device(dense, y, weight, level)
 
     # --- from outputs to a likelihood -------------------------------------------------------
 

@@ -309,10 +309,6 @@ class MonteCarlo(ABC):
         assert weights is not None
         return aggregated(*weights, self.aggregate)
 
-    def common_offset(self, parameters: ModelParameters) -> tuple[float, float]:
-        """What is added to the mean and the standard deviation of every feature."""
-        return 0.0, 0.0
-
     def input_steps(self, n_features: int) -> tuple[float, float]:
         """What multiplies the rate of the input weights, and how fast they decay."""
         return 1.0, 0.0
@@ -456,10 +452,9 @@ class MonteCarlo(ABC):
         return log_likelihood_limit(point) if self.predicts else math.inf
 
     def features_of(self, parameters: ModelParameters) -> Belief:
-        """The result of :meth:`per_feature`, plus the common offset."""
-        features, offset = self.per_feature(parameters), self.common_offset(parameters)
-        mu, sigma = ((p + o).cpu().numpy() for p, o in zip(features, offset, strict=True))
-        return Belief(mu, sigma)
+        """The result of :meth:`per_feature` as arrays."""
+        mu, sigma = self.per_feature(parameters)
+        return Belief(mu.cpu().numpy(), sigma.cpu().numpy())
 
     def unpack(self, belief: Belief) -> ModelParameters:
         """The parameters of a belief, on the model's device."""

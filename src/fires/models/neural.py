@@ -133,16 +133,17 @@ class NeuralNet(mc.PaperModel):
             sums = sums + batch.point[_INTERCEPT]
         return mc.log_likelihood_of(sums, batch.point, batch.y, batch.level), None
 
-    def common_offset(self, parameters: ModelParameters) -> tuple[float, float]:
-        """In the paper's aggregation: the means of all layers but the first.
+    def per_feature(self, parameters: ModelParameters) -> tuple[Tensor, Tensor]:
+        """In the paper's aggregation, the means of all layers but the first are added.
 
         See :class:`fires.models.monte_carlo.MonteCarlo`.
         """
+        found = super().per_feature(parameters)
         if self.aggregate != "paper":
-            return 0.0, 0.0
+            return found
         mu, sigma = (
-            sum(float(W.mean()) for name, W in values.items() if name != INPUTS)
-            for values in (parameters.mu, parameters.sigma)
+            own + sum(W.mean() for name, W in values.items() if name != INPUTS)
+            for own, values in zip(found, (parameters.mu, parameters.sigma), strict=True)
         )
         return mu, sigma
 

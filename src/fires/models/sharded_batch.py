@@ -31,8 +31,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch
-from fires.core.sharding import Evaluate, Sums, Task, add_up, known_of
-from fires.core.types import Floats, Labels, Places
+from fires.core.sharding import Evaluate, Sums, Task, add_up, blocks_of, known_of, weight_of
+from fires.core.types import Places
 from fires.models import sharded_scale
 from fires.models.base import Rates
 from fires.models.bayes_learner import BayesLearner
@@ -51,11 +51,9 @@ class ShardedBatch:
     def __init__(
         self, learner: LinearLearner | BayesLearner, evaluate: Evaluate, *, sparse: bool = False
     ) -> None:
-        self.x, self.evaluate = sharded_scale.scale_of(learner, sparse=sparse), evaluate
-        self._known, self.target = (
-            learner.target,
-            copy.deepcopy(learner.target),
-        )  # as shards know it
+        self.x, self._evaluate = sharded_scale.scale_of(learner, sparse=sparse), evaluate
+        # As the driver knows it, and as shards do.
+        self._known, self.target = learner.target, copy.deepcopy(learner.target)
         self.scales, target = [self.x], self.target
         if learner.target.scale is not None:
             y = sharded_scale.ShardedStandard(learner.target.scale, "y")
@@ -68,11 +66,15 @@ class ShardedBatch:
         elif isinstance(target, ScoredTarget):
             is_new = target.scores is not None and not target.scores.ready
         if first or is_new:  # scale and level of a first batch come from itself
-            sums = evaluate(partial(_opening, target, first))
+            sums = self.evaluate(partial(_opening, target, first))
             for one in first:
                 one.begin(sums)
             if is_new:
                 _learn_target(target, sums)
+
+    def evaluate(self, task: Task) -> Sums:
+        """The sums of a task over all shards."""
+        return self._evaluate(partial(_of_blocks, task))
 
     def settled(self, task: Callable[[], Task]) -> Sums:
         """The sums of a task, once it is known which columns have moved."""
@@ -80,10 +82,8 @@ class ShardedBatch:
         scales = [part for one in self.scales for part in one.standards]
         doubtful = [(one, columns) for one in scales if len(columns := one.doubtful(sums))]
         if doubtful:
-            starts, step = sharded_scale.sampling(sums)
-            by_mark = dict(zip(sums["list mark"].tolist(), starts.tolist(), strict=True))
             asked = {one.what: one.places[columns] for one, columns in doubtful}
-            found = self.evaluate(partial(_doubts, by_mark, step, asked))
+            found = self.evaluate(partial(_doubts, *sharded_scale.sampling(sums), asked))
             settled = [one.settle(columns, found) for one, columns in doubtful]
             if not all(settled):
                 sums = self.evaluate(task())
@@ -106,9 +106,14 @@ def _learn_target(target: Target, sums: Sums) -> None:
 # --- what shards do -------------------------------------------------------------------------
 
 
-def target_sums(target: Target, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
-    """What a shard shows of its target, and a mark that tells it from others."""
-    sums: Sums = {"list mark": np.array([_mark(shard, y)])}
+def _of_blocks(task: Task, shard: CheckedBatch) -> Sums:
+    return add_up(map(task, blocks_of(shard)))
+
+
+def target_sums(target: Target, shard: CheckedBatch) -> Sums:
+    """What rows show of their target; their number, with a mark that tells them from others."""
+    weight, y = known_of(shard)
+    sums: Sums = {"list mark": np.array([[_mark(shard), shard.n_rows]])}
     if isinstance(target, ClassTarget):
         return sums | {"class weight": target.per_class(y, weight)}
     numbers = np.asarray(y, dtype=np.float64)
@@ -119,19 +124,19 @@ def target_sums(target: Target, shard: CheckedBatch, y: Labels, weight: Floats) 
     return sums
 
 
-def _mark(shard: CheckedBatch, y: Labels) -> int:
-    """A digest of a shard's target and of some of its rows."""
-    X = shard.X.data[:4096] if sp.issparse(shard.X) else shard.X[:: shard.n_rows // 16 + 1]
+def _mark(shard: CheckedBatch) -> int:
+    """A digest of the target and of some rows."""
+    _, y = known_of(shard)
+    X = shard.X.data[:4096] if sp.issparse(shard.X) else shard.X[:: shard.n_rows // 4 + 1]
     return zlib.crc32(np.ascontiguousarray(X).tobytes(), zlib.crc32(y.tobytes()))
 
 
 def _opening(target: Target, scales: list[sharded_scale.ShardedScale], shard: CheckedBatch) -> Sums:
     """What a first batch shows of its own scales, and of its target."""
-    weight, y = known_of(shard)
-    sums = target_sums(target, shard, y, weight)
+    sums, weight = target_sums(target, shard), weight_of(shard)
     for one in scales:
         if one.kind is None or one.kind != shard.scale:
-            sums |= one.own(shard, y, weight)
+            sums |= one.own(shard, weight)
     return sums
 
 
@@ -140,15 +145,14 @@ def _doubts(
 ) -> Sums:
     """Sampled rows, and own mean and spread, of the columns that may have moved.
 
-    A task is the same for all shards and does not know which shard it gets, but by its mark.
+    A task is the same for all shards and does not know which rows it gets, but by their mark.
     """
-    weight, y = known_of(shard)
-    places = np.arange(-starts[_mark(shard, y)] % step, shard.n_rows, step)
+    places = np.arange(-starts[_mark(shard)] % step, shard.n_rows, step)
     found: Sums = {}
     for what, columns in asked.items():
-        X = sharded_scale.part_of(shard, y, what, columns)
+        X = sharded_scale.part_of(shard, what, columns)
         found[f"list {what} sample"] = X[places]
-        found[f"moments {what}"] = sharded_scale.column_moments(X, weight)
+        found[f"moments {what}"] = sharded_scale.column_moments(X, weight_of(shard))
     return found
 
 
@@ -194,9 +198,7 @@ def _step_sums(
     weight, y = known_of(shard)
     target, level = known.look(y, weight)
     level = np.zeros(learner.n_rows) if level is None else level
-    sums, parts = target_sums(known, shard, y, weight), []
-    for block, Z in x.rows(shard, weight, sums):
-        part = np.ascontiguousarray(target[:, block])
-        rows = BatchFacts(weight[block], shard.weight is not None, 0.0, part, level)
-        parts.append(x.step_sums(learner, Z, rows, rates, watched=watched))
-    return sums | add_up(parts)
+    Z, show = x.rows(shard, weight)
+    rows = BatchFacts(weight, shard.weight is not None, 0.0, np.ascontiguousarray(target), level)
+    sums = x.step_sums(learner, Z, rows, rates, watched=watched)
+    return sums | target_sums(known, shard) | show()

@@ -38,7 +38,7 @@ import scipy.sparse as sp
 
 from fires.core.batch import CheckedBatch, gaps_in
 from fires.core.errors import OVERFLOW, InputError
-from fires.core.sharding import Evaluate, Sums, Task, add_up, at_columns, columns_of, known_of
+from fires.core.sharding import Evaluate, Sums, Task, at_columns, columns_of, known_of
 from fires.core.types import CsrRows, Floats, Ints, Mask
 from fires.drift import segment
 from fires.kernels.assimilate import ALONG, LEAST, NOISE, NOISE_ROWS, ROWS, add_information
@@ -74,7 +74,7 @@ def take_step(
     A task never sees a shard without rows, and its target is class codes or numbers, as a learner
     takes it. If there are new labels, ``evaluate`` raises an error of its own in the first round:
     the learner is made to know them, and its step begins again. The sums of every round also have
-    "batch weight", "batch rows" and, in shard order, "list batch rows".
+    "batch weight" and "batch rows".
     """
     assert isinstance(learner, BayesLearner | LinearLearner)
     if sparse and not learner.takes_sparse:
@@ -128,18 +128,15 @@ def _point_sums(
 ) -> Sums:
     """The sums of one round."""
     weight, y = known_of(shard)
-    rows = target.look(y, weight)[0]
-    sums = target_sums(target, shard, y, weight) if is_look else None
-    parts, seen, gaps = [], [], gaps_in(shard.X) if shard.n_missing else None
-    for block, Z in x.rows(shard, weight, sums):
-        now = Z, np.ascontiguousarray(rows[:, block]), None if gaps is None else gaps[block]
-        parts.append(_of_point(family, point, *now, weight[block]))
-        if watch is not None:
-            seen.append(_seen(family, watch.point, *now))
-    found = add_up(parts) | (sums or {})
+    rows = np.ascontiguousarray(target.look(y, weight)[0])
+    Z, show = x.rows(shard, weight)
+    now = Z, rows, gaps_in(shard.X) if shard.n_missing else None
+    found = _of_point(family, point, *now, weight)
+    if is_look:
+        found |= target_sums(target, shard) | show()
     if watch is not None:
         with np.errstate(over="ignore", invalid="ignore"):  # such rows are refused
-            found |= _of_watch(watch, rows, np.concatenate(seen, axis=2), weight)
+            found |= _of_watch(watch, rows, _seen(family, watch.point, *now), weight)
     return found
 
 

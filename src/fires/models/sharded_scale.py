@@ -11,7 +11,8 @@ added up again with the new plan.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -21,7 +22,7 @@ import scipy.sparse as sp
 from fires.core.batch import CheckedBatch, row_major
 from fires.core.errors import OVERFLOW
 from fires.core.sharding import Sums, at_columns, columns_of
-from fires.core.types import CsrRows, Floats, Ints, Labels, Places
+from fires.core.types import CsrRows, Floats, Places
 from fires.kernels import moments
 from fires.kernels.linear import NO_COLUMNS, SQUARES, DenseRows
 from fires.models.base import Rates
@@ -31,9 +32,8 @@ from fires.models.mixed import unscaled
 from fires.models.scale import MinMax, Standard
 from fires.models.sparse_scale import ColumnSums, SparseScale, Touched
 
-_BLOCK = 1 << 18  # entries of X that are worked on at a time, so that they stay in the cache
-# Some rows at a time, dense, mixed or touched, and which ones they are.
-Blocks: TypeAlias = Iterator[tuple[slice, Any]]
+# Rows on their scale, dense, mixed or touched; and what they show of the scale.
+Scaled: TypeAlias = tuple[Any, Callable[[], Sums]]
 
 
 class ShardedScale:
@@ -46,18 +46,15 @@ class ShardedScale:
     is_first = False  # whether it has to be taken from the batch itself
     standards: Sequence[ShardedStandard] = ()  # the scales whose columns may have moved
 
-    def rows(self, shard: CheckedBatch, weight: Floats, sums: Sums | None = None) -> Blocks:
-        """The rows of a shard on their scale; what they show of it is added to the sums, if any."""
+    def rows(self, shard: CheckedBatch, weight: Floats) -> Scaled:
+        """The rows of a shard on their scale, and what they show of it."""
         if self.kind is not None and shard.scale != self.kind:
-            yield from self._scaled(shard, weight, sums)
-        elif sp.issparse(shard.X):
-            some = Touched(shard.X, weight, shard.n_missing > 0, NO_COLUMNS)
-            yield slice(None), unscaled(some)
-        else:
-            for block, X in _blocks(shard):
-                yield block, DenseRows(row_major(np.nan_to_num(X) if shard.n_missing else X))
+            return self._scaled(shard, weight)
+        if sp.issparse(shard.X):
+            return unscaled(Touched(shard.X, weight, shard.n_missing > 0, NO_COLUMNS)), dict
+        return DenseRows(row_major(np.nan_to_num(shard.X) if shard.n_missing else shard.X)), dict
 
-    def _scaled(self, shard: CheckedBatch, weight: Floats, sums: Sums | None) -> Blocks:
+    def _scaled(self, shard: CheckedBatch, weight: Floats) -> Scaled:
         raise NotImplementedError
 
     def step_sums(
@@ -71,7 +68,7 @@ class ShardedScale:
         """Take the step of the gradient update."""
         learner.take_dense(StepSums(*(np.array(sums[name]) for name in ("p", "q", "own"))), share)
 
-    def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
+    def own(self, shard: CheckedBatch, weight: Floats) -> Sums:
         """What a shard of a first batch shows of its own scale, unless it is on it already."""
         return {}
 
@@ -115,23 +112,18 @@ class ShardedStandard(ShardedScale):
         moments.rescale_rows(row_major(X), weight, self.lines, out, shown)
         return out, lambda: self._show(shown)
 
-    def _scaled(self, shard: CheckedBatch, weight: Floats, sums: Sums | None) -> Blocks:
-        shown = np.zeros((moments.N_SHOWN, self.lines.shape[1]))
-        for block, X in _blocks(shard):
-            Z = np.empty(X.shape)
-            moments.rescale_rows(X, weight[block], self.lines, Z, shown)
-            yield block, DenseRows(row_major(Z))
-        if sums is not None:
-            sums.update(self._show(shown))
+    def _scaled(self, shard: CheckedBatch, weight: Floats) -> Scaled:
+        Z, show = self.scaled(shard.X, weight)
+        return DenseRows(row_major(Z)), show
 
     def _show(self, shown: Floats) -> Sums:
         """What rows have shown, in the form that adds up."""
         far = moments.FARTHEST
         return {f"{self.what} shown": shown[:far], f"max {self.what} far": shown[far]}
 
-    def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
+    def own(self, shard: CheckedBatch, weight: Floats) -> Sums:
         """See :class:`ShardedScale`."""
-        X = part_of(shard, y, self.what, slice(None))
+        X = part_of(shard, self.what, slice(None))
         return {f"moments {self.what}": column_moments(X, weight)}
 
     # --- on the driver ------------------------------------------------------------------------
@@ -180,13 +172,11 @@ class ShardedRange(ShardedScale):
     def __init__(self, scale: MinMax) -> None:
         self.range, self.is_first = scale, not scale.ready
 
-    def _scaled(self, shard: CheckedBatch, weight: Floats, sums: Sums | None) -> Blocks:
-        for block, X in _blocks(shard):
-            yield block, DenseRows(row_major(self.range.applied(X)))
-        if sums is not None:
-            sums.update(self.own(shard, np.empty(0), weight))
+    def _scaled(self, shard: CheckedBatch, weight: Floats) -> Scaled:
+        rows = DenseRows(row_major(self.range.applied(shard.X)))
+        return rows, partial(self.own, shard, weight)
 
-    def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
+    def own(self, shard: CheckedBatch, weight: Floats) -> Sums:
         """See :class:`ShardedScale`."""
         low, high, count, total = self.range.sums(shard.X, weight, shard.n_missing > 0)
         ends = {"max x low": -low, "max x high": high}
@@ -220,15 +210,15 @@ class ShardedMixed(ShardedScale):
         self._full = ShardedStandard(self.mixed.full, "x", self.mixed.columns)
         self.standards = [self._full]
 
-    def _scaled(self, shard: CheckedBatch, weight: Floats, sums: Sums | None) -> Blocks:
+    def _scaled(self, shard: CheckedBatch, weight: Floats) -> Scaled:
         mixed: Any = copy.copy(self.mixed)
         mixed.full = self._full
         rows, shown = mixed.rows(self._touched(shard, weight))
-        yield slice(None), rows
-        if sums is not None and not self.is_first:
-            sums.update(self.own(shard, np.empty(0), weight) | shown())
+        if self.is_first:
+            return rows, dict
+        return rows, lambda: self.own(shard, weight) | shown()
 
-    def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
+    def own(self, shard: CheckedBatch, weight: Floats) -> Sums:
         """See :class:`ShardedScale`; of the columns that it touches."""
         batch = self._touched(shard, weight)
         shown = self.mixed.show(batch).T
@@ -266,13 +256,13 @@ class CentredScale(ShardedScale):
         self.is_first = not self.half.ready
         self.learns = not self.is_first and self.half.kind is not None
 
-    def rows(self, shard: CheckedBatch, weight: Floats, sums: Sums | None = None) -> Blocks:
+    def rows(self, shard: CheckedBatch, weight: Floats) -> Scaled:
         """See :class:`ShardedScale`; the scale is folded in later."""
-        yield slice(None), Touched(csr(shard), weight, shard.n_missing > 0)
+        return Touched(csr(shard), weight, shard.n_missing > 0), dict
 
-    def own(self, shard: CheckedBatch, y: Labels, weight: Floats) -> Sums:
+    def own(self, shard: CheckedBatch, weight: Floats) -> Sums:
         """See :class:`ShardedScale`."""
-        batch = Touched(csr(shard), weight, shard.n_missing > 0)
+        batch, _ = self.rows(shard, weight)
         p, q = batch.accumulate(weight[None, :], weight[None, :])
         return self._listed(batch, StepSums(p, q, np.empty((2, 0))))
 
@@ -340,17 +330,18 @@ def scale_of(learner: LinearLearner | BayesLearner, *, sparse: bool = False) -> 
     return ShardedRange(dense) if isinstance(dense, MinMax) else ShardedScale()
 
 
-def sampling(sums: Sums) -> tuple[Ints, int]:
-    """Where shards begin in the batch, and every how manieth row of it is looked at."""
-    sizes = sums["list batch rows"]
-    sizes = sizes[sizes > 0]
-    return np.cumsum(sizes) - sizes, moments.sample_step(int(sizes.sum()))
+def sampling(sums: Sums) -> tuple[dict[int, int], int]:
+    """By its mark, where each part begins in the batch; and every how manieth row is looked at."""
+    marks, sizes = sums["list mark"].T
+    starts = np.cumsum(sizes) - sizes
+    by_mark = dict(zip(marks.tolist(), starts.tolist(), strict=True))
+    return by_mark, moments.sample_step(int(sizes.sum()))
 
 
-def part_of(shard: CheckedBatch, y: Labels, what: str, columns: Places | slice) -> Floats:
+def part_of(shard: CheckedBatch, what: str, columns: Places | slice) -> Floats:
     """Some columns of the rows, or the target as one, dense."""
     if what == "y":
-        return np.asarray(y, dtype=np.float64)[:, None]
+        return np.asarray(shard.y, dtype=np.float64)[:, None]
     X = shard.X[:, columns]
     return np.asarray(X.toarray() if sp.issparse(X) else X)
 
@@ -366,13 +357,6 @@ def csr(shard: CheckedBatch) -> CsrRows:
     """The rows of a shard as sparse ones."""
     rows: CsrRows = shard.X if sp.issparse(shard.X) else sp.csr_array(shard.X)
     return rows
-
-
-def _blocks(shard: CheckedBatch) -> Iterator[tuple[slice, Floats]]:
-    """The dense rows of a shard, a few at a time and in C order."""
-    n = max(_BLOCK // shard.X.shape[1] // 4 * 4, 16)
-    for start in range(0, shard.n_rows, n):
-        yield slice(start, start + n), row_major(shard.X[start : start + n])
 
 
 def _plan(scale: Standard) -> Floats:

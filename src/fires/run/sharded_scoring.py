@@ -28,7 +28,7 @@ from numpy.polynomial import Polynomial
 
 from fires.core.batch import CheckedBatch, gaps_in
 from fires.core.classes import Classes
-from fires.core.sharding import Evaluate, Sums, Task, counting, weight_of
+from fires.core.sharding import Evaluate, Sums, Task, add_up, blocks_of, counting, weight_of
 from fires.core.types import Floats, Labels, Places
 from fires.core.validation import as_numbers
 from fires.evaluation.scoring import usual_baselines
@@ -141,7 +141,7 @@ def _tested(task: Task, test: Task, shard: CheckedBatch) -> Sums:
     if not tested.n_rows:
         return sums
     with np.errstate(all="ignore"):  # what overflows is refused when it is learnt from
-        return sums | test(tested)
+        return sums | add_up(map(test, blocks_of(tested)))
 
 
 def _classes(scorer: Scorer | None, known: Labels, shard: CheckedBatch) -> Sums:
@@ -182,49 +182,46 @@ def _numbers(scorer: Scorer | None, unit: Unit, mean: float, shard: CheckedBatch
 def row_scores(learner: LinearLearner | BayesLearner, selected: Places, *, sparse: bool) -> Scorer:
     """What scores the rows of a shard by what a learner has learnt so far; it can be pickled."""
     ready = learner.ready_for_sparse() if sparse else learner
-    level, var, width = np.zeros(ready.n_rows), None, 0.0
-    every = np.arange(ready.n_features)
-    # The selected features, with 0 for the others, and then all.
-    kept = np.stack([np.isin(every, selected), every >= 0])[:, None]
+    level, width = np.zeros(ready.n_rows), 0.0
     if isinstance(ready, LinearLearner):
         mu, sigma = ready.by_class()
+        var, width = sigma**2, ready.family.start_width
         own = ready.intercept_mean if ready.fit_intercept else level
         known = ready.target.look(np.zeros(0, dtype=np.intp), np.zeros(0))[1]
-        if known is not None and known.any():
-            level, width = known, ready.family.start_width
-            var = (kept * sigma**2).reshape(-1, len(every))
+        level = level if known is None else known
     else:
-        theta, _ = ready.coefficients()
-        mu, own = theta[:, :-1], theta[:, -1]
-    x, own = scale_of(ready, sparse=sparse), np.tile(own, 2)
-    mu, missing = (kept * mu).reshape(-1, len(every)), None
+        theta, spread = ready.coefficients()
+        mu, var, own = theta[:, :-1], spread[:, :-1], theta[:, -1]
+    # The selected features, with 0 for the others, and then all.
+    every = np.arange(ready.n_features)
+    kept = np.stack([np.isin(every, selected), every >= 0])[:, None]
+    mu, var = ((kept * part).reshape(-1, len(every)) for part in (mu, var))
+    x, own, missing = scale_of(ready, sparse=sparse), np.tile(own, 2), None
     if isinstance(x, CentredScale):  # of rows as they come; a missing entry counts as the centre
         gain, missing = x.half.gain(every), mu * (x.half.pace * x.half.pull(every))
         x = ShardedScale()
-        mu, own = mu * gain, own - missing.sum(axis=1)
-        var = None if var is None else var * gain**2
-    return partial(_scores_of_rows, x, mu, own, var, missing, np.tile(level, 2), width)
+        mu, var, own = mu * gain, var * gain**2, own - missing.sum(axis=1)
+    return partial(_scores_of_rows, x, mu, var, own, missing, np.tile(level, 2), width)
 
 
 def _scores_of_rows(
     x: ShardedScale,
     mu: Floats,
+    var: Floats,
     own: Floats,
-    var: Floats | None,
     missing: Floats | None,
     level: Floats,
     width: float,
     shard: CheckedBatch,
 ) -> Floats:
     """The linear scores of rows by a belief."""
-    scores = np.empty((len(mu), shard.n_rows))
-    for block, Z in x.rows(shard, weight_of(shard)):
-        scores[:, block], v = Z.project(mu, mu if var is None else var)
-        if missing is not None and shard.n_missing:
-            scores[:, block] += (gaps_in(shard.X) @ missing.T).T
-        if var is not None:
-            scores[:, block] += start(width, level[:, None], v)[0]
-    return (scores + own[:, None]).reshape(2, -1, shard.n_rows)
+    Z, _ = x.rows(shard, weight_of(shard))
+    scores, v = Z.project(mu, var)
+    if missing is not None and shard.n_missing:
+        scores += (gaps_in(shard.X) @ missing.T).T
+    scores += start(width, level[:, None], v)[0]
+    found: Floats = (scores + own[:, None]).reshape(2, -1, shard.n_rows)
+    return found
 
 
 def unit_of(learner: LinearLearner | BayesLearner) -> Unit:

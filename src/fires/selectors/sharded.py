@@ -332,7 +332,6 @@ def _counted(
         "batch squares": np.array(weight @ weight),
         "max weight": np.array(weight.max(initial=0.0)),
         "batch missing": np.array(shard.n_missing),
-        "list batch rows": np.array([shard.n_rows]),
     }
     if shard.n_rows and model is not None:
         assert shard.y is not None

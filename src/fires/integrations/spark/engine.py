@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias
 from uuid import uuid4
@@ -120,10 +121,10 @@ def packed(frame: DataFrame, layout: Layout, n_rows: int, near: Nearby | None = 
     return found.mapInArrow(pack, "partition long, piece long, shard binary").persist()
 
 
-def _answerer(sent: Broadcast, near: Nearby) -> Callable[[Iterable[Row]], Iterator[tuple[bytes]]]:
+def _answerer(sent: Broadcast, near: Nearby) -> Callable[[Iterable[Row]], Iterator[Sums]]:
     """What a worker does in a round: it answers a task for the shards of a partition."""
 
-    def answer(rows: Iterable[Row]) -> Iterator[tuple[bytes]]:
+    def answer(rows: Iterable[Row]) -> Iterator[Sums]:
         task = pickle.loads(sent.value)
 
         def found() -> Iterator[Sums]:
@@ -132,7 +133,7 @@ def _answerer(sent: Broadcast, near: Nearby) -> Callable[[Iterable[Row]], Iterat
                     near.put(partition, piece, shard[0])
                 yield _answer(task, shard[0] if shard else near.get(partition, piece))
 
-        yield (pickle.dumps(_sum_up(found()), 5),)
+        yield _sum_up(found())
 
     return answer
 
@@ -145,13 +146,12 @@ def added_up(answers: RDD, size: int) -> Sums:
         n = -(-n // _FAN_IN)
         numbered = answers.mapPartitionsWithIndex(lambda i, found: ((i, one) for one in found))
         answers = numbered.partitionBy(n, lambda i: i // _FAN_IN).mapPartitions(_joined)
-    return _sum_up(pickle.loads(one) for (one,) in answers.collect())
+    return _sum_up(answers.collect())
 
 
-def _joined(answers: Iterable[tuple[int, Row]]) -> Iterator[tuple[bytes]]:
+def _joined(answers: Iterable[tuple[int, Sums]]) -> Iterator[Sums]:
     """The answers of some partitions as one, in their order."""
-    ordered = sorted(answers, key=lambda pair: pair[0])
-    yield (pickle.dumps(_sum_up(pickle.loads(one) for _, (one,) in ordered), 5),)
+    yield _sum_up(one for _, one in sorted(answers, key=itemgetter(0)))
 
 
 # An answer is what a task says of some shards, with facts of all of them: their rows, the rows that
