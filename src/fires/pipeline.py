@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from fires import rivals
 from fires.core import validation
 from fires.core.batch import CheckedBatch, WeightSums, effective_weights, gaps_in, ones
-from fires.core.classes import NO_CLASSES, Classes, KnowsClasses
+from fires.core.classes import Classes, KnowsClasses
 from fires.core.declared import Declared, Value, restore
 from fires.core.errors import InputError, StateError
 from fires.core.settings import check_choice
@@ -233,7 +233,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         batch, learn_scale = self.admit(*given)
         self.check(batch)
         selected, _ = self.select(batch)
-        self.train(batch, self.shown(batch.X, batch.known, selected))
+        self.train(batch, self.shown(batch.X, batch.known, selected), self.label_index)
         learn_scale()
 
     def start(self) -> Self:
@@ -306,7 +306,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         scaler = self._scaler_ or Scaler(self.preprocess, known.width)
         if raw.source is not None:
             scaler = scaler.rearranged(raw.source)
-        n_rows, n_missing = raw.n_rows, raw.n_missing - raw.n_absent
+        n_rows, n_missing = raw.X.shape[0], raw.n_missing - raw.n_absent
         weight, sums = effective_weights(raw.weight, n_rows, self._weight_sums_)
         w = ones(n_rows) if weight is None else weight
         scaled, learn = scaler.scaled(raw.X, w, raw.n_missing > 0)
@@ -419,11 +419,14 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         slots = self._step_.slots
         return X if slots is None else slots.shown(X, selected, known.named(selected), fill)
 
-    def train(self, batch: CheckedBatch, rows: Matrix) -> float:
-        """Let the predictor learn from what it is :meth:`shown`; the seconds that it took."""
+    def train(self, batch: CheckedBatch, rows: Matrix, expected: Classes) -> float:
+        """Let the predictor learn from what it is :meth:`shown`; the seconds that it took.
+
+        ``expected`` is the :attr:`label_index` once the selector has learnt from the batch.
+        """
         started = time.perf_counter()
         if self._teaches_predictor(batch):
-            self._step_.train(batch, rows, self.label_index)
+            self._step_.train(batch, rows, expected)
             self._trained_ = True
         return time.perf_counter() - started
 
@@ -442,11 +445,11 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     @property
     def label_index(self) -> Classes:
         """The labels that the selector knows; if it knows none, those of the predictor."""
-        for part in (self._own_selector, self._step_.predictor):
-            known = part.label_index if isinstance(part, KnowsClasses) else NO_CLASSES
-            if len(known.labels):
-                return known
-        return NO_CLASSES
+        known: Classes = self.selector.label_index
+        predictor = self._step_.predictor
+        if not len(known.labels) and isinstance(predictor, KnowsClasses):
+            return predictor.label_index
+        return known
 
     def __sklearn_clone__(self) -> Self:
         return type(self)(
@@ -514,7 +517,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     @property
     def can_predict(self) -> bool:
         """Whether the predictor has learnt, in this pipeline or before."""
-        return self.start()._trained_
+        return self._trained_ and self._made_of_ is self.predictor
 
     @property
     def has_learnt(self) -> bool:
