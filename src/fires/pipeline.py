@@ -392,11 +392,10 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def check(self, batch: CheckedBatch) -> None:
         """Raise an error if the predictor would refuse the batch, before the selector learns."""
-        if not self._teaches_predictor(batch):
-            return
-        if batch.y is None:
+        if batch.y is not None:
+            self._step_.check(batch, self.label_index)
+        elif self._teaches_predictor(batch):
             raise ValueError(f"{type(self).__name__} requires y, for its predictor to learn from.")
-        self._step_.check(batch, self.label_index)
 
     def select(self, batch: CheckedBatch) -> tuple[Places, float]:
         """Let the selector learn; what is selected now, and the seconds that it took."""
@@ -533,10 +532,10 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     def column_moments(self) -> tuple[Floats, Floats] | None:
         """Mean and standard deviation of each column, over some 10,000 of the last rows.
 
-        None unless ``preprocess`` is "standard" and rows are dense.
+        None unless ``preprocess`` is "standard" and rows are dense. Where columns come and go,
+        there is room behind them for more.
         """
-        moments, n = None if self._scaler_ is None else self._scaler_.moments(), self.n_features_in_
-        return moments and (moments[0][:n], moments[1][:n])
+        return None if self._scaler_ is None else self._scaler_.moments()
 
     def curve(self, feature: int | str, *args: Any, **kwargs: Any) -> FeatureCurve:
         """The curve of a feature, in its own units: see :meth:`fires.FIRES.curve`."""
