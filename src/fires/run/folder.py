@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -198,7 +199,7 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         write_state(self.path / _STATE, *(pipeline.saved() if learnt is None else learnt))
         self._write(_FEATURES, features_csv(pipeline.selector, names, totals))
         if columns:
-            self._write(_COLUMNS, csv_text(columns[0], map(dict.values, columns)))
+            self._write(_COLUMNS, csv_text(columns[0], map(methodcaller("values"), columns)))
         status = "ended early" if run.get("ended_early") else "ended"
         self._write(_RUN, self._document(status, run | totals.as_dict()))
         self._is_saved()
