@@ -23,7 +23,7 @@ from fires.core.batch import (
     nothing,
     ones,
 )
-from fires.core.classes import NO_CLASSES, Classes, KnowsClasses
+from fires.core.classes import Classes, KnowsClasses
 from fires.core.declared import Declared, Value, restore
 from fires.core.errors import InputError, StateError
 from fires.core.settings import check_choice
@@ -241,7 +241,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         batch, learn_scale = self.admit(*given)
         self.check(batch)
         selected, _ = self.select(batch)
-        self.train(batch, self.shown(batch.X, batch.known, selected))
+        self.train(batch, self.shown(batch.X, batch.known, selected), self.label_index)
         learn_scale()
 
     def start(self) -> Self:
@@ -314,7 +314,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         scaler = self._scaler_ or Scaler(self.preprocess, known.width)
         if raw.source is not None:
             scaler = scaler.rearranged(raw.source)
-        n_rows, n_missing = raw.n_rows, raw.n_missing - raw.n_absent
+        n_rows, n_missing = raw.X.shape[0], raw.n_missing - raw.n_absent
         weight, sums = effective_weights(raw.weight, n_rows, self._weight_sums_)
         w = ones(n_rows) if weight is None else weight
         rows, learn = scaler.alike(raw.X), nothing
@@ -403,11 +403,10 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
 
     def check(self, batch: CheckedBatch) -> None:
         """Raise an error if the predictor would refuse the batch, before the selector learns."""
-        if not self._teaches_predictor(batch):
-            return
-        if batch.y is None:
+        if batch.y is not None:
+            self._step_.check(batch, self.label_index)
+        elif self._teaches_predictor(batch):
             raise ValueError(f"{type(self).__name__} requires y, for its predictor to learn from.")
-        self._step_.check(batch, self.label_index)
 
     def select(self, batch: CheckedBatch) -> tuple[Places, float]:
         """Let the selector learn; what is selected now, and the seconds that it took."""
@@ -432,11 +431,14 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         slots = self._step_.slots
         return X if slots is None else slots.shown(X, selected, known.named(selected), fill)
 
-    def train(self, batch: CheckedBatch, rows: Matrix) -> float:
-        """Let the predictor learn from what it is :meth:`shown`; the seconds that it took."""
+    def train(self, batch: CheckedBatch, rows: Matrix, expected: Classes) -> float:
+        """Let the predictor learn from what it is :meth:`shown`; the seconds that it took.
+
+        ``expected`` is the :attr:`label_index` once the selector has learnt from the batch.
+        """
         started = time.perf_counter()
         if self._teaches_predictor(batch):
-            self._step_.train(batch, rows, self.label_index)
+            self._step_.train(batch, rows, expected)
             self._trained_ = True
         return time.perf_counter() - started
 
@@ -455,11 +457,11 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     @property
     def label_index(self) -> Classes:
         """The labels that the selector knows; if it knows none, those of the predictor."""
-        for part in (self._own_selector, self._step_.predictor):
-            known = part.label_index if isinstance(part, KnowsClasses) else NO_CLASSES
-            if len(known.labels):
-                return known
-        return NO_CLASSES
+        known: Classes = self.selector.label_index
+        predictor = self._step_.predictor
+        if not len(known.labels) and isinstance(predictor, KnowsClasses):
+            return predictor.label_index
+        return known
 
     def __sklearn_clone__(self) -> Self:
         return type(self)(
@@ -528,7 +530,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     @property
     def can_predict(self) -> bool:
         """Whether the predictor has learnt, in this pipeline or before."""
-        return self.start()._trained_
+        return self._trained_ and self._made_of_ is self.predictor
 
     @property
     def has_learnt(self) -> bool:
@@ -544,10 +546,10 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
     def column_moments(self) -> tuple[Floats, Floats] | None:
         """Mean and standard deviation of each column, over some 10,000 of the last rows.
 
-        None unless ``preprocess`` is "standard" and rows are dense.
+        None unless ``preprocess`` is "standard" and rows are dense. Where columns come and go,
+        there is room behind them for more.
         """
-        moments, n = None if self._scaler_ is None else self._scaler_.moments(), self.n_features_in_
-        return moments and (moments[0][:n], moments[1][:n])
+        return None if self._scaler_ is None else self._scaler_.moments()
 
     def curve(self, feature: int | str, *args: Any, **kwargs: Any) -> FeatureCurve:
         """The curve of a feature, in its own units: see :meth:`fires.FIRES.curve`."""

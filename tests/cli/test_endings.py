@@ -124,10 +124,10 @@ def test_what_is_wrong_from_the_beginning_is_one_line_and_no_table(tmp_path):
 
 
 def test_an_error_that_nobody_expected_loses_nothing_and_shows_itself(tmp_path, monkeypatch):
-    def step(pipeline, batch, rows):
+    def step(pipeline, *given):
         if pipeline.selector.n_samples_seen_ > 500:
             raise ZeroDivisionError("a mistake of ours")
-        return train(pipeline, batch, rows)
+        return train(pipeline, *given)
 
     train = fires.OnlinePipeline.train
     monkeypatch.setattr(fires.OnlinePipeline, "train", step)

@@ -154,8 +154,22 @@ class EndsEarly(Generic[Item]):
         return True
 
     def __iter__(self) -> Iterator[Item]:
-        while self.signal is None and (batch := self._next()) is not None:
-            yield batch
+        return self
+
+    def __next__(self) -> Item:
+        if self.signal is not None:
+            raise StopIteration
+        try:
+            self._waits = True
+            if self._asked:  # while a batch was dealt with
+                self._answer()
+            return next(self._batches)
+        except KeyboardInterrupt:
+            if self._unsaved is not None:
+                raise self._unsaved from None
+            raise StopIteration from None
+        finally:
+            self._waits = False
 
     @property
     def reason(self) -> str | None:
@@ -194,19 +208,6 @@ class EndsEarly(Generic[Item]):
         if waits:
             self._answer()
 
-    def _next(self) -> Item | None:
-        try:
-            self._waits = True
-            if self._asked:  # while a batch was dealt with
-                self._answer()
-            return next(self._batches, None)
-        except KeyboardInterrupt:
-            if self._unsaved is not None:
-                raise self._unsaved from None
-            return None
-        finally:
-            self._waits = False
-
     def _stop(self, number: int, frame: FrameType | None) -> None:
         again, self.signal = self.signal is not None and number == signal.SIGINT, number
         if number == _HANGUP:
@@ -228,7 +229,7 @@ class EndsEarly(Generic[Item]):
                 self.on_request()
             except Exception as error:
                 self._unsaved = error
-                raise KeyboardInterrupt from error  # ends the wait; _next raises the error
+                raise KeyboardInterrupt from error  # ends the wait; __next__ raises the error
             self._waits = True
         if self.signal is not None:
             raise KeyboardInterrupt

@@ -200,8 +200,8 @@ class Learning:
         before = None if saved is None else saved.facts
         run.keep(self.folder, self._at_source, *service, before=before, began=self._began)
         self._run = run
-        if saved is not None:
-            self._tell_metrics()
+        if saved is not None and self._metrics is not None:
+            self._tell_metrics(self._metrics)
 
     def _at_source(self) -> Header:
         """Where the stream was after the last step, if it can be read again from there."""
@@ -223,7 +223,8 @@ class Learning:
                 _LOG.warning("alarm about %s after %d rows", what, step.position.rows)
             if step.waited:
                 _LOG.info("batch %d was cut by time, with %d rows", step.index, step.n_rows)
-            self._tell_metrics()
+            if self._metrics is not None:
+                self._tell_metrics(self._metrics)
             show(partial(self._seen, step, *began))
 
     def save(self) -> None:
@@ -252,11 +253,9 @@ class Learning:
             with self.source.undisturbed():
                 self.folder.records.flush()
 
-    def _tell_metrics(self) -> None:
-        if self._metrics is None:
-            return
+    def _tell_metrics(self, port: MetricsPort) -> None:
         totals, selector = self.run.totals, self.run.pipeline.selector
-        self._metrics.update(
+        port.update(
             rows=totals.n_rows,
             bad_rows=self.stream.rejected.count,
             batches=totals.n_batches,

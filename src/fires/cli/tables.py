@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from operator import sub
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -118,17 +118,18 @@ def print_features(
 
 def _importances(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
     """The head of the column of importances, and its cells."""
-    if any(row["low"] is None for row in rows):
+    lows, highs = ([row[end] for row in rows] for end in ("low", "high"))
+    if None in lows:
         cells = [f"{row['importance']:.4f} ± {row['uncertainty']:.4f}" for row in rows]
         return "importance\n± uncertainty", cells
     # As many decimals as the narrowest interval tells apart, the same in all rows.
-    least = min((row["high"] - row["low"] for row in rows), default=1.0)
+    least = min(map(sub, highs, lows), default=1.0)
     digits = min(max(round(1.0 - math.log10(least)), 2), 6) if least > 0.0 else 2
-    ends = [[f"{row[end]:.{digits}f}" for end in ("low", "high")] for row in rows]
-    width = max(map(len, chain(*ends)), default=0)
+    width = max((len(f"{end:.{digits}f}") for end in (*lows, *highs)), default=0)
     return "importance\n[95% interval]", [
-        f"{row['importance']:.{digits}f}  [{low:>{width}}, {high:>{width}}]"
-        for row, (low, high) in zip(rows, ends, strict=True)
+        f"{row['importance']:.{digits}f}  "
+        f"[{row['low']:>{width}.{digits}f}, {row['high']:>{width}.{digits}f}]"
+        for row in rows
     ]
 
 

@@ -178,7 +178,8 @@ def effective_weights(
         known = known._replace(unit=1.0 if weight is None else float(weight.max()))
     if weight is None and known.unit == 1.0:
         known = known.after(n_rows, n_rows, n_rows, memory)
-        return (None if known.ratio == 1.0 else np.full(n_rows, known.ratio)), known
+        usual = known.total == known.squares
+        return (None if usual else np.full(n_rows, known.ratio)), known
     units = np.full(n_rows, 1.0 / known.unit) if weight is None else weight / known.unit
     known = known.after(float(units.sum()), float(units @ units), n_rows, memory)
     return units * known.ratio, known

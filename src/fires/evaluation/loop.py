@@ -266,7 +266,7 @@ class _Evaluation:
             late = len(self._waiting) <= self.label_delay
             now, learn_scale = (_EMPTY, nothing) if late else self._admit(self._waiting.popleft())
         # Without a label, nothing is learnt, nor is the scale: what learns has to go along with it.
-        if now.n_rows == 0:
+        if now.X.shape[0] == 0:
             scores = self._test(tested)
             self.selected = before
             return scores, 0.0, 0.0
@@ -277,7 +277,8 @@ class _Evaluation:
         self.has_learnt = True
         if self.order == "as-published":  # the order of the paper's own code
             scores = self._test(tested)
-        seconds_train, expected = pipeline.train(now, self._masked(now)), pipeline.label_index
+        expected = pipeline.label_index
+        seconds_train = pipeline.train(now, self._masked(now), expected)
         for one in self.baselines.values():
             one.learn(now, expected)
         learn_scale()
@@ -304,7 +305,7 @@ class _Evaluation:
     def _test(self, batch: CheckedBatch) -> dict[str, float]:
         """The scores of a batch; NaN as long as nothing can be predicted."""
         totals, pipeline = self.totals, self.pipeline
-        if totals is None or not (self.has_learnt and pipeline.can_predict) or not batch.n_rows:
+        if totals is None or not (self.has_learnt and pipeline.can_predict and batch.X.shape[0]):
             for one in self.baselines.values():
                 one.latest = dict.fromkeys(one.latest, np.nan)
             return {} if totals is None else dict.fromkeys(totals.names, np.nan)

@@ -402,7 +402,8 @@ def _accuracy(right: list[int], true: list[int], taken: list[int]) -> float:
 
 
 def _balanced_accuracy(right: list[int], true: list[int], taken: list[int]) -> float:
-    return _mean([r / t for r, t in zip(right, true, strict=True) if t])
+    shares = [r / t for r, t in zip(right, true, strict=True) if t]
+    return sum(shares) / len(shares) if shares else math.nan
 
 
 def _f1(right: list[int], true: list[int], taken: list[int]) -> float:
@@ -411,11 +412,8 @@ def _f1(right: list[int], true: list[int], taken: list[int]) -> float:
     classes = list(zip(right, true, taken, strict=True))
     if len(classes) == 2:
         del classes[0]  # of two, the greater one is the positive one
-    return _mean([2 * r / (t + p) for r, t, p in classes if t + p])
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values) if values else math.nan
+    shares = [2 * r / (t + p) for r, t, p in classes if t + p]
+    return sum(shares) / len(shares) if shares else math.nan
 
 
 _FROM_COUNTS = {"accuracy": _accuracy, "balanced_accuracy": _balanced_accuracy, "f1": _f1}

@@ -411,9 +411,8 @@ class Scaler:
         half = self.dense
         if not isinstance(half, Standard) or not half.ready:
             return None
-        varies = half.gain > 0.0
-        spread = np.divide(1.0, half.gain, out=np.zeros_like(half.gain), where=varies)
-        return half.shift.copy(), spread
+        gain = half.gain
+        return half.shift.copy(), np.divide(1.0, gain, out=np.zeros_like(gain), where=gain > 0.0)
 
     def state(self) -> Arrays:
         """Everything needed to go on, as arrays."""

@@ -136,6 +136,8 @@ class PredictorStep:
     def __init__(self, predictor: Any = None, slots: Slots | None = None) -> None:
         self.predictor, self.slots = predictor, slots
         self._ours = predictor if isinstance(predictor, Predictor) else None
+        # What the predictor is shown in features that are not selected.
+        self.fill = 0.0 if self._ours is None else self._ours.fill
         # An overridden partial_fit is not passed by.
         self.takes_batches = (
             self._ours is not None and type(predictor).partial_fit is Predictor.partial_fit
@@ -145,11 +147,6 @@ class PredictorStep:
     def inner(self) -> Any:
         """The object that the user passed."""
         return unwrapped(self.predictor)
-
-    @property
-    def fill(self) -> float:
-        """What the predictor is shown in features that are not selected."""
-        return 0.0 if self._ours is None else self._ours.fill
 
     def check(self, batch: CheckedBatch, expected: Classes) -> None:
         """Raise an error if the predictor would refuse the batch."""

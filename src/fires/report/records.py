@@ -539,7 +539,8 @@ class Snapshot:
 
     def __init__(self, path: Path) -> None:
         facts, arrays = read_snapshot(path)
-        if len(shapes := {array.shape for array in arrays.values()}) > 1 or len(*shapes) != 1:
+        shapes = set(map(np.shape, arrays.values()))
+        if len(shapes) > 1 or len(*shapes) != 1:
             raise ValueError("its arrays are of several lengths")
         self.path, self.index, self.rows = path, int(facts["index"]), int(facts["rows"])
         self.relations: dict[str, Any] = facts.get("relations") or {}
@@ -550,7 +551,7 @@ class Snapshot:
         self.uncertainty = arrays["uncertainty"].astype(np.float32)
         self.significant = arrays.get("significant")  # None as of earlier versions
         # Of the last rows of each feature, where they are told.
-        moments = [arrays[name] for name in ("mean", "deviation") if name in arrays]
+        moments = [arrays["mean"], arrays["deviation"]] if "mean" in arrays else []
         self.moments = np.array(moments, dtype=np.float64)
         # An earlier version has not written down the rank.
         of_it = arrays["rank"] if "rank" in arrays else rank(np.abs(self.importance))
@@ -612,7 +613,7 @@ def read_result(folder: Path, names: Sequence[str], titles: Mapping[str, str]) -
     if columns.exists():
         with damaged(columns):
             used = _table(columns, ["missing"]).filter(pl.col("kind") != "left out")
-            used_names = [well_formed(title) for title in used["name"]]
+            used_names = used["name"].to_list()
             for name in ("kind", "missing"):
                 result.of_columns[name] = dict(zip(used_names, used[name], strict=True))
             if len(used_names) < len(names):

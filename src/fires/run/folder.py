@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +75,8 @@ class RunFolder(AbstractContextManager["RunFolder"]):
     Use it in a ``with`` statement. If nothing comes of the run, it is as it was before.
     """
 
+    records: RunRecords  # what is written down of each batch, once the run begins, or goes on
+
     def __init__(self, path: Path, *, overwrite: bool = False, resume: bool = False) -> None:
         self.path, self._resumed = path, resume
         self._facts: Mapping[str, Json] = {}
@@ -98,18 +101,11 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         self._former: bytes | None = None  # run.json of a run that goes on, until more is saved
         self._names: Sequence[str] = ()
         self._n_named = 0
-        self._records: RunRecords | None = None
-
-    @property
-    def records(self) -> RunRecords:
-        """What is written down of each batch; it is there once the run begins, or goes on."""
-        assert self._records is not None
-        return self._records
+        self._open = ExitStack()
 
     def __exit__(self, *error: object) -> None:
-        if self._records is not None:
-            with suppress(OSError):  # a full disk was heard of before
-                self._records.close()
+        with suppress(OSError):  # a full disk was heard of before
+            self._open.close()
         if self._began and not self._keep:
             with suppress(OSError):  # the next process goes on with it
                 self._put_back()
@@ -149,7 +145,7 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         self._names = names
         self._write_names()
         _move(self.path, None, "*/*")
-        self._records = RunRecords(self.path, names, transform=transform)
+        self._record(RunRecords(self.path, names, transform=transform))
 
     def go_on(
         self,
@@ -164,7 +160,11 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         self._names, self._n_named = names, len(names)
         if isinstance(names, RunNames):
             selected = np.sort(names.of_run(selected))
-        self._records = RunRecords(self.path, names, saved, totals, selected, transform=transform)
+        self._record(RunRecords(self.path, names, saved, totals, selected, transform=transform))
+
+    def _record(self, records: RunRecords) -> None:
+        self.records = records
+        self._open.callback(records.close)
 
     def add(self, step: Step, pipeline: OnlinePipeline, batch: Batch | None = None) -> bool:
         """Write down a record, and names that came with its batch; whether to save it soon."""
@@ -199,7 +199,7 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         write_state(self.path / _STATE, *(pipeline.saved() if learnt is None else learnt))
         self._write(_FEATURES, features_csv(pipeline.selector, names, totals))
         if columns:
-            self._write(_COLUMNS, csv_text(columns[0], (row.values() for row in columns)))
+            self._write(_COLUMNS, csv_text(columns[0], map(methodcaller("values"), columns)))
         status = "ended early" if run.get("ended_early") else "ended"
         self._write(_RUN, self._document(status, run | totals.as_dict()))
         self._is_saved()

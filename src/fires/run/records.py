@@ -154,10 +154,9 @@ class RunRecords:
             places = places if names is None else names.of_selector(places)
             mu, sigma = belief
             self.told = mu[places], sigma[places]
-            for name, of in zip(("importance", "uncertainty"), self.told, strict=True):
-                row[name] = [
-                    float(f"{one:.6g}") if math.isfinite(one) else None for one in of.tolist()
-                ]
+            numbers = np.concatenate(self.told).tolist()
+            short = [float(f"{one:.6g}") if math.isfinite(one) else None for one in numbers]
+            row["importance"], row["uncertainty"] = short[: len(places)], short[len(places) :]
         if n_missing := pipeline.n_missing_:
             row["missing"] = n_missing
         self._steps.write(row)

@@ -68,11 +68,10 @@ class Run:
         scores = ("accuracy", "balanced_accuracy") if classes else ("r2", "mae")
         self.pipeline, self.watch = pipeline, ColumnWatch(classes=classes)
         self.latest: Batch | None = None
-        self.is_between_batches = True
         self.folder: RunFolder | None = None
         self.latencies = Latencies()
         self._began, self._seconds = time.perf_counter(), 0.0
-        self._is_saved, self._is_whole = True, True
+        self._is_saved = self._is_whole = True  # not whole: a batch is half learnt or recorded
         self._learnt: State | None = None  # what the pipeline saved, until it learns again
         self._at_source: AtSource = dict
         self._schedule: Schedule | None = None
@@ -94,8 +93,7 @@ class Run:
         def batches(batch_size: int) -> Iterator[Batch]:
             for batch in stream.batches(batch_size):
                 self.latencies.begin()
-                self.latest, self.is_between_batches = batch, False
-                self._learnt = None
+                self.latest, self._learnt, self._is_whole = batch, None, False
                 self.watch.see(batch)
                 yield batch
 
@@ -111,7 +109,6 @@ class Run:
             names=self.names,
         ):
             self.totals.add(step)
-            self.is_between_batches = True
             yield step
 
     # --- what is written down ---------------------------------------------------------------
@@ -165,8 +162,7 @@ class Run:
 
     def save(self) -> None:
         """Write a checkpoint, unless the last is still true, or a batch half learnt or recorded."""
-        is_ready = self._is_whole and not self._is_saved and self.is_between_batches
-        if self.folder is None or not is_ready:
+        if self.folder is None or self._is_saved or not self._is_whole:
             return
         started, n_rows = time.perf_counter(), self.totals.n_rows
         self.checkpoint()

@@ -305,7 +305,7 @@ class OnlineSelector(KnowsClasses, TransformerMixin, Selector):  # type: ignore[
     @property
     def ranking_(self) -> Places:
         """The rank of every feature: 1 for the best, each rank once, ties to the lower index."""
-        return self._computed("ranking", lambda: rank(self.weights_))
+        return self._computed("ranking", lambda: rank(self._once("weights", self._weights)))
 
     def _computed(self, name: Hashable, compute: Callable[[], _Array]) -> _Array:
         """The result of ``compute`` as a read-only array, once for a batch and its settings."""

@@ -69,9 +69,9 @@ class FixedColumns:
             called = names if known.names is None else known.names
             n_features = width if called is None else len(called)
             known = replace(known, n_features=n_features, names=called)
-        if names is not None or known.names is not None or width != known.n_features:
-            # After name_features, plain arrays without names are expected.
-            called = None if names is None and known.named_apart else known.names
+        # After name_features, plain arrays without names are expected.
+        called = None if names is None and known.named_apart else known.names
+        if names is not None or called is not None or width != known.n_features:
             order = validation.match_columns(names, width, called, known.width, owner)
             matrix = matrix if order is None else matrix[:, order]
         return matrix, known
