@@ -168,8 +168,8 @@ def test_a_run_that_waits_for_messages_says_so_saves_and_leaves(tmp_path, redis_
     out = tmp_path / "out"
     child = start(redis_server.uri("events"), *OPTIONS, "--out", out)
     assert child.stderr.readline() == (
-        f"waiting for the first 100 rows of {redis_server.uri('events')}, which tell what its "
-        "columns hold\n"
+        f"waiting for the first 100 rows of {redis_server.uri('events')}, to determine the types "
+        "of its columns\n"
     )
     redis_server.write("events", [json.dumps(row) for row in events(455, 50)])
     wait_for(lambda: (out / "steps.jsonl").exists(), child)

@@ -558,7 +558,7 @@ def test_a_wrong_file_or_column_is_one_line_too(csv_file, tmp_path, name, target
 @pytest.mark.parametrize(
     ("target", "options", "words"),
     [
-        ("same", [], ["'one'", "one value only"]),
+        ("same", [], ["'one'", "has only one value"]),
         ("number", [], ["--model gaussian if", "--model probit if", '"number"']),
         ("amount", ["--model", "poisson"], ["negative", '"amount"']),
         ("amount", ["--model", "probit"], ["--model gaussian.", '"amount"']),

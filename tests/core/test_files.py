@@ -26,6 +26,8 @@ ELSEWHERE = {
     ("checks/selectors.py", "TemporaryDirectory"): "a check of the user's selector",
     ("cli/interrupts.py", "write"): "to standard output and standard error",
     ("cli/interrupts.py", "open"): "the null device",
+    ("streams/columnar.py", "write"): "to standard error",
+    ("streams/columnar.py", "TemporaryFile"): "holds standard error for so long",
     ("core/output.py", "rename"): "the columns of a frame",
     ("run/locking.py", "open"): "to read",
     ("run/locking.py", "chmod"): "a lock whose mode stays as it is locks too",

@@ -159,8 +159,8 @@ def test_a_period_that_is_longer_than_the_sample_is_named_at_the_end(tmp_path, c
     result = command("select", path, "-t", "y", "--json")
     (doubt,) = json.loads(result.stdout)["doubts"]
     assert (doubt["column"], doubt["kind"]) == ("period", "clock")
-    why = "only grows, over 3 values: none of which recurs"
-    assert result.stderr == f'CAUTION: column "period" {why} (clock): --exclude period\n'
+    why = "only increases, over 3 values, none of which recurs"
+    assert result.stderr == f'CAUTION: column "period" {why}: possible clock; --exclude period\n'
 
 
 def test_rows_in_the_order_of_their_class_are_cautioned_about(tmp_path, command):

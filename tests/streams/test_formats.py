@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import tempfile
 import tracemalloc
 import zipfile
@@ -21,6 +22,7 @@ from sklearn.datasets import load_svmlight_file
 
 from fires.streams.base import InputError, Position
 from fires.streams.byte_sources import Damaged, File, unpacked
+from fires.streams.columnar import _without_panics
 from fires.streams.files import from_file, open_table
 from fires.streams.svmlight import SvmlightStream
 from fires.streams.table import Fault
@@ -507,7 +509,7 @@ def test_reading_goes_on_at_any_place_of_each_kind(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "feather"])
-def test_whatever_is_damaged_is_said_in_one_line(tmp_path, kind):
+def test_whatever_is_damaged_is_said_in_one_line_and_nothing_else(tmp_path, kind, capfd):
     path = written(table(), tmp_path, kind)
     whole = path.read_bytes()
     rng = np.random.default_rng(0)
@@ -523,6 +525,13 @@ def test_whatever_is_damaged_is_said_in_one_line(tmp_path, kind):
             messages.append(str(error))
     assert len(messages) > 10
     assert all("\n" not in message and str(path) in message for message in messages)
+    assert capfd.readouterr().err == ""
+
+
+def test_what_others_write_to_standard_error_meanwhile_is_not_lost(capfd):
+    with _without_panics():
+        os.write(2, b"progress")
+    assert capfd.readouterr().err == "progress"
 
 
 @pytest.mark.parametrize("kind", FILES)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import polars as pl
@@ -18,6 +22,9 @@ from fires.streams.table import Chunk, Chunks, Kinds, Table
 # How much is read at once, 64 MB of numbers: a row group is unpacked anew for each slice of it.
 _READ_CELLS = 8_000_000
 _CHUNK_CELLS = 1_000_000  # how much is handed out at once
+_PANIC = b"\nthread '"  # what the message of a panic begins with
+_LAST_WORDS = 0.1  # seconds in which other threads of polars may still write about a panic
+_STANDARD_ERROR = Lock()  # there is one for all threads
 
 
 class ScannedTable(Table):
@@ -68,8 +75,35 @@ class ScannedTable(Table):
     def _plain_errors(self) -> Iterator[None]:
         """Turn what is wrong with the file into one line."""
         try:
-            yield
+            with _without_panics():
+                yield
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             reason = next(iter(str(error).splitlines()), "")
             message = f"{self.name} is not a readable {self._kind} file: {reason}"
             raise InputError(message) from error
+
+
+@contextmanager
+def _without_panics() -> Iterator[None]:
+    """Keep the message of a panic off the terminal.
+
+    Threads of polars write it to standard error, past Python, before the error is raised here.
+    So standard error is a file for so long; what else was written comes out afterwards.
+    """
+    with _STANDARD_ERROR, tempfile.TemporaryFile() as held:
+        try:
+            former = os.dup(2)
+        except OSError:  # closed: nothing can be written there
+            yield
+            return
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        except pl.exceptions.PanicException:
+            time.sleep(_LAST_WORDS)
+            raise
+        finally:
+            os.dup2(former, 2)
+            os.close(former)
+            held.seek(0)
+            os.write(2, held.read().partition(_PANIC)[0])
