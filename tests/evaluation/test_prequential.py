@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from fires import FIRES, AllFeatures, OnlinePipeline
 from fires.evaluation.loop import prequential
@@ -196,6 +197,27 @@ def test_labels_are_looked_up_once_for_all(monkeypatch):
     monkeypatch.setattr(Classes, "take", counted)
     steps = list(prequential(from_arrays(X, y), FIRES(2), Perceptron(), batch_size=50))
     assert len(looked) == len(steps)
+
+
+@pytest.mark.parametrize("preprocess", ["standard", "minmax", None])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_labels_and_cells_may_be_missing_in_the_same_rows(form, preprocess):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 6)) + 5.0
+    y = np.where(X[:, 0] - X[:, 3] + rng.normal(size=1500) > 0.0, 1.0, 0.0)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    y[300:350] = np.nan
+    pipelines = [OnlinePipeline(FIRES(2), preprocess=preprocess) for _ in range(2)]
+    has_label = ~np.isnan(y)
+    for _ in prequential(from_arrays(form(X), y), pipelines[0], batch_size=70):
+        pass
+    for start in range(0, len(X), 70):  # what has no label teaches nothing, but the scale
+        pipelines[1].partial_fit(
+            form(X[start : start + 70][has_label[start : start + 70]]),
+            y[start : start + 70][has_label[start : start + 70]],
+        )
+    one, other = (pipeline.selector.importances_ for pipeline in pipelines)
+    np.testing.assert_allclose(one, other, atol=0.02)
 
 
 @pytest.mark.parametrize("options", [{"label_delay": 3}, {}], ids=["late labels", "no labels"])

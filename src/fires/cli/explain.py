@@ -104,7 +104,8 @@ def _row_of(path: Path, title: str, feature: str) -> tuple[list[str], Header]:
                 # What was forgotten has no rank, and some have no interval.
                 wanted = ["share_selected", *["importance"] * (row["rank"] is not None)]
                 wanted += ["low", "high"] * (row["low"] != row["high"])
-                if "selected" not in row or not fits(row, dict.fromkeys(wanted, float)):
+                told = {"selected", *["above_noise"] * (row["low"] is not None)}
+                if not (told <= row.keys() and fits(row, dict.fromkeys(wanted, float))):
                     raise ValueError(f'it lacks what is known of "{feature}"')
     return names, row
 

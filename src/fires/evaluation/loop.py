@@ -334,6 +334,8 @@ def _labelled(rows: CheckedBatch, y: Labels, classes: tuple[Hashable, ...] | Non
         labelled = np.array([not is_missing(label) for label in y], dtype=bool)
     if labelled is not None and not labelled.all():
         rows.X, y = rows.X[labelled], y[labelled]
+        rows.gaps = None if rows.gaps is None else rows.gaps[labelled]
+        rows.times = None if rows.times is None else rows.times[labelled]
     rows.y = as_target(y, rows.X.shape[0], "prequential") if len(y) else y
     rows.classes = classes
     return rows

@@ -12,6 +12,7 @@ from fires.core.batch import CheckedBatch
 from fires.core.classes import Classes
 from fires.core.state import Arrays, State, part_of, under
 from fires.core.types import Floats, Matrix
+from fires.kernels.select import filled
 from fires.metrics.prediction import NUMBER_SCORES, Counts, Scores
 from fires.predictors import Majority, Mean, Predictor
 from fires.predictors.step import predictor_from_state, predictor_state
@@ -45,12 +46,13 @@ class Baseline:
     def test(self, batch: CheckedBatch) -> None:
         """Predict a batch, unless nothing was learnt before it."""
         if self.has_learnt and self.predictor is not None:
-            self.latest = scored(self.scores, self.predictor, batch, batch.X)
+            rows = _without_gaps(batch, self.predictor).X
+            self.latest = scored(self.scores, self.predictor, batch, rows)
 
     def learn(self, batch: CheckedBatch, expected: Classes) -> None:
         """Learn from a batch."""
         if self.predictor is not None:
-            self.predictor.learn(batch, expected)
+            self.predictor.learn(_without_gaps(batch, self.predictor), expected)
             self.has_learnt = True
 
     def saved(self) -> State:
@@ -68,6 +70,11 @@ class Baseline:
         baseline = cls(predictor, Scores.from_state(part_of("scores", arrays), names))
         baseline.has_learnt, baseline.latest = bool(header["has_learnt"]), header["latest"]
         return baseline
+
+
+def _without_gaps(batch: CheckedBatch, predictor: Predictor) -> CheckedBatch:
+    """The rows as a predictor takes them; a pipeline without a scale has not filled them."""
+    return batch.with_rows(filled(batch.X, predictor.fill)) if batch.n_missing else batch
 
 
 def usual_baselines(
