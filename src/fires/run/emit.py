@@ -19,6 +19,7 @@ from fires.core.named import RunNames
 from fires.core.types import Header, Places
 from fires.evaluation.records import Step, plain
 from fires.run.features import column_names, feature_rows, groups_of
+from fires.run.records import AppendedFile
 from fires.run.totals import RunTotals
 from fires.streams.registry import Sink
 from fires.streams.registry import open_sink as open_address
@@ -152,28 +153,33 @@ class FileSink:
     """Records as lines of a file. What is there stays, but for a last line that is not whole."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path, self._pipe = path, -1
         with files.naming(path):
-            self._is_file = path.is_file() or not path.exists()
-            if path.is_file():
-                files.truncate(path, _whole(path))
-            how = os.O_WRONLY | os.O_APPEND
-            self._file = files.open_to_append(path) if self._is_file else files.open_file(path, how)
+            if path.exists() and not path.is_file():
+                self._pipe = files.open_file(path, os.O_WRONLY | os.O_APPEND)
+            elif not path.exists():
+                os.close(files.open_to_append(path))  # that it cannot be written is known now
+            self._lines = AppendedFile(path, 0 if self._pipe >= 0 else _whole(path))
 
     def write(self, record: Header) -> None:
         """See :meth:`Sink.write`."""
-        with files.naming(self._path):
-            files.write(self._file, _line(record).encode())
+        line = _line(record).encode()
+        if self._pipe >= 0:
+            with files.naming(self._path):
+                files.write(self._pipe, line)
+        else:
+            self._lines.append(line)
+            self._lines.flush()
 
     def flush(self) -> None:
         """See :meth:`Sink.flush`."""
-        if self._is_file:
-            with files.naming(self._path):
-                files.sync(self._file)
+        self._lines.flush(sync=True)
 
     def close(self) -> None:
         """See :meth:`Sink.close`."""
-        os.close(self._file)
+        self._lines.close()
+        if self._pipe >= 0:
+            os.close(self._pipe)
 
 
 def _line(record: Header) -> str:

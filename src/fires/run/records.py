@@ -372,7 +372,7 @@ class AppendedFile:
         self._since = time.monotonic()
         self._file: int | None = None
         self._broken: OSError | None = None
-        if path.exists() and path.stat().st_size > length:
+        if path.is_file() and path.stat().st_size > length:
             with files.naming(path):
                 files.truncate(path, length)
 
