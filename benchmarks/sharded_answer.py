@@ -105,7 +105,9 @@ def on_known_truth(n_features: int, kind: str) -> list[Figure]:
         measured = f"{one:.3f}, {sharded:.3f}: {sharded - one:+.3f}"
         # An answer may be better: a higher recall, and a coverage that is nearer to 0.95.
         worse = one - sharded if name == "recall" else abs(sharded - 0.95) - abs(one - 0.95)
-        figures.append(Figure(what + name, measured, f"worse by <= {most}", bool(worse <= most)))
+        figures.append(
+            Figure(what + name, measured, f"worse by <= {most}", bool(round(worse, 9) <= most))
+        )
     measured = f"{np.mean(n_rounds):.2f}, at most {max(n_rounds)}"
     return [*figures, Figure(what + "rounds of a batch", measured)]
 
