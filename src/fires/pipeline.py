@@ -241,7 +241,7 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         batch, learn_scale = self.admit(*given)
         self.check(batch)
         selected, _ = self.select(batch)
-        self.train(batch, self.shown(batch.X, batch.known, selected), self.label_index)
+        self.train(batch, self.shown(batch.X, batch.known, selected))
         learn_scale()
 
     def start(self) -> Self:
@@ -431,14 +431,14 @@ class OnlinePipeline(InputValidator, BaseEstimator):  # type: ignore[misc]
         slots = self._step_.slots
         return X if slots is None else slots.shown(X, selected, known.named(selected), fill)
 
-    def train(self, batch: CheckedBatch, rows: Matrix, expected: Classes) -> float:
+    def train(self, batch: CheckedBatch, rows: Matrix, expected: Classes | None = None) -> float:
         """Let the predictor learn from what it is :meth:`shown`; the seconds that it took.
 
-        ``expected`` is the :attr:`label_index` once the selector has learnt from the batch.
+        ``expected`` is the :attr:`label_index`, if that is at hand.
         """
         started = time.perf_counter()
         if self._teaches_predictor(batch):
-            self._step_.train(batch, rows, expected)
+            self._step_.train(batch, rows, self.label_index if expected is None else expected)
             self._trained_ = True
         return time.perf_counter() - started
 

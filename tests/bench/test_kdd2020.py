@@ -76,7 +76,7 @@ def test_what_cannot_be_had_is_one_line_each(monkeypatch, tmp_path):
 
 def test_a_data_set_whose_library_is_missing_is_named(monkeypatch):
     monkeypatch.setattr("fires.core.optional.find_spec", lambda name: None)
-    line = "RTG: RandomTree needs river.datasets.synth: pip install '.[river]'"
+    line = "RTG: RandomTree needs river: pip install '.[river]'"
     assert kdd2020.missing(kdd2020.plan(["RTG"], ["OFS"])) == {"RTG": line}
 
 
