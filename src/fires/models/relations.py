@@ -131,11 +131,14 @@ class Screen:
 
     def forget(self, keep: float) -> None:
         """Let what rows said count as a share of itself."""
+        self._fade(keep)
+        self.products *= np.float32(keep)
+        self.squares *= np.float32(keep**2)
+
+    def _fade(self, keep: float) -> None:
         self.total *= keep
         self.square *= keep**2
         self.crossed *= keep**2
-        self.products *= np.float32(keep)
-        self.squares *= np.float32(keep**2)
         self.n_kept *= [keep, keep**2]
 
     def take(self, Z: Any, weight: Floats, slope: Floats, of_pairs: Floats, keep: float) -> None:
@@ -144,7 +147,7 @@ class Screen:
         Pairs have slopes of their own, which do not know of pairs in the belief.
         """
         scores, below = np.empty(Z.shape, dtype=np.float32), np.zeros((len(KNOTS), Z.shape[1]))
-        self.forget(keep)
+        self._fade(keep)
         self.n_kept += len(Z)
         sums = self.total, self.square, self.crossed
         screen_rows(Z, weight, slope, self.knots, scores, below, sums)
@@ -153,10 +156,11 @@ class Screen:
         self.below[:-1] += below
         left = scores if self.all_fit else scores[:, self.left]
         squared, columns = scores * scores, {"trans_b": 1, "overwrite_c": 1}
+        # These sums are large: they fade as products are added to them.
         for k, own in enumerate(of_pairs.astype(np.float32) if self.has_pairs else ()):
             pulls = left * own[:, None]
-            sgemm(1.0, pulls.T, scores.T, 1.0, self.products[k].T, **columns)
-            sgemm(1.0, (pulls * pulls).T, squared.T, 1.0, self.squares[k].T, **columns)
+            sgemm(1.0, pulls.T, scores.T, keep, self.products[k].T, **columns)
+            sgemm(1.0, (pulls * pulls).T, squared.T, keep**2, self.squares[k].T, **columns)
 
     def refresh(self) -> None:
         """Move the running quantiles by the rows since they were moved."""
