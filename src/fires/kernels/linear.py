@@ -202,8 +202,7 @@ def touched_columns(indices: Ints, local: Ints, width: int, more: Ints | None = 
         hashes = wide > 4 * size
         table = np.full(size if hashes else wide, -1, np.int32)
         return _number_by_table(*read_only(indices), local, table, hashes)
-    # This way needs no table as wide as X, either.
-    # Sorted together with the places of their entries.
+    # Sorted together with the places of their entries: that needs no table as wide as X, either.
     keys = np.concatenate([indices, more]).astype(np.int64)
     keys <<= 32
     keys |= np.arange(len(keys))

@@ -127,7 +127,7 @@ class Sharded(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        return self._learn(lambda one: [one.known(batch)])
+        return self._learn(lambda one: [one.known(batch.with_gaps())])
 
     def fit(
         self, X: RowsLike, y: OptionalArray = None, sample_weight: OptionalArray = None
